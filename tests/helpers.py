@@ -1,5 +1,7 @@
 """Small models, exact answers and comparisons that several tests share."""
 
+from types import SimpleNamespace
+
 import filterpy.kalman
 import numpy as np
 import pytest
@@ -112,6 +114,16 @@ def turned_compass(run, turn):
     """Results of `run(model, observations)` on a compass and on the same turned; the second's means are turned back."""
     z = np.column_stack([np.zeros(6), [0.1, 0.3, 0.2, 0.9, 1.1, 1.5]])
     return run(compass(), z), run(compass(turn), wrap_angles(z + np.array([0.0, turn]), (1,)))
+
+
+def model_of(initial, **functions):
+    """A model of functions, without any base class."""
+    return SimpleNamespace(dim=initial.dim, initial=initial, **functions)
+
+
+def normal(mean, variance=1.0):
+    """A mixture of one Gaussian, of the same variance in all directions."""
+    return hf.GaussianMixture([1.0], [mean], variance * np.eye(len(mean)))
 
 
 class Simulated:

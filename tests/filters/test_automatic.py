@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, model_of, normal
 
 import herdfilter as hf
 from herdfilter.filters import Particles, Transition
@@ -94,22 +94,15 @@ def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
     """Also where nothing is observed; with more particles, a slight bend is enough."""
     taken, shares = ways(monkeypatch), []
 
-    class Bent:
-        dim = 2
-        initial = hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
-
-        def transition_mean(self, x, dt, control, step):
-            return 0.9 * x + 0.04 * x[:, ::-1] ** 2
-
-        def transition_covariance(self, dt, step):
-            return 0.3 * np.eye(2)
-
-        def log_likelihood(self, z, x, step):
-            return -0.5 * (z[0] - x[:, 0]) ** 2
-
+    bent = model_of(
+        normal([0.0, 0.0]),
+        transition_mean=lambda x, dt, control, step: 0.9 * x + 0.04 * x[:, ::-1] ** 2,
+        transition_covariance=lambda dt, step: 0.3 * np.eye(2),
+        log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
+    )
     for n in (20, 2000):
         taken.clear()
-        hf.ParticleFilter(Bent(), n, hf.AutomaticProposal()).run([None] * 10)
+        hf.ParticleFilter(bent, n, hf.AutomaticProposal()).run([None] * 10)
         shares.append(len(taken) / 10)
     assert shares[0] < 0.5 < shares[1]
     for model, way in (
@@ -124,30 +117,21 @@ def test_steps_that_are_not_linear_are_left_to_the_particles(monkeypatch):
         assert way in taken
 
 
-class Counts:
-    """A model without a Gaussian observation, with noise that is not additive unless `additive`."""
-
-    dim = noise_dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def log_likelihood(self, z, x, step):
-        return z[0] * x[:, 0] - np.exp(x[:, 0])
+def counts(**transition):
+    return model_of(normal([0.0]), log_likelihood=lambda z, x, step: z[0] * x[:, 0] - np.exp(x[:, 0]), **transition)
 
 
-class CountsOfOtherNoise(Counts):
-    def transition(self, x, noise, dt, control, step):
-        return 0.9 * x + 0.2 * noise + 0.01 * noise**3
+COUNTS = {
+    "other noise": counts(
+        noise_dim=1, transition=lambda x, noise, dt, control, step: 0.9 * x + 0.2 * noise + 0.01 * noise**3
+    ),
+    "additive": counts(
+        transition_mean=lambda x, dt, control, step: 0.9 * x, transition_covariance=lambda dt, step: np.array([[0.05]])
+    ),
+}
 
 
-class CountsOfAdditiveNoise(Counts):
-    def transition_mean(self, x, dt, control, step):
-        return 0.9 * x
-
-    def transition_covariance(self, dt, step):
-        return np.array([[0.05]])
-
-
-@pytest.mark.parametrize("model", [CountsOfOtherNoise(), CountsOfAdditiveNoise()], ids=["other noise", "additive"])
+@pytest.mark.parametrize("model", COUNTS.values(), ids=COUNTS)
 def test_models_without_a_gaussian_observation_are_served(model):
     """Over four series of counts: at most half of the error of as many random particles."""
     errors = {"herded": [], "bootstrap": []}
@@ -161,34 +145,25 @@ def test_models_without_a_gaussian_observation_are_served(model):
     assert np.mean(errors["herded"]) < 0.5 * np.mean(errors["bootstrap"])
 
 
-class Buoy:
-    """A thing that hardly moves, anywhere in a wide field; ranges to two beacons in turn, of known likelihood alone."""
-
-    dim = 2
-    initial = hf.GaussianMixture([1.0], [[0.0, 0.0]], 100.0 * np.eye(2))
-    beacons = np.array([[-20.0, 0.0], [0.0, -25.0]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x
-
-    def transition_covariance(self, dt, step):
-        return 1e-6 * np.eye(2)
-
-    def log_likelihood(self, z, x, step):
-        ranges = np.linalg.norm(x - self.beacons[step % 2], axis=1)
-        return -2.0 * (z[0] - ranges) ** 2
+BEACONS = np.array([[-20.0, 0.0], [0.0, -25.0]])
+BUOY = model_of(  # hardly moves, anywhere in a wide field; ranges to two beacons in turn
+    normal([0.0, 0.0], 100.0),
+    transition_mean=lambda x, dt, control, step: x,
+    transition_covariance=lambda dt, step: 1e-6 * np.eye(2),
+    log_likelihood=lambda z, x, step: -2.0 * (z[0] - np.linalg.norm(x - BEACONS[step % 2], axis=1)) ** 2,
+)
 
 
 @pytest.mark.parametrize("n", [100, 400])
 def test_what_is_anywhere_is_found_where_only_a_likelihood_is_known(n):
     """Ranking alone leaves the first particle that fits, and noise is too narrow to come closer: they must be widened."""
-    model, errors = Buoy(), []
+    errors = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         place = rng.normal(0.0, 8.0, 2)
-        ranges = [np.linalg.norm(place - model.beacons[k % 2]) for k in range(1, 41)]
+        ranges = [np.linalg.norm(place - BEACONS[k % 2]) for k in range(1, 41)]
         z = np.array(ranges)[:, None] + 0.5 * rng.standard_normal((40, 1))
-        result = hf.ParticleFilter(model, n, hf.AutomaticProposal(), rng=seed).run(z)
+        result = hf.ParticleFilter(BUOY, n, hf.AutomaticProposal(), rng=seed).run(z)
         errors.append(np.linalg.norm(result.means[-1] - place))
     assert np.median(errors) < 0.4  # a single range is right to 0.5
 

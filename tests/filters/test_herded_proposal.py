@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import model_of
 
 from herdfilter.filters import HerdedProposal, ParticleFilter
 from herdfilter.mixture import GaussianMixture
@@ -29,20 +30,12 @@ def test_weights_are_the_ratio_of_the_predictive_density_to_the_one_drawn_from(w
     assert ratio.max() <= 1 / (1 - share) + 1e-12
 
 
-class TwoRooms:
-    """A state that stays in the room where it is; an observation is the log-odds of the first room."""
-
-    dim = 1
-    initial = GaussianMixture([0.5, 0.5], [[0.0], [20.0]], [[1.0]])
-
-    def transition_mean(self, x, dt, control, step):
-        return np.where(x < 10, 0.5 * x, 20 + 0.5 * (x - 20))
-
-    def transition_covariance(self, dt, step):
-        return np.array([[1.0]])
-
-    def log_likelihood(self, z, x, step):
-        return np.where(x[:, 0] < 10, z[0], 0.0)
+TWO_ROOMS = model_of(  # a state stays in the room where it is; an observation is the log-odds of the first room
+    GaussianMixture([0.5, 0.5], [[0.0], [20.0]], [[1.0]]),
+    transition_mean=lambda x, dt, control, step: np.where(x < 10, 0.5 * x, 20 + 0.5 * (x - 20)),
+    transition_covariance=lambda dt, step: np.array([[1.0]]),
+    log_likelihood=lambda z, x, step: np.where(x[:, 0] < 10, z[0], 0.0),
+)
 
 
 @pytest.mark.parametrize("sampler", [KernelHerding(), ContinuousHerdedGibbs()], ids=["KH", "CHG"])
@@ -52,7 +45,7 @@ def test_a_mode_too_light_for_a_point_is_kept_by_the_defensive_share_and_lost_wi
     With the defensive share it has some sixty points: one more or less is an error of 0.017 in the evidence.
     """
     z = np.array([[7.4], [-20.0]])
-    kept, lost = (ParticleFilter(TwoRooms(), 400, HerdedProposal(sampler, share), rng=1).run(z) for share in (0.3, 0.0))
+    kept, lost = (ParticleFilter(TWO_ROOMS, 400, HerdedProposal(sampler, share), rng=1).run(z) for share in (0.3, 0.0))
     assert kept.means[-1, 0] == pytest.approx(20, abs=0.5)
     assert lost.means[-1, 0] == pytest.approx(0, abs=0.5)
     evidence = 0.5 + 0.5 * np.exp(np.cumsum(z))  # exact, since the room never changes

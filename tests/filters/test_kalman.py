@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import cases, fixture_of, kalman, linear, of_inner_noise, refuses
+from helpers import cases, fixture_of, kalman, linear, model_of, of_inner_noise, refuses
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -193,16 +193,15 @@ def test_the_ensemble_shows_its_members():
 def test_the_ensemble_takes_a_transition_that_can_only_be_simulated():
     model = linear(1, 1)
 
-    class Simulated:
-        dim, initial = 1, model.initial
-        observation_mean = staticmethod(model.observation_mean)
-        observation_covariance = staticmethod(model.observation_covariance)
-
-        def sample_transition(self, x, rng, dt, control, step):
-            return x @ model.F.T + np.sqrt(model.Q[0, 0]) * rng.standard_normal(x.shape)
-
+    root = np.sqrt(model.Q[0, 0])
+    moving = model_of(
+        model.initial,
+        observation_mean=model.observation_mean,
+        observation_covariance=model.observation_covariance,
+        sample_transition=lambda x, rng, dt, control, step: x @ model.F.T + root * rng.standard_normal(x.shape),
+    )
     _, observations = hf.simulate(model, 5, rng=12)
-    simulated = hf.EnsembleKalmanFilter(Simulated(), 4000, rng=1).run(observations)
+    simulated = hf.EnsembleKalmanFilter(moving, 4000, rng=1).run(observations)
     np.testing.assert_allclose(simulated.means, kalman(model, observations)[0], atol=0.1)
 
 

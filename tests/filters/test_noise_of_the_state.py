@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import model_of, normal
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import update_gaussians
@@ -52,29 +53,15 @@ class Spreading:
         return self.R + self.slopes @ (np.outer(mean, mean) + covariance) @ self.slopes.T
 
 
-class Counts:
-    """The log of a rate, which walks, seen through counts: Poisson's variance is the mean."""
-
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[1.5]], [[0.3]])
-
-    def transition_mean(self, x, dt, control, step):
-        return 1.5 + 0.9 * (x - 1.5)
-
-    def transition_covariance(self, dt, step):
-        return np.array([[0.05 * dt]])
-
-    def observation_mean(self, x, step):
-        return np.exp(x)
-
-    def observation_covariance(self, step, x):
-        return np.exp(x)[:, :, None]
-
-    def log_likelihood(self, z, x, step):
-        return z[0] * x[:, 0] - np.exp(x[:, 0])
-
-    def sample_observation(self, x, rng, step):
-        return rng.poisson(np.exp(x)).astype(float)
+COUNTS = model_of(  # the log of a rate, which walks, seen through counts: Poisson's variance is the mean
+    normal([1.5], 0.3),
+    transition_mean=lambda x, dt, control, step: 1.5 + 0.9 * (x - 1.5),
+    transition_covariance=lambda dt, step: np.array([[0.05 * dt]]),
+    observation_mean=lambda x, step: np.exp(x),
+    observation_covariance=lambda step, x: np.exp(x)[:, :, None],
+    log_likelihood=lambda z, x, step: z[0] * x[:, 0] - np.exp(x[:, 0]),
+    sample_observation=lambda x, rng, step: rng.poisson(np.exp(x)).astype(float),
+)
 
 
 def best_linear(mean, P, H, R, z):
@@ -186,19 +173,19 @@ def test_a_constant_is_simulated_the_same_either_way():
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-14)  # states up to 3, five steps
 
 
-TRUTH, SEEN = hf.simulate(Counts(), 15, rng=7)
-EXACT = hf.GridFilter(Counts(), -3.0, 6.0, 400).run(SEEN)
+TRUTH, SEEN = hf.simulate(COUNTS, 15, rng=7)
+EXACT = hf.GridFilter(COUNTS, -3.0, 6.0, 400).run(SEEN)
 
 
 def test_every_proposal_that_looks_ahead_tends_to_the_posterior_of_counts(observing):
-    result = hf.ParticleFilter(Counts(), 300, observing, rng=8).run(SEEN)
+    result = hf.ParticleFilter(COUNTS, 300, observing, rng=8).run(SEEN)
     errors = (result.means - EXACT.means) / np.sqrt(EXACT.covariances[:, :, 0])
     assert np.sqrt(np.mean(errors**2)) < 0.2
 
 
 @pytest.mark.parametrize("name", KALMAN)
 def test_every_filter_without_weights_takes_counts(name):
-    result = KALMAN[name](Counts()).run(SEEN)
+    result = KALMAN[name](COUNTS).run(SEEN)
     errors = (result.means - EXACT.means) / np.sqrt(EXACT.covariances[:, :, 0])
     assert np.sqrt(np.mean(errors**2)) < 0.5
 
@@ -206,28 +193,15 @@ def test_every_filter_without_weights_takes_counts(name):
 def test_the_flow_with_weights_is_the_optimal_proposal_where_each_particle_knows_its_noise():
     """On a linear observation the weight is the predicted density of the observation, whatever was drawn."""
 
-    class Known(Counts):
-        dim = 2
-
-        def transition_mean(self, x, dt, control, step):
-            return x
-
-        def transition_covariance(self, dt, step):
-            return np.diag([0.5, 0.0])  # the noise's log variance stays what it is
-
-        def observation_mean(self, x, step):
-            return x[:, :1]
-
-        def observation_covariance(self, step, x):
-            return np.exp(x[:, 1])[:, None, None]
-
-        def observation_jacobian(self, x, step):
-            return np.repeat([[[1.0, 0.0]]], len(x), axis=0)
-
-        def log_likelihood(self, z, x, step):
-            return -0.5 * ((z[0] - x[:, 0]) ** 2 / np.exp(x[:, 1]) + x[:, 1] + np.log(2 * np.pi))
-
-    rng, model, z = np.random.default_rng(9), Known(), np.array([0.7])
+    model = model_of(
+        normal([0.0, 0.0]),
+        transition_mean=lambda x, dt, control, step: x,
+        transition_covariance=lambda dt, step: np.diag([0.5, 0.0]),  # the noise's log variance stays what it is
+        observation_mean=lambda x, step: x[:, :1],
+        observation_covariance=lambda step, x: np.exp(x[:, 1])[:, None, None],
+        observation_jacobian=lambda x, step: np.repeat([[[1.0, 0.0]]], len(x), axis=0),
+    )
+    rng, z = np.random.default_rng(9), np.array([0.7])
     x = rng.normal(size=(30, 2))
     particles = Particles(x, np.full(30, -np.log(30)))
     after = hf.FlowProposal().propose(Transition(model), particles, rng, Observation(model, z, 1))

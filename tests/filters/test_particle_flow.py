@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import cases, fixture_of, linear, of_inner_noise
+from helpers import cases, fixture_of, linear, model_of, normal, of_inner_noise
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -23,35 +23,31 @@ every = fixture_of(EVERY)
 local = fixture_of({"edh": False, "ledh": True})
 
 
-class Ranges:
+def bearing_and_range(x, step):
+    return np.stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])], axis=1)
+
+
+def range_likelihood(z, x, step):
+    residual, variance = wrap_angles(z - bearing_and_range(x, step), (1,)), np.array([0.01, 0.02])
+    return -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1)
+
+
+def slope(x, step):
+    r = np.hypot(x[:, 0], x[:, 1])
+    return np.stack([x / r[:, None], np.stack([-x[:, 1], x[:, 0]], axis=1) / r[:, None] ** 2], axis=1)
+
+
+def ranges(**changed):
     """Distances and a direction from the origin, of a slowly drifting place in the plane."""
-
-    dim = 2
-    initial = hf.GaussianMixture([1.0], [[-2.0, 0.3]], 0.2 * np.eye(2))
-    observation_circular = (1,)
-
-    def transition_mean(self, x, dt, control, step):
-        return x
-
-    def transition_covariance(self, dt, step):
-        return 0.1 * np.eye(2)
-
-    def observation_mean(self, x, step):
-        return np.stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])], axis=1)
-
-    def observation_covariance(self, step):
-        return np.diag([0.01, 0.02])
-
-    def log_likelihood(self, z, x, step):
-        residual = wrap_angles(z - self.observation_mean(x, step), (1,))
-        variance = np.diagonal(self.observation_covariance(step))
-        return -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance)).sum(axis=1)
-
-
-class RangesWithSlope(Ranges):
-    def observation_jacobian(self, x, step):
-        r = np.hypot(x[:, 0], x[:, 1])
-        return np.stack([x / r[:, None], np.stack([-x[:, 1], x[:, 0]], axis=1) / r[:, None] ** 2], axis=1)
+    functions = {
+        "observation_circular": (1,),
+        "transition_mean": lambda x, dt, control, step: x,
+        "transition_covariance": lambda dt, step: 0.1 * np.eye(2),
+        "observation_mean": bearing_and_range,
+        "observation_covariance": lambda step: np.diag([0.01, 0.02]),
+        "log_likelihood": range_likelihood,
+    }
+    return model_of(normal([-2.0, 0.3], 0.2), **functions | changed)
 
 
 @pytest.mark.parametrize("steps", [1, 4, 29])
@@ -96,7 +92,7 @@ def euler(model, z, step, times, mean, P, offsets, local):
 
 def test_flow_is_the_limit_of_the_published_steps(local):
     """Where the observation is not linear both tend to the same flow, and Euler's steps at first order."""
-    model, P, mean = RangesWithSlope(), np.array([[0.2, 0.05], [0.05, 0.1]]), np.array([-2.0, 0.6])
+    model, P, mean = ranges(observation_jacobian=slope), np.array([[0.2, 0.05], [0.05, 0.1]]), np.array([-2.0, 0.6])
     rng, z = np.random.default_rng(1), np.array([1.8, 2.9])
     offsets = rng.multivariate_normal(np.zeros(2), P, size=6)
     offsets -= offsets.mean(axis=0)
@@ -141,7 +137,7 @@ def test_weights_are_those_of_the_optimal_proposal_where_the_observation_is_line
 
 def test_weighted_evidence_is_unbiased_where_nothing_is_linear(local):
     """One step from a known place: the weights average to the integral over a fine grid."""
-    model, rng, z = Ranges(), np.random.default_rng(3), np.array([1.7, -3.0])
+    model, rng, z = ranges(), np.random.default_rng(3), np.array([1.7, -3.0])
     n, start = 20_000, np.array([-2.0, 0.2])
     particles = np.tile(start, (n, 1))
     before, seen = Particles.equal(particles), Observation(model, z, 1)
@@ -174,8 +170,8 @@ def test_weighted_form_beats_the_bootstrap_filter_where_the_likelihood_is_sharp(
 
 
 def test_slopes_by_differences_are_the_model_s(every):
-    _, observations = hf.simulate(Ranges(), 8, rng=9)
-    by_differences, by_model = (every(model()).run(observations) for model in (Ranges, RangesWithSlope))
+    _, observations = hf.simulate(ranges(), 8, rng=9)
+    by_differences, by_model = (every(ranges(**given)).run(observations) for given in ({}, {"observation_jacobian": slope}))
     np.testing.assert_allclose(by_differences.means, by_model.means, rtol=0, atol=1e-6)
 
 
@@ -199,10 +195,8 @@ def test_flow_takes_noise_inside_the_transition(local):
     ),
 )
 def test_bad_input_is_named(every, z, changed, error, message):
-    model = Ranges()
-    vars(model).update(changed)
     with pytest.raises(error, match=message):
-        every(model).run([z])
+        every(ranges(**changed)).run([z])
 
 
 @cases(

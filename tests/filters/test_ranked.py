@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import Simulated
+from helpers import Simulated, model_of, normal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -47,21 +47,14 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     np.testing.assert_allclose(guidance.log_densities, evidence.log_density(residuals), rtol=1e-9)
 
 
-class Squared:
-    dim = noise_dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def transition(self, x, noise, dt, control, step):
-        return 0.8 * x + 0.5 * noise + 0.1 * noise**2
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.array([[0.1]])
-
-    def log_likelihood(self, z, x, step):
-        return -5.0 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(0.2 * np.pi)
+SQUARED = model_of(  # noise that enters squared: neither additive nor Gaussian
+    normal([0.0]),
+    noise_dim=1,
+    transition=lambda x, noise, dt, control, step: 0.8 * x + 0.5 * noise + 0.1 * noise**2,
+    observation_mean=lambda x, step: x,
+    observation_covariance=lambda step: np.array([[0.1]]),
+    log_likelihood=lambda z, x, step: -5.0 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(0.2 * np.pi),
+)
 
 
 def singular():
@@ -71,10 +64,10 @@ def singular():
 
 
 @pytest.mark.parametrize(
-    "model", [Squared(), singular(), hf.models.linear_chain(3)], ids=["not additive", "singular", "linear"]
+    "model", [SQUARED, singular(), hf.models.linear_chain(3)], ids=["not additive", "singular", "linear"]
 )
 def test_estimates_converge_to_the_exact_ones_and_need_no_random_number(model):
-    linear = not isinstance(model, Squared)
+    linear = model is not SQUARED
     z = hf.simulate(model, 20, rng=3)[1] if linear else np.array([[0.5], [1.5]] * 10)
     exact = (hf.UnscentedKalmanFilter(model) if linear else hf.ParticleFilter(model, 200_000, rng=0)).run(z)
     sd = np.sqrt(np.diagonal(exact.covariances, axis1=1, axis2=2))
@@ -116,32 +109,23 @@ def test_a_transition_that_can_only_be_simulated_gets_ranked_ancestors(proposal)
     assert np.array_equal(results[0].means, results[1].means)
 
 
-class Growing:
+def growing(dim):
     """Populations that grow by random factors, within wide bounds; each is counted with a standard deviation of 0.5."""
-
-    def __init__(self, dim):
-        self.dim = self.noise_dim = dim
-        self.initial = hf.GaussianMixture([1.0], [np.full(dim, 5.0)], 0.25 * np.eye(dim))
-
-    def transition(self, x, noise, dt, control, step):
-        with np.errstate(over="ignore"):
-            return np.clip(x * np.exp(0.1 * noise), 0.01, 1e4)
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return 0.25 * np.eye(self.dim)
-
-    def log_likelihood(self, z, x, step):
-        return -2.0 * ((z - x) ** 2).sum(axis=1)
+    return model_of(
+        normal(np.full(dim, 5.0), 0.25),
+        noise_dim=dim,
+        transition=lambda x, noise, dt, control, step: np.clip(x * np.exp(np.minimum(0.1 * noise, 700.0)), 0.01, 1e4),
+        observation_mean=lambda x, step: x,
+        observation_covariance=lambda step: 0.25 * np.eye(dim),
+        log_likelihood=lambda z, x, step: -2.0 * ((z - x) ** 2).sum(axis=1),
+    )
 
 
 @pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"])
 @pytest.mark.parametrize("dim", [1, 2])
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
-    model, rng = Growing(dim), np.random.default_rng(0)
+    model, rng = growing(dim), np.random.default_rng(0)
     z = np.where(np.arange(30) < 10, 5.0, 60.0)[:, None] + 0.5 * rng.standard_normal((30, dim))
     result = hf.ParticleFilter(model, 100, proposal).run(z)
     assert np.isfinite(result.log_likelihood)
@@ -180,16 +164,10 @@ def test_only_a_guided_proposal_looks_at_the_observation():
     assert (places[True][1].x.mean(axis=0) > places[True][0].x.mean(axis=0) + 0.3).all()
 
 
-class OfLikelihoodAlone:
-    dim = noise_dim = 1
-    initial, transition, log_likelihood = Squared.initial, Squared.transition, Squared.log_likelihood
-
-
 def test_a_model_with_a_likelihood_alone_is_served_as_by_an_unguided_proposal():
+    alone = model_of(SQUARED.initial, noise_dim=1, transition=SQUARED.transition, log_likelihood=SQUARED.log_likelihood)
     z = np.array([[0.5], [1.5], [0.2]])
-    found, expected = (
-        hf.ParticleFilter(OfLikelihoodAlone(), 100, hf.RankedProposal(guided=guided)).run(z) for guided in (True, False)
-    )
+    found, expected = (hf.ParticleFilter(alone, 100, hf.RankedProposal(guided=guided)).run(z) for guided in (True, False))
     np.testing.assert_array_equal(found.means, expected.means)
 
 

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import cases, filterpy_filter, kalman, plane
+from helpers import cases, filterpy_filter, kalman, model_of, normal, plane
 
 import herdfilter as hf
 
@@ -71,20 +71,12 @@ def test_every_proposal_and_resampling_scheme_will_do(proposal, resampling):
     assert (found < (0.1 if deterministic else 0.3)).all(), found
 
 
-class Drift:
-    """A walk whose noise and drift depend on the time step and on a control, seen through unit noise."""
-
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.5]], [[2.0]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x + control[0] * dt + step
-
-    def transition_covariance(self, dt, step):
-        return np.array([[0.3 * dt * step]])
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
+DRIFT = model_of(  # noise and drift depend on the time step and on a control
+    normal([0.5], 2.0),
+    transition_mean=lambda x, dt, control, step: x + control[0] * dt + step,
+    transition_covariance=lambda dt, step: np.array([[0.3 * dt * step]]),
+    log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
+)
 
 
 def test_time_steps_and_controls_lead_to_the_step_of_their_index():
@@ -99,7 +91,7 @@ def test_time_steps_and_controls_lead_to_the_step_of_their_index():
     seen = ~np.isnan(z[:, 0])
     gain = C[:, seen] @ np.linalg.inv(C[np.ix_(seen, seen)] + np.eye(seen.sum()))
     mean, covariance = prior + gain @ (z[seen, 0] - prior[seen]), C - gain @ C[seen]
-    drawn = [smoothed(Drift(), z, 500, seed, dt=dt, controls=controls)[0].x[..., 0] for seed in range(4)]
+    drawn = [smoothed(DRIFT, z, 500, seed, dt=dt, controls=controls)[0].x[..., 0] for seed in range(4)]
     spread = np.sqrt(np.diagonal(covariance))
     np.testing.assert_allclose(np.mean(drawn, axis=(0, 1)), mean, atol=0.15 * spread.max())
     np.testing.assert_allclose(np.cov(np.vstack(drawn).T), covariance, atol=0.12 * covariance.max())
@@ -107,9 +99,9 @@ def test_time_steps_and_controls_lead_to_the_step_of_their_index():
 
 def test_times_stand_for_the_steps_between_them():
     dt, controls, z = np.array([1.0, 0.5, 2.0]), np.zeros((3, 1)), [[1.0], [3.0], [2.0]]
-    by_steps, result = smoothed(Drift(), z, 40, dt=dt, controls=controls)
+    by_steps, result = smoothed(DRIFT, z, 40, dt=dt, controls=controls)
     by_times = hf.backward_simulation(
-        Drift(), result, 40, np.random.default_rng([1, 0]), controls=controls, times=np.cumsum(dt)
+        DRIFT, result, 40, np.random.default_rng([1, 0]), controls=controls, times=np.cumsum(dt)
     )
     np.testing.assert_array_equal(by_times.x, by_steps.x)
 
@@ -135,22 +127,21 @@ def test_the_growth_model_is_smoothed_as_on_a_grid(growth):
     np.testing.assert_allclose(drawn.mean(axis=0), exact[0][:, 0], atol=0.5)
 
 
-class HeavyTailed:
-    dim = 1
-    initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+def laplace(x_next, x, dt, control, step):
+    return -np.abs(x_next - 0.9 * x[:, 0]) - np.log(2)
 
-    def sample_transition(self, x, rng, dt, control, step):
-        return 0.9 * x + rng.laplace(size=x.shape)
 
-    def transition_log_density(self, x_next, x, dt, control, step):
-        return -np.abs(x_next - 0.9 * x[:, 0]) - np.log(2)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2
+def heavy_tailed(density=laplace):
+    return model_of(
+        normal([0.0]),
+        sample_transition=lambda x, rng, dt, control, step: 0.9 * x + rng.laplace(size=x.shape),
+        transition_log_density=density,
+        log_likelihood=lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2,
+    )
 
 
 def test_a_model_may_bring_its_own_transition_density(grid_smoother):
-    model, x = HeavyTailed(), np.linspace(-15, 15, 301)
+    model, x = heavy_tailed(), np.linspace(-15, 15, 301)
     z = np.array([[0.2], [4.0], [4.5], [-1.0], [0.0], [0.3]])
     marginal, joint = grid_smoother(
         model, x[:, None], z, lambda x, step: model.transition_log_density(x, x, 1.0, None, step)
@@ -202,12 +193,11 @@ def test_units_of_very_different_size_are_no_rank_deficiency():
 
 
 def test_a_state_that_no_particle_leads_to_is_named():
-    class Bounded(HeavyTailed):
-        def transition_log_density(self, x_next, x, dt, control, step):
-            return np.where(np.abs(x_next - x[:, 0]) < (0.0 if step == 3 else 9.0), 0.0, -np.inf)
+    def bounded(x_next, x, dt, control, step):
+        return np.where(np.abs(x_next - x[:, 0]) < (0.0 if step == 3 else 9.0), 0.0, -np.inf)
 
     with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 20 particles .* at step 3") as caught:
-        smoothed(Bounded(), [[0.0]] * 4, 20)
+        smoothed(heavy_tailed(bounded), [[0.0]] * 4, 20)
     assert caught.value.step == 2
     assert pickle.loads(pickle.dumps(caught.value)).step == 2
 
@@ -219,14 +209,14 @@ def test_a_state_that_no_particle_leads_to_is_named():
     (lambda m, n: np.full((m, n), np.inf), "below infinity from the model at step 2, got 15 NaN or .inf of 15"),
 )  # fmt: skip
 def test_bad_densities_are_named(values, message):
-    class Bad(HeavyTailed):
-        def transition_log_density(self, x_next, x, dt, control, step):
-            return values(3 if len(x_next) > 1 else 1, len(x))
+    def density(x_next, x, dt, control, step):
+        return values(3 if len(x_next) > 1 else 1, len(x))
 
-    result = hf.ParticleFilter(Bad(), 5, rng=0).run([[0.0]] * 2, keep_particles=True)
+    bad = heavy_tailed(density)
+    result = hf.ParticleFilter(bad, 5, rng=0).run([[0.0]] * 2, keep_particles=True)
     result.weights[1] = [0.4, 0.3, 0.3, 0.0, 0.0]
     with pytest.raises(ValueError, match=f"transition_log_density: .*{message}"):
-        hf.backward_simulation(Bad(), result, 200, 0)
+        hf.backward_simulation(bad, result, 200, 0)
 
 
 @cases(

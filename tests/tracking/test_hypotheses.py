@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import assert_same
+from helpers import assert_same, model_of, normal
 
 import herdfilter as hf
 from herdfilter.tracking.track import combine_filters, hypothesis_given
@@ -84,16 +84,12 @@ def test_the_evidence_is_that_of_the_update_and_the_filter_stays():
 
 @pytest.mark.parametrize("on_degeneracy", ["raise", "predict"])
 def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy):
-    class Window:
-        dim, initial = 1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-        def sample_transition(self, x, rng, dt, control, step):
-            return x + rng.normal(size=x.shape)
-
-        def log_likelihood(self, z, x, step):
-            return np.where(np.abs(x[:, 0] - z[0]) < 1, 0.0, -np.inf)
-
-    online = hf.ParticleFilter(Window(), 20, rng=1, on_degeneracy=on_degeneracy)
+    window = model_of(
+        normal([0.0]),
+        sample_transition=lambda x, rng, dt, control, step: x + rng.normal(size=x.shape),
+        log_likelihood=lambda z, x, step: np.where(np.abs(x[:, 0] - z[0]) < 1, 0.0, -np.inf),
+    )
+    online = hf.ParticleFilter(window, 20, rng=1, on_degeneracy=on_degeneracy)
     online.predict()
     assert hypothesis_given(online, [100.0]).log_evidence == -np.inf
 

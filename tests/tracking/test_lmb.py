@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import assert_same, cases
+from helpers import assert_same, cases, model_of
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
@@ -264,19 +264,18 @@ def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_dete
 
 
 def test_a_likelihood_alone_takes_the_length_of_the_first_scan(walk, cluttered, gaussian):
-    class LikelihoodOnly:
-        dim, transition_mean, transition_covariance = 2, walk.transition_mean, walk.transition_covariance
-        initial = walk.initial
-
-        def log_likelihood(self, z, x, step):
-            return -0.5 * ((x - z) ** 2).sum(axis=1)
-
-    tracker = LMBTracker(cluttered(LikelihoodOnly()), [Birth(0.9, gaussian(0.0, 0.0))], filter="bootstrap", rng=1)
+    alone = model_of(
+        walk.initial,
+        transition_mean=walk.transition_mean,
+        transition_covariance=walk.transition_covariance,
+        log_likelihood=lambda z, x, step: -0.5 * ((x - z) ** 2).sum(axis=1),
+    )
+    tracker = LMBTracker(cluttered(alone), [Birth(0.9, gaussian(0.0, 0.0))], filter="bootstrap", rng=1)
     tracker.predict()
     tracker.update([[1.0, 2.0]])
     with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\), .* got shape \(2, 1\)"):
         tracker.update([[1.0], [2.0]])
-    births = LMBTracker(cluttered(LikelihoodOnly()), BirthFromMeasurements(walk.initial), filter="bootstrap", rng=1)
+    births = LMBTracker(cluttered(alone), BirthFromMeasurements(walk.initial), filter="bootstrap", rng=1)
     births.predict()
     with pytest.raises(TypeError, match="BirthFromMeasurements needs observation_mean"):
         births.update([[1.0, 2.0]])
