@@ -35,7 +35,7 @@ def wrap(x: Array, circular: tuple[int, ...]) -> Array:
 
 
 def unwrap_angles(x: Array, weights: Array, circular: Sequence[int]) -> Array:
-    """Move the circular dimensions of weighted points (..., n, d) to within pi of their circular mean, each set by itself.
+    """Move circular dimensions of weighted points (..., n, d) to within pi of the circular mean of their set.
 
     Means, covariances and mixture fits may treat every dimension of the result alike; its angles may leave [-pi, pi).
 
@@ -66,7 +66,7 @@ def unwrap(x: Array, weights: Array, circular: tuple[int, ...]) -> Array:
 
 
 def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
-    """Mean (d,), its angles wrapped, and covariance (d, d) of weighted points (n, d).
+    """Return the mean (d,), its angles wrapped, and the covariance (d, d) of weighted points (n, d).
 
     Examples
     --------
@@ -93,7 +93,7 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
-    """Return mean (d,), its angles wrapped, and covariance of a mixture of K Gaussians; one alone to the last bit.
+    """Return mean (d,), angles wrapped, and covariance (d, d) of a mixture of K Gaussians; of one, its own unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Bandwidths: the metric in which a kernel sees the state, as numbers, matrices and rules."""
+"""Bandwidths: numbers, matrices and rules that set the covariance of a kernel."""
 
 from __future__ import annotations
 

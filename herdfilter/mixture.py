@@ -198,19 +198,16 @@ class GaussianMixture:
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Return the marginal distribution of the named dimensions, in the order given."""
-        keep = self._dims("dims", dims)
+        keep = self._dims(dims)
         cov = self.distinct_covariances[:, keep[:, None], keep]
         return GaussianMixture.unchecked(self.weights, self.means[:, keep], cov)
 
     def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
         """Return the distribution of the other dimensions, in ascending order, given ``x[dims] = values``, shape (k,).
 
-        Raises
-        ------
-        ValueError
-            If `dims` names all dimensions or one that does not exist, or the covariance of `dims` is singular.
+        ValueError if `dims` names all dimensions or one that does not exist, or the covariance of `dims` is singular.
         """
-        given = self._dims("dims", dims)
+        given = self._dims(dims)
         rest = np.setdiff1d(np.arange(self.dim), given)
         if rest.size == 0:
             raise ValueError("dims: expected to leave at least one dimension free, got all")
@@ -245,12 +242,12 @@ class GaussianMixture:
         x: Array = self.means[labels] + scaled
         return x
 
-    def _dims(self, name: str, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
-        index = np.atleast_1d(as_any(name, dims))
+    def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
+        index = np.atleast_1d(as_any("dims", dims))
         if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-            raise ValueError(f"{name}: expected an index or a list of indices, got {short_repr(dims)}")
+            raise ValueError(f"dims: expected an index or a list of indices, got {short_repr(dims)}")
         if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
-            raise ValueError(f"{name}: expected distinct indices from 0 to {self.dim - 1}, got {short_repr(dims)}")
+            raise ValueError(f"dims: expected distinct indices from 0 to {self.dim - 1}, got {short_repr(dims)}")
         return index
 
 
@@ -300,7 +297,7 @@ def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:
 
 
 def diagonal(variances: Array, d: int) -> Array:
-    """Return covariances (m, d, d) with the variances (m, d), or (m,) for all dimensions of a component alike."""
+    """Return diagonal covariances (m, d, d) of variances (m, d), or of (m,), one for all dimensions of a component."""
     return variances.reshape(len(variances), 1, -1) * np.eye(d)
 
 

@@ -76,7 +76,7 @@ def check_sampler(
     largest: int = 320,
     dims: Sequence[int] = (1, 2, 3, 5),
 ) -> list[str]:
-    """Check all that a sampler must do and that it promises; all checks run, and their failures are reported together.
+    """Run all checks of a sampler that apply to its promises, and report all failures together.
 
     Call it in a test of your own: ``herdfilter.testing.check_sampler(MySampler(), deterministic=False)``.
 
@@ -151,7 +151,7 @@ def check_sampler(
 
 
 def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
-    """Return a mixture of overlapping components of random shape, of total variance about 10 a dimension.
+    """Return a mixture of overlapping components of random shape, of a total variance of about 10 per dimension.
 
     Examples
     --------
@@ -207,7 +207,7 @@ class _Case:
     dims: tuple[int, ...]
 
     def draw(self, mixture: GaussianMixture, n: int, seed: int = 0) -> Points:
-        """Draw points for a mixture, as many as allowed that is nearest to n."""
+        """Draw points for a mixture, as near to n in number as the sampler allows."""
         return self.sampler.sample(mixture, self.near(mixture, n), np.random.default_rng(seed))
 
     def pool(self, mixture: GaussianMixture, n: int) -> Points:
@@ -359,7 +359,7 @@ def _shared_covariance(case: _Case) -> Iterator[str]:
 
 @_demand()
 def _component_of_weight_zero(case: _Case) -> Iterator[str]:
-    """Ignore it: place no point near it; a deterministic sampler gives the same points as without it."""
+    """Ignore such a component: place no point near it; a deterministic sampler gives the same points as without it."""
     for d in case.dims:
         mixture = random_mixture(4, d)
         padded = GaussianMixture(
@@ -375,7 +375,7 @@ def _component_of_weight_zero(case: _Case) -> Iterator[str]:
 
 @_demand(lambda case: case.moments and case.deterministic)
 def _order_of_the_components(case: _Case) -> Iterator[str]:
-    """Represent the mixture as well in either order, to a quarter; points may differ if two places are equally good."""
+    """Represent the mixture equally well in either order, to a quarter; the points themselves may differ."""
     for d in case.dims:
         mixture = random_mixture(13, d)
         turned = GaussianMixture(mixture.weights[::-1], mixture.means[::-1], mixture.covariances[::-1])
@@ -534,7 +534,7 @@ def _form(case: _Case, text: str, mixture: GaussianMixture, wanted: int) -> Iter
 
 
 def _near_the_mixture(text: str, points: Points, mixture: GaussianMixture) -> Iterator[str]:
-    """Every point within ten standard deviations of the mixture's mean."""
+    """Complain unless every point is within ten standard deviations of the mixture's mean."""
     away = np.linalg.solve(np.linalg.cholesky(mixture.covariance), (points.x - mixture.mean).T)
     furthest = np.linalg.norm(away, axis=0).max()
     if not furthest <= 10:
@@ -562,7 +562,7 @@ def _close(text: str, points: Points, others: Points, tolerance: float) -> Itera
 
 
 def _mapped(mixture: GaussianMixture, A: Array, b: Array | float) -> GaussianMixture:
-    """Distribution of A x + b."""
+    """Return the distribution of A x + b."""
     return GaussianMixture(mixture.weights, mixture.means @ A.T + b, A @ mixture.covariances @ A.T)
 
 

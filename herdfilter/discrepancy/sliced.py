@@ -75,7 +75,7 @@ def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2,
 
 
 def unit_vectors(count: int, dim: int) -> Array:
-    """Return at least `count` unit vectors (k, dim) that make up orthonormal bases, always the same.
+    """Return at least `count` unit vectors (k, dim) in orthonormal bases, the same at every call.
 
     The average of a quadratic function over a basis, such as the squared distance of two means, is exact.
     """
@@ -167,7 +167,7 @@ class _Line:
         return quantile
 
     def _brackets(self, row: Index, level: Array, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Return for every level two neighbours among the places (k, n) and the ends of the mixture, and F there."""
+        """Bracket every level between two of the places (k, n) or ends of the mixture; return these, and F there."""
         reach = np.array([[scipy.special.ndtri(level.min())], [scipy.special.ndtri(level.max())]])[:, :, None] * self.sds
         ends = np.stack([(self.means + reach[0]).min(1), (self.means + reach[1]).max(1)], axis=1)
         nodes = np.concatenate([ends[:, :1], np.clip(x, ends[:, :1], ends[:, 1:]), ends[:, 1:]], axis=1)

@@ -64,7 +64,7 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
 
 
 def herded_labels(weights: Array, n: int) -> NDArray[np.int64]:
-    """Return n labels whose counts stay close to t * weights at every t, by herding on a finite set (Welling 2009)."""
+    """Herd n labels, shape (n,): after t of them label m has come up about ``t weights[m]`` times (Welling 2009)."""
     labels = np.empty(n, np.int64)
     _herd_labels(np.ascontiguousarray(weights, np.float64), np.zeros(len(weights)), labels)
     return labels
@@ -85,7 +85,7 @@ def _herd_labels(weights, lack, labels):
 
 @njit(cache=True, nogil=True)
 def herded_states(features, moments, n, tolerance):
-    """Herd with features (S, k); return n states, their number, and the last weights.
+    """Herd with features (S, k); return the states, how many were found, and the last weights.
 
     The loop stops early if the weights w separate the moments from all features, <w, moments> > max_x <w, phi(x)> by more
     than `tolerance` times the largest term: the moments then lie outside the convex hull.

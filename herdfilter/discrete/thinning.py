@@ -1,4 +1,4 @@
-"""Thinning: the members of a large sample that represent it best, by herding in the energy kernel and exchange."""
+"""Thinning: herding and exchange under the energy kernel choose the members that represent a large sample best."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
 
 
 def _metric(x: Array, w: Array, circular: list[int]) -> Array:
-    """Return coordinates in which Euclidean distances count: unit scatter, and two for each angle."""
+    """Return coordinates of unit scatter, two for each angle, in which Euclidean distances are taken."""
     x = unwrap_angles(x, w, circular)
     centred = x - w @ x
     size = np.abs(centred).max(axis=0)
@@ -103,7 +103,7 @@ def _whitened(covariance: Array, centred: Array) -> Array:
 
 
 def _scatter(x: Array, w: Array) -> Array:
-    """Return the scatter (d, d) of the likeliest t distribution for weighted points; if it fails, their covariance."""
+    """Return the scatter (d, d) of a t distribution fitted to weighted points, or their covariance if that fails."""
     d = x.shape[1]
     covariance = scatter = regularised((x.T * w) @ x)
     centre = np.zeros(d)

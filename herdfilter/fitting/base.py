@@ -1,4 +1,4 @@
-"""The contract of fits."""
+"""The contract of fits, and the checks that all of them share."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Fit(Protocol):
         ...
 
 
-def straightened(particles: Array, weights: Array | None, circular: Sequence[int]) -> tuple[Array, Array]:
-    """Return checked particles (n, d), their angles unwrapped, and their weights (n,), equal ones if none are given."""
+def unwrap_particles(particles: Array, weights: Array | None, circular: Sequence[int]) -> tuple[Array, Array]:
+    """Check particles and weights; return the particles (n, d), angles unwrapped, and the weights (n,), by default equal."""
     x, w = as_weighted_particles(particles, weights)
     return unwrap_angles(x, w, circular), w

@@ -20,7 +20,7 @@ CHANCE = 0.5  # rise of the log-likelihood of all points, that ends the iteratio
 def divide(
     z: Array, w: Array, floor: float, limits: Array, edges: Array, normal: Array, most: int
 ) -> tuple[Array, Array, Array]:
-    """Return weights (K,), means (K, d) and covariances (K, d, d) of at most `most` components of the points z (d, n).
+    """Divide points z (d, n) into up to `most` components; return their weights (K,), means (K, d), covariances (K, d, d).
 
     A component is a list of points and the amount of each. Lists that may still be divided form a stack; the two halves of
     the list on top take its place. This loop is not compiled, since its callees would be compiled with it once more.
@@ -59,7 +59,7 @@ def divide(
 
 @njit(**CALLED, fastmath=VECTORISE)
 def _whiten(z, items, amounts, y, p, parts, floor, mean, covariance, factor):
-    """Fill p with the amounts, scaled to sum to 1, and y with their points, given mean 0 and covariance I.
+    """Fill p with the amounts, scaled to sum to 1, and y with their points, whitened to mean 0 and covariance I.
 
     Returns the sum of the amounts, their effective number, and True if `floor` has changed the covariance.
     """
@@ -210,7 +210,7 @@ def _misfit(y, p, m, effective, lines, parts, skew, limits, edges, normal):
 
 @njit(**INSIDE)
 def _price(effective, d):
-    """Return the expected excess fit of a Gaussian to its own points over new ones: the corrected AIC."""
+    """Return how much better a Gaussian is expected to fit its own points than new ones: the corrected AIC."""
     if effective <= d + 2:
         return np.inf
     return 0.5 * effective * d * (d + 3) / (effective - d - 2)
@@ -271,7 +271,7 @@ def whole_moments(y, p, m, g, second):
 
 @njit(**INSIDE)
 def regularised_factor(covariance, floor, factor):
-    """Fill `factor`, its diagonal inverted; if an eigenvalue is below `floor`, add that to all, and return True."""
+    """Fill `factor` with that of `_factorise`; if an eigenvalue is below `floor`, add `floor` to all and return True."""
     low = not _factorise(covariance, floor, factor)
     if low:
         for a in range(len(covariance)):

@@ -1,4 +1,4 @@
-"""Division: one Gaussian, halved as long as its particles can be told from it."""
+"""Divisive fit: a Gaussian is split in two as long as its particles do not look like draws from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import scipy
 
 from herdfilter._checks import Array, as_number, check_count
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter.fitting.base import straightened
+from herdfilter.fitting.base import unwrap_particles
 from herdfilter.fitting.division import LEAST_VARIANCE, divide
 from herdfilter.mixture import GaussianMixture
 
@@ -70,7 +70,7 @@ class DivisiveFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        x, weights = straightened(particles, weights, circular)
+        x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x
         centred = x - mean
         covariance, regular = plain_and_regular(x, weights, centred)

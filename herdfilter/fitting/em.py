@@ -1,4 +1,4 @@
-"""Expectation-maximisation: a mixture of few Gaussians, of greatest likelihood for the weighted particles."""
+"""Expectation-maximisation: the mixture of a few Gaussians that maximises the likelihood of weighted particles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numba import njit
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter.fitting.base import straightened
+from herdfilter.fitting.base import unwrap_particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 
@@ -89,7 +89,7 @@ class EMFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        x, w = straightened(particles, weights, circular)
+        x, w = unwrap_particles(particles, weights, circular)
         x, w = x[w > 0], w[w > 0]
         order = np.lexsort((w, *x.T[::-1]))  # the same sums in the same order, however the particles came
         x, w = x[order], w[order]
@@ -320,7 +320,7 @@ def _share_out(z, w, count, weights, means, factors, shares):
 
 @njit(**FAST)
 def _factorise(matrix, less, factor):
-    """Write the Cholesky factor of `matrix` less a multiple of I, its diagonal INVERTED; return False if there is none."""
+    """Write the Cholesky factor of ``matrix - less I``, its diagonal INVERTED; return False if that is not definite."""
     d = len(matrix)
     for a in range(d):
         for b in range(a + 1):

@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._covariances import plain_and_regular
-from herdfilter.fitting.base import straightened
+from herdfilter.fitting.base import unwrap_particles
 from herdfilter.mixture import GaussianMixture
 
 
@@ -28,7 +28,7 @@ class GaussianFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        x, weights = straightened(particles, weights, circular)
+        x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x
         covariance = plain_and_regular(x, weights, x - mean)[1]
         return GaussianMixture.unchecked(np.ones(1), mean[None, :], covariance)

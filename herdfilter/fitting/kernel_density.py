@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular
-from herdfilter.fitting.base import straightened
+from herdfilter.fitting.base import unwrap_particles
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -62,7 +62,7 @@ class KernelDensityFit:
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
-        x, weights = straightened(particles, weights, circular)
+        x, weights = unwrap_particles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)

@@ -1,4 +1,4 @@
-"""Radial kernels: Gaussian, Matern with Laplace, heavy-tailed, of the energy distance, and of localized distributions.
+"""The radial kernels: Gaussian, Matern (with Laplace), inverse multiquadric, Student, energy and localized cumulative.
 
 `herdfilter.kernels.Kernel` documents their methods. Those with a Gamma distribution of widths are computed by quadrature.
 """
@@ -28,7 +28,7 @@ def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
 
 @lru_cache(maxsize=16)
 def gamma_nodes(shape: float, cut: float) -> tuple[Array, Array]:
-    """Return nodes and weights, summing to 1, of a Gamma(shape) distribution, of which the share `cut` is left out below."""
+    """Return nodes and normalised weights of a Gamma(shape) distribution, without a share of about `cut` near zero."""
     v = exponential_nodes(np.log(cut) / shape, np.log(60.0 + 5 * shape), shape)
     weights = np.exp(shape * np.log(v) - v)
     return v, weights / weights.sum()
@@ -227,7 +227,7 @@ class Energy:
 
 @dataclass(frozen=True)
 class LocalizedCumulative:
-    """The kernel whose discrepancy is the modified Cramer-von Mises distance of localized cumulative distributions.
+    """The kernel of the modified Cramer-von Mises distance between localized cumulative distributions.
 
     That distance is ``int_0^b w(s) int (F(m, s) - G(m, s))^2 dm ds`` with ``F(m, s) = E exp(-|X - m|^2 / (2 s^2))`` and
     ``w(s) = s^(1-d)`` (Hanebeck, Huber and Klumpp 2009). The inner integral belongs to a Gaussian kernel of variance

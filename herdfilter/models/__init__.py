@@ -1,8 +1,9 @@
 """State-space models, one file each; `herdfilter.models.contract` says what a filter may call on one.
 
-A model refuses an array of another shape than its docstring states, a covariance that is not positive semi-definite, and a
-variance, standard deviation, density, rate or length that is not positive and finite, with a ValueError. Those that document
-``initial_mean`` and ``initial_covariance`` start from this Gaussian at step 0.
+A model refuses with a ValueError an array of another shape than its docstring states, a covariance that is not positive
+semi-definite, and a variance, standard deviation, density, rate or length that is not positive and finite; and with a
+TypeError a function with other arguments, or another kind of object. Those that document ``initial_mean`` and
+``initial_covariance`` start from this Gaussian at step 0.
 """
 
 from herdfilter.models.bearings import BearingsTracking

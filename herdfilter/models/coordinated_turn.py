@@ -116,7 +116,7 @@ class CoordinatedTurn(RangeAndBearing):
 
 
 def _chord(angle: Array) -> tuple[Array, Array]:
-    """``sin(a) / a`` and ``(1 - cos(a)) / a``, by way of the half angle, which does not cancel."""
+    """``sin(a) / a`` and ``(1 - cos(a)) / a``, computed by the half angle, without cancellation."""
     half = angle / 2
     return np.sinc(angle / np.pi), np.sin(half) * np.sinc(half / np.pi)
 

@@ -1,4 +1,4 @@
-"""A particle in a double well, seen now and then."""
+"""A particle in a double well, observed at every tenth step or so."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class DoubleWell(NoisyFlow):
         return np.asarray(x / np.sqrt(left + (1.0 - left) * x**2))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
-        """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step without."""
+        """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step that is not observed."""
         if step % self.observed_every:
             return np.full(x.shape, np.nan)
         return x + math.sqrt(self.observation_variance) * rng.standard_normal(x.shape)

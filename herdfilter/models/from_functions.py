@@ -69,11 +69,6 @@ def from_functions(
         True if functions take states (n, d). If False they take one state (d,), as filterpy's do, and are called in a slow
         loop.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a function takes other arguments, or an array has another shape.
-
     Examples
     --------
     A pendulum whose horizontal position is observed; the angle is in radians.
@@ -174,7 +169,7 @@ def check_both(**pair: Any) -> None:
 
 
 class PicklesFunctions:
-    """Base of frozen objects that hold functions; those that pickle does not find by name are pickled by their code."""
+    """Base of frozen objects that hold functions; functions that cannot be pickled by name are pickled by their code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         by_name = copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
@@ -212,7 +207,7 @@ def cloudpickle() -> Any:
 
 @dataclass(frozen=True)
 class _Function(PicklesFunctions):
-    """A function of states, called with those of the other arguments that it names."""
+    """A function of states, called with the other arguments that it names."""
 
     name: str
     function: Callable[..., ArrayLike]
@@ -257,7 +252,7 @@ class _Function(PicklesFunctions):
 
 @dataclass(frozen=True)
 class _Covariance(PicklesFunctions):
-    """A covariance matrix, or a function of those of the arguments that it names."""
+    """A covariance matrix, or a function of the arguments that it names."""
 
     given: ArrayLike | Callable[..., ArrayLike]
     names: tuple[str, ...]

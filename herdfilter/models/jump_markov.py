@@ -44,12 +44,6 @@ class JumpMarkov:
     initial_modes : array_like, shape (J,), optional
         Probabilities of the modes at step 0; equal by default.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If there is no model, models differ in dimension or angles, a shape does not fit, or a row of the matrix is not one
-        of probabilities.
-
     Notes
     -----
     Blom and Bar-Shalom (1988), "The interacting multiple model algorithm for systems with Markovian switching coefficients",

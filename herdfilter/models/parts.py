@@ -102,7 +102,7 @@ class NoisyFlow(EntriesObserved):
 
 
 class WhiteAcceleration(GaussianStart):
-    """Base of models whose state is position and velocity, each axis with a white acceleration of this density."""
+    """Base of models of position and velocity, in which each axis has a white acceleration of one spectral density."""
 
     spectral_density: float
 
@@ -279,7 +279,7 @@ def independent_log_density(z: ArrayLike, mean: Array, sd: ArrayLike, circular: 
 
 @dataclass(frozen=True, eq=False)
 class UniformBox:
-    """Uniform distribution over an axis-parallel box: the state somewhere in it, all places alike.
+    """Uniform distribution over an axis-parallel box.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from herdfilter.models.with_clutter import WithClutter
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensor(PicklesFunctions):
-    """A sensor: the mean and the noise of its observations of a state; any filter takes it in ``update(z, sensor=...)``.
+    """A sensor: mean and noise of its observations of a state. Any filter takes one in ``update(z, sensor=...)``.
 
     A filter uses it in place of the observation functions of the model, which may have none. It is cheap to make: a moving
     sensor is a new one at every time.
@@ -28,7 +28,8 @@ class Sensor(PicklesFunctions):
     Parameters
     ----------
     mean : callable or None
-        Mean observation of states, (n, d) -> (n, k), or (n,) if k is 1.
+        Mean observation of states, (n, d) -> (n, k), or (n,) if k is 1; None only together with `covariance`, and beside a
+        `log_likelihood`.
     covariance : array_like of shape (k, k), or callable, or None
         Covariance of the noise, or a function of states, (n, d) -> (n, k, k).
     circular : sequence of int
@@ -45,11 +46,6 @@ class Sensor(PicklesFunctions):
         Expected number of false detections in a unit of the volume of observations, 0 by default.
     region : array_like, shape (k, 2), optional
         Lowest and highest value of every entry of an observation, to simulate clutter.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a function is not callable, only one of mean and covariance is given, or there is no likelihood.
 
     Examples
     --------

@@ -79,7 +79,19 @@ def simulate(
     ((20, 5), (20, 2))
     """
     steps, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
-    by_step = _models_by_step(model, steps, rng, modes)
+    if jumps(model):
+        known = [in_mode(model, mode) for mode in range(len(model.models))]
+        path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
+        if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
+            raise ValueError(
+                f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape "
+                f"{(steps + 1,)}, got {short_repr(modes)}"
+            )
+        by_step = [known[int(mode)] for mode in path]
+    elif modes is None:
+        by_step = [model] * (steps + 1)
+    else:
+        raise ValueError(f"modes: expected None, as {kind(model)} has none, got {short_repr(modes)}")
     for one in {id(one): one for one in by_step}.values():
         check_state(one, "simulation", *(("sample",) if initial is None else ()))
         require(one, "simulation", ("transition",), ADDITIVE, ("sample_transition",))
@@ -121,19 +133,3 @@ def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> ND
         path[k] = np.searchsorted(below, u * below[-1], side="right")
         below = rows[path[k]]
     return path
-
-
-def _models_by_step(model: Model, steps: int, rng: np.random.Generator, modes: ArrayLike | None) -> list[Model]:
-    """Return the model of the mode at each of steps 0 to `steps`."""
-    if not jumps(model):
-        if modes is not None:
-            raise ValueError(f"modes: expected None, as {kind(model)} has none, got {short_repr(modes)}")
-        return [model] * (steps + 1)
-    known = [in_mode(model, mode) for mode in range(len(model.models))]
-    path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
-    if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
-        raise ValueError(
-            f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, "
-            f"got {short_repr(modes)}"
-        )
-    return [known[int(mode)] for mode in path]

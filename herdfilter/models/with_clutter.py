@@ -37,7 +37,7 @@ class WithClutter:
     Parameters
     ----------
     model : object
-        A state-space model; see `herdfilter.models.contract`.
+        A state-space model with a likelihood, or with mean and covariance of an observation.
     detection_probability : float
         :math:`P_D`, above 0, at most 1.
     clutter_density : float
@@ -45,13 +45,6 @@ class WithClutter:
         radian.
     region : array_like, shape (m, 2), optional
         Lowest and highest value of every entry of an observation; used only to simulate clutter.
-
-    Raises
-    ------
-    TypeError
-        If the model has neither a likelihood nor mean and covariance of an observation.
-    ValueError
-        If a number is out of range, or a row of the region is not (lowest, highest).
 
     Examples
     --------
@@ -166,7 +159,7 @@ class WithClutter:
         return scan
 
     def log_factors(self, detections: int, step: int) -> tuple[float, float]:
-        """Return the log of the likelihood's term for a missed state, and of the factor of a detection's density.
+        """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
 
         Raises ValueError if there are several `detections` although there is no clutter.
         """

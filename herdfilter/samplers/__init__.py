@@ -1,4 +1,4 @@
-"""Samplers: a mixture in, n points out; one file a method."""
+"""Samplers: a mixture in, n points out; one file per method."""
 
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.continuous_herded_gibbs import ContinuousHerdedGibbs

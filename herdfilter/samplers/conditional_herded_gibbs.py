@@ -277,7 +277,12 @@ class ConditionalLine:
         """
         shares = self.shares(x)
         smoothed = np.fft.irfft(np.fft.rfft(shares, self.length) * self.transform, self.length)
-        objective = factor * smoothed[: len(shares) : 1 << self.level] - self._kernel_sum(weights, samples)
+        objective = factor * smoothed[: len(shares) : 1 << self.level]
+        reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
+        cell = np.rint((samples - self.low) / self.step).astype(np.intp)[:, None] + np.arange(-reach, reach + 1)
+        u = (self.low + cell * self.step - samples[:, None]) / self.sigma
+        inside, heights = (cell >= 0) & (cell <= self.cells), weights[:, None] * np.exp(-0.5 * u * u)
+        objective -= np.bincount(cell[inside], heights[inside], self.cells + 1)
         # First and last node of positive density within one cell of each search point; last < first if there is none.
         index, position = np.arange(len(shares)), np.arange(self.cells + 1)
         left, right = np.maximum(position - 1, 0) << self.level, np.minimum(position + 1, self.cells) << self.level
@@ -311,16 +316,6 @@ class ConditionalLine:
         equal = [(length, place) for value, length, place in found if value >= highest_value - tie]
         longest = max(length for length, _ in equal)
         return max(place for length, place in equal if length >= longest - TIED_VALUES * self.sigma)
-
-    def _kernel_sum(self, weights: Array, samples: Array) -> Array:
-        """Return the sum of the kernels at the samples, on the search grid."""
-        reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.step), self.cells))
-        nearest = np.rint((samples - self.low) / self.step).astype(np.intp)
-        cell = nearest[:, None] + np.arange(-reach, reach + 1)
-        u = (self.low + cell * self.step - samples[:, None]) / self.sigma
-        inside = (cell >= 0) & (cell <= self.cells)
-        heights = weights[:, None] * np.exp(-0.5 * u * u)
-        return np.bincount(cell[inside], heights[inside], self.cells + 1).astype(np.float64)
 
     def _ascend(
         self, shares: Array, factor: float, weights: Array, samples: Array, low: float, high: float, guess: float

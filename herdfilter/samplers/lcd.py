@@ -19,7 +19,7 @@ POINTS_OF_ALL_STARTS = 200  # few points have many local minima, and cost little
 
 @dataclass(frozen=True)
 class LCDSampling:
-    """Points that minimise the modified Cramer-von Mises distance of localized cumulative distributions to N(0, I), mapped.
+    """Points of least modified Cramer-von Mises distance to N(0, I), mapped into the mixture's components.
 
     The point-symmetric points of equal weight of the smart sampling Kalman filter, S2KF (Steinbring and Hanebeck 2013),
     computed once for each number and dimension, by descent from scrambled Sobol points, and mapped into the components as by

@@ -15,7 +15,7 @@ from herdfilter.samplers.herding.frame import principal_axes
 
 @dataclass(frozen=True)
 class MappedSampling:
-    """Any sampler at the price of an affine map: its points for N(0, I), moved into each component.
+    """Another sampler's points for N(0, I), moved into each component by an affine map.
 
     Component m gets a share of the n points by largest remainders of ``n weights[m]``, at ``means[m] + F_m z`` with
     ``F_m F_m' = covariances[m]`` and z the base sampler's points for N(0, I), drawn once for every number and dimension.

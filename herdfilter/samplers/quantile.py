@@ -1,4 +1,4 @@
-"""The points that represent a mixture on a line best: its quantiles."""
+"""Quantiles: the points that represent a one-dimensional mixture best."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class QuantileSampling:
 
 
 def quantiles(mixture: GaussianMixture, levels: Array) -> Array:
-    """Return where the distribution function reaches the ascending levels (n,); of a gap, the lower end."""
+    """Return the quantiles (n,) of a one-dimensional mixture at ascending levels (n,); of a gap, the lower end."""
     line, points = condensed(as_line(mixture)), np.empty(len(levels))
     _sweep_quantiles(line, before_the_first(line), levels, points)
     return points
@@ -106,9 +106,10 @@ def _passed(cells, x):
 
 @njit(**INSIDE)
 def _root(cells, level, low, high, step):
-    """Where the integral reaches the level, between low and high, and the density near there; `step` is a first guess.
+    """Return the place between low and high at which the integral reaches the level, and the density near it.
 
-    Newton's method, and halving of the bracket where a step leaves it or is not half as long as the last.
+    Newton's method from a first guess of the `step`; the bracket is halved where a step leaves it or is not half as long as
+    the last.
     """
     x, last, enough = low, high - low, SETTLED_STEP * (high - low)
     density = 0.0

@@ -55,10 +55,7 @@ class SobolSampling:
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
         """Draw `n` points with equal weights; `rng`, a Generator, a seed or None, is used if scrambling.
 
-        Raises
-        ------
-        ValueError
-            If the mixture has more than 21200 dimensions, or `n` is not valid.
+        ValueError if the mixture has more than 21200 dimensions.
         """
         from scipy.stats import qmc  # it takes longer to import than the rest of the package
 

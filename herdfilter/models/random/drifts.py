@@ -1,4 +1,4 @@
-"""Drifts of random models, the distribution that they are drawn from, and the numbers that all parts are made of.
+"""Drifts of random models, how they are drawn, and functions for random numbers and their words.
 
 Every number has three significant digits: the words print the model itself, and the last bit, in which machines differ,
 decides nothing.

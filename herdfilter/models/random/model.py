@@ -173,7 +173,7 @@ class _Drawn(NamedTuple):
 
 
 def _at_large(motion: Motion) -> LongRun:
-    """Simulate a system from anywhere near it."""
+    """Simulate a system from states all over its natural scale."""
     wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
     return simulate_long_run(motion, wide)
 
@@ -210,7 +210,7 @@ def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
 
 
 def _exact_grid(motion: Motion, sensing: Sensing, initial: GaussianMixture, system: LongRun) -> dict[str, Any] | None:
-    """Return `lower`, `upper` and `points` of a grid that makes the posterior exact, or None if that needs too many points.
+    """Return `lower`, `upper` and `points` of a grid fine enough for an exact posterior; None if it has too many points.
 
     It reaches three spreads beyond the states of two simulations, or to six standard deviations of the prior: one from the
     prior on, and the long run of the system at large, with the parts that hardly a state of the prior comes to. The steepest

@@ -1,4 +1,4 @@
-"""Transition noise of random models, in each of the three forms that the model contract knows, and its distribution."""
+"""Transition noise of random models, in the three forms of the model contract, and how it is drawn."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def additive(drift: Drift, factor: Array) -> Motion:
 
 
 def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> Motion:
-    """Return ``f(x) + exp(g tanh(w x + b)) L e``, louder on one side of the state space than on the other."""
+    """Return ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         loudness = np.tanh(x @ direction + offset)
@@ -129,7 +129,7 @@ def draw_noise(rng: Rng, drift: Drift) -> Motion:
 
 @dataclass(frozen=True, eq=False)
 class LongRun:
-    """States (n, d) of the long run, two successors of each of the last of them, and the extremes from the start on.
+    """States (n, d) of the long run, two draws of the next state after the last step, and the extremes since the start.
 
     A chaotic system doubles a difference of the last bit at every step or so: the run is so short that three digits of its
     moments are the same on every machine.

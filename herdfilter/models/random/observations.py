@@ -1,4 +1,4 @@
-"""Observations of random models: the view of a state, its noise and its schedule, and the distribution of all three."""
+"""Observations of random models: the view of a state, its noise and its schedule, and how they are drawn."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
 
 @dataclass(frozen=True)
 class Schedule:
-    """Observed at `length` steps out of every `period`, from step `first` on; at every step unless given."""
+    """The steps with an observation: `length` of every `period`, from step `first` on; by default every step."""
 
     period: int = 1
     length: int = 1

@@ -33,7 +33,7 @@ LOW, HIGH, LIMIT = range(3)
 
 
 def empty_bumps(count: int) -> Array:
-    """Return room for so many bumps."""
+    """Return an array for `count` bumps."""
     return np.zeros((7, count + 8))
 
 
@@ -137,7 +137,7 @@ class Search(NamedTuple):
 
 
 def empty_search(count: int) -> Search:
-    """Return working memory of `maximise_bumps` for so many bumps."""
+    """Return working memory of `maximise_bumps` for `count` bumps."""
     return Search(empty_bumps(count), np.zeros((3, PIECE + 5 + BLOCKS)), np.zeros((16 * BLOCKS, 3)))
 
 
@@ -180,7 +180,7 @@ def maximise_bumps(bumps, positive, count, guess, near, table, stack):
 
 @njit(**FAST)
 def narrow_interval(bumps, positive, top, floor):
-    """Return the interval outside which the positive bumps together stay below `floor`, and with them f."""
+    """Return an interval outside which the sum of the positive bumps, and so f, is below `floor`."""
     low, high = np.inf, -np.inf
     deviations = np.sqrt(2.0 * np.log(positive * top / floor))
     for j in range(positive):

@@ -57,7 +57,7 @@ class GibbsWorkspace(NamedTuple):
 
 
 def target_of(frame: KernelFrame, before: float, after: float) -> ConditionalTarget:
-    """Tabulate the conditionals of a mixture with these variances added before and after conditioning."""
+    """Tabulate the conditionals of a mixture, with a variance added before conditioning and one after it."""
     precision, log_det = frame.precisions(before)
     inverse = 1.0 / np.diagonal(precision, axis1=1, axis2=2)
     width = np.sqrt(inverse + after)
@@ -78,14 +78,14 @@ def gibbs_workspace(target: ConditionalTarget, n: int) -> GibbsWorkspace:
 
 
 def is_wide(target: ConditionalTarget, first: Array) -> bool:
-    """Return True if squared distances get so long that they must be taken afresh."""
+    """Return True if distances are so long that updated squares lose digits and must be computed afresh."""
     extent = np.ptp(np.vstack((target.means, first)), axis=0)
     sharpest = np.maximum(np.diagonal(target.precision, axis1=1, axis2=2).max(axis=0), 1.0)
     return bool(extent**2 @ sharpest > LONG)
 
 
 def origins(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return where the sweeps of every point start: at the latest point of its component, at first the component's mean."""
+    """Return the start of every point's sweeps: the latest point of its component, or at first the component's mean."""
     origin = -1 - labels
     for label in np.unique(labels):
         of_label = np.flatnonzero(labels == label)
