@@ -413,6 +413,8 @@ class Session:
                 running[self.attempt(mutant, stale, items, writing)] = mutant, items, reading
                 os.close(writing)
             pid, status = os.wait()
+            if pid not in running:  # a process that a test has left behind
+                continue
             mutant, items, reading = running.pop(pid)
             number = os.read(reading, 4)
             os.close(reading)
