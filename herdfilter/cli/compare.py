@@ -18,17 +18,22 @@ from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioN
 @click.option("--runs", type=int, metavar="N", help="Runs; for a family, of each model. [default: the scenario's]")
 @click.option("--models", type=int, metavar="M", help="Models of a family, such as `random`. [default: the scenario's]")
 @click.option(
-    "--first-model", type=int, metavar="S", help="Seed of the first model: to 9,999 to tune, from 1,000,000 to claim."
+    "--first-model",
+    type=int,
+    metavar="S",
+    help="Seed of the first model: to 9,999 to tune, from 1,000,000 to claim. [default: the scenario's]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Root of all random numbers.")
 @click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
-@click.option("--out", type=PathName(), metavar="DIR", help="Folder for report, tables, figures, and runs (study.sqlite).")
-@click.option("--resume", is_flag=True, help="Continue the comparison in --out, with more --runs or --models if you like.")
-@click.option("--run-timeout", type=float, metavar="SECONDS", help="A run that takes longer has failed. [default: no limit]")
 @click.option(
-    "--scheduler", metavar="WHERE", help="local, dask (W processes here) or a cluster, tcp://host:8786. [default: local]"
+    "--out", type=PathName(), metavar="DIR", help="Folder for report, tables, figures; study.sqlite keeps each run at once."
 )
+@click.option("--resume", is_flag=True, help="Continue the comparison in --out, with more --runs or --models if you like.")
+@click.option(
+    "--run-timeout", type=float, metavar="SECONDS", help="A run whose filter takes longer has failed. [default: no limit]"
+)
+@click.option("--scheduler", metavar="WHERE", help="local, dask (here) or a cluster, tcp://host:8786. [default: local]")
 @output_options
 def compare_command(
     scenario: str,
@@ -90,8 +95,7 @@ def compare_command(
             raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
-        go_on = "the same command with --resume goes on"
-        kept = "" if store is None else f"; what was finished is in {store}, {go_on}"
+        kept = "" if store is None else f"; what was finished is in {store}, the same command with --resume goes on"
         raise InputError(f"{error}{kept}") from None
     finally:
         end_idle_processes()
