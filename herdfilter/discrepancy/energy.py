@@ -112,7 +112,7 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     if means.shape[1] == 1:
         mean, sd = means[:, 0], np.sqrt(covariances[:, 0, 0])
         z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
-        spread = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)  # the folded normal distribution
+        spread: Array = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)  # the folded normal distribution
         return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
     if (covariances * (1 - np.eye(means.shape[1]))).any():
         values, vectors = np.linalg.eigh(covariances)
@@ -181,10 +181,11 @@ def _own_values(squared: Array, values: Array, moment: Array) -> Array:
 
 def _completed(total: Array, first: float, last: float, squared: Array, values: Array, moment: Array) -> Array:
     """Add the two tails beyond the nodes between `first` and `last` to their sum."""
-    fourth = moment**2 + 2 * (values**2).sum(-1) + 4 * (values * squared).sum(-1)  # E|Z|^4
+    fourth: Array = moment**2 + 2 * (values**2).sum(-1) + 4 * (values * squared).sum(-1)  # E|Z|^4
 
     def below(power: float) -> float:
         return float(np.exp(power * (first - NODE_STEP)) / -np.expm1(-power * NODE_STEP))
 
-    above = np.exp(-0.5 * (last + NODE_STEP)) / -np.expm1(-0.5 * NODE_STEP)
-    return (total + moment * below(0.5) - 0.5 * fourth * below(1.5) + above) * NODE_STEP / (2 * np.sqrt(np.pi))
+    above: float = np.exp(-0.5 * (last + NODE_STEP)) / -np.expm1(-0.5 * NODE_STEP)
+    total = total + moment * below(0.5)
+    return (total - 0.5 * fourth * below(1.5) + above) * NODE_STEP / (2 * float(np.sqrt(np.pi)))

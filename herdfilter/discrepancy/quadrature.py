@@ -78,7 +78,8 @@ def optimal_weights(
         return simplex_weights(gram, z)
     gram[np.diag_indices(n)] += JITTER
     best, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
-    return best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
+    weights: Array = best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
+    return weights
 
 
 def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
@@ -105,9 +106,9 @@ def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:
     shift = 1.0 - gram.min() if gram[0, 0] <= 0.0 else 0.0
     shifted = np.ascontiguousarray(gram + shift)
     correct_weights(shifted, np.ascontiguousarray(z), weights, n, np.empty(n, np.int64), 0, np.empty((n, n)))
-    if not 0 < weights.sum() < np.inf:
+    if not 0 < (total := float(weights.sum())) < np.inf:
         raise ValueError(f"z: expected numbers about as large as those of gram, got {np.abs(z).max():g}")
-    return weights / weights.sum()
+    return weights / total
 
 
 def kernel_matrix(x: ArrayLike, covariance: ArrayLike, kernel: Kernel | None = None) -> Array:

@@ -109,14 +109,15 @@ def _projected_distances(axes: Array, points: Points, mixture: GaussianMixture, 
         inner = np.isfinite(quantile)  # L is 0 at levels 0 and, as the mean is 0, 1
         quantile = np.where(inner, quantile, 0.0)
         lorenz = np.where(inner, level * quantile - line.integral(quantile), 0.0)
-        gaps = np.diff(x, axis=1)
         # sum_i x_i (L_i - L_(i-1)) by parts, with L_n the mean, which is 0
-        return (w * x**2).sum(1) + second + 2 * (gaps * lorenz).sum(1)
+        squared: Array = (w * x**2).sum(1) + second + 2 * (np.diff(x, axis=1) * lorenz).sum(1)
+        return squared
     split = np.clip(quantile, x[:, :-1], x[:, 1:])
     at_x, at_split = line.integral(x), line.integral(split)
     below = level * (split - x[:, :-1]) - (at_split - at_x[:, :-1])
     above = at_x[:, 1:] - at_split - level * (x[:, 1:] - split)
-    return at_x[:, 0] + (at_x[:, -1] - x[:, -1]) + (below + above).sum(1)
+    inside: Array = (below + above).sum(1)
+    return at_x[:, 0] + (at_x[:, -1] - x[:, -1]) + inside
 
 
 @dataclass(frozen=True, eq=False)

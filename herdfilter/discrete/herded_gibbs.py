@@ -238,7 +238,7 @@ class HerdedGibbs:
         where = f"conditional of variable {i} at x = {x.tolist()}"
         if p.shape != (values,):
             raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
-        total = p.sum()
+        total: float = p.sum()
         if not (p >= 0).all():
             raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")
         if not abs(total - 1.0) <= PROBABILITY_ERROR:

@@ -53,7 +53,8 @@ def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> ND
     if phi.size == 0:
         raise ValueError(f"features: expected at least one state and one feature, got shape {phi.shape}")
     target = as_array("moments", moments, (phi.shape[1],))
-    states, found, direction = herded_states(np.ascontiguousarray(phi), target, n, SEPARATING_MARGIN)
+    states = np.empty(n, np.int64)
+    found, direction = herded_states(np.ascontiguousarray(phi), target, states, SEPARATING_MARGIN)
     if found < n:
         raise ValueError(
             f"moments: expected a point in the convex hull of the features, got one outside: along the direction "
@@ -84,8 +85,8 @@ def _herd_labels(weights, lack, labels):
 
 
 @njit(cache=True, nogil=True)
-def herded_states(features, moments, n, tolerance):
-    """Herd with features (S, k); return the states, how many were found, and the last weights.
+def herded_states(features, moments, states, tolerance):
+    """Fill in the states by herding with features (S, k); return how many were found, and the last weights.
 
     The loop stops early if the weights w separate the moments from all features, <w, moments> > max_x <w, phi(x)> by more
     than `tolerance` times the largest term: the moments then lie outside the convex hull.
@@ -94,8 +95,7 @@ def herded_states(features, moments, n, tolerance):
     w = np.empty(k)
     for j in range(k):
         w[j] = 0.0
-    states = np.empty(n, dtype=np.int64)
-    for t in range(n):
+    for t in range(len(states)):
         scale = 0.0
         wanted = 0.0
         for j in range(k):
@@ -115,8 +115,8 @@ def herded_states(features, moments, n, tolerance):
                 best_score = score
                 best = x
         if wanted - best_score > tolerance * scale:
-            return states, t, w
+            return t, w
         states[t] = best
         for j in range(k):
             w[j] -= features[best, j]
-    return states, n, w
+    return len(states), w

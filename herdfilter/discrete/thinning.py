@@ -140,7 +140,8 @@ def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
         members[k] = i = int(cost.argmin())
         most[i] -= 1
         barred[i] = 0.0 if most[i] else np.inf
-        return scipy.spatial.distance.cdist(z[i : i + 1], z)[0]
+        row: Array = scipy.spatial.distance.cdist(z[i : i + 1], z)[0]
+        return row
 
     for t in range(m):
         total += choose(t, (t + 1) * mean - total + barred)

@@ -284,9 +284,9 @@ class ParticleFilter:
             time step is not positive, times do not increase or a reading is late.
         """
         check_flags(keep_particles=keep_particles)
-        kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
         steps = series(observations, dt, controls, times, start, late)
-        return run(self, steps, self.model.dim, kept, watcher)
+        result: FilterResult = run(self, steps, self.model.dim, [] if keep_particles else None, watcher)
+        return result
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.

@@ -116,9 +116,9 @@ class Replay:
         if reading.since > self._time:
             self.filter.predict(reading.since - self._time, reading.control)
             self._time = reading.since
-        if reading.sensor is None:
-            return self.filter.update(reading.z)
-        return self.filter.update(reading.z, reading.sensor)
+        sensor = () if reading.sensor is None else (reading.sensor,)
+        record: StepRecord = self.filter.update(reading.z, *sensor)
+        return record
 
     def _standing(self) -> _Standing:
         rng = getattr(self.filter, "rng", None)

@@ -227,7 +227,7 @@ def elapsed(times: Sequence[Any], start: Any, name: str = "times") -> Array:
                 f"{short_repr(times[0])} as the first date"
             )
         return since_start(as_objects([start, *times]), len(times))
-    origin = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]
+    origin: float = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]
     return since_start(array, len(times), name) - origin
 
 

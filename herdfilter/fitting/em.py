@@ -116,9 +116,11 @@ class EMFit:
         quantiles = (np.arange(CANDIDATES) + 0.5) / CANDIDATES
         candidates = np.unique(np.searchsorted(np.cumsum(w), quantiles))
         limits = (self.floor, least, self.shared, self.tolerance, self.max_iterations)
+        seeds = spread_seeds(z, w, candidates, min(2, largest) if automatic else largest)  # two do for most posteriors
+        first = seeds[:1] if automatic else seeds
+        best: tuple[Array, Array, Array, Array] = maximise_mixture(z, w, first, widening, *limits, -np.inf)
         if not automatic:
-            seeds = spread_seeds(z, w, candidates, largest)
-            return maximise_mixture(z, w, seeds, widening, *limits, -np.inf)[:3]
+            return best[:3]
         observations = 1.0 / (w @ w)
 
         def penalty(components: int) -> float:
@@ -126,8 +128,6 @@ class EMFit:
             parameters = components * (1 + d) - 1 + (1 if self.shared else components) * d * (d + 1) / 2
             return float(0.5 * parameters * np.log(observations) / observations)
 
-        seeds = spread_seeds(z, w, candidates, min(2, largest))  # enough for most posteriors
-        best = maximise_mixture(z, w, seeds[:1], widening, *limits, -np.inf)
         score = best[3][-1] - penalty(1)
         for count in range(2, largest + 1):
             if count == 3:

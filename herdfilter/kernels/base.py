@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -52,7 +52,7 @@ class Kernel(Protocol):
         ...
 
 
-def as_kernel(name: str, kernel: Any) -> Kernel:
+def as_kernel(name: str, kernel: Kernel) -> Kernel:
     """Return `kernel` if it follows the contract; raise TypeError if it is a class or lacks a method.
 
     Examples
@@ -169,10 +169,10 @@ def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kerne
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
     x = as_points("x", x, as_mixture("mixture", mixture).dim)
     if kernel == Gaussian():
-        return np.exp(mixture.convolve(covariance).log_density(x) - log_normaliser(covariance))
+        log_values: Array = mixture.convolve(covariance).log_density(x) - log_normaliser(covariance)
+        return np.exp(log_values)
     inverse, frame = in_kernel_frame(mixture, covariance)
-    mean = KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances)
-    return mean(x @ inverse.T)
+    return KernelMean(kernel, frame.weights, frame.means, frame.distinct_covariances)(x @ inverse.T)
 
 
 def expected_kernel_pair(mixture: GaussianMixture, covariance: Array, kernel: Kernel | None = None) -> float:

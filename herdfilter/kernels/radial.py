@@ -49,11 +49,11 @@ class Gaussian:
 
     def value(self, squared: Array) -> Array:
         """Return the kernel at squared distances."""
-        return np.exp(-0.5 * squared)
+        return np.exp(-squared / 2)
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance."""
-        return -0.5 * np.exp(-0.5 * squared)
+        return -0.5 * self.value(squared)
 
     def scales(self) -> tuple[Array, Array]:
         """Return one Gaussian of width 1."""
@@ -89,7 +89,7 @@ class Matern:
 
     def value(self, squared: Array) -> Array:
         """Return the kernel at squared distances."""
-        z = np.sqrt(2 * self.nu * squared)
+        z: Array = np.sqrt(2 * self.nu * squared)
         if self.nu == 0.5:
             return np.exp(-z)
         if self.nu == 1.5:
@@ -101,7 +101,7 @@ class Matern:
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance: a kernel of order nu - 1."""
-        z = np.maximum(np.sqrt(2 * self.nu * squared), 1e-8)
+        z: Array = np.maximum(np.sqrt(2 * self.nu * squared), 1e-8)
         if self.nu == 0.5:
             return -0.5 * np.exp(-z) / z
         if self.nu == 1.5:
@@ -253,12 +253,12 @@ class LocalizedCumulative:
 
     def value(self, squared: Array) -> Array:
         """Return the kernel at squared distances."""
-        z = np.maximum(squared / (4 * self.largest**2), 1e-300)
+        z: Array = np.maximum(squared / (4 * self.largest**2), 1e-300)
         return np.exp(-z) - z * scipy.special.exp1(z)
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative with respect to the squared distance."""
-        z = np.maximum(squared / (4 * self.largest**2), 1e-300)
+        z: Array = np.maximum(squared / (4 * self.largest**2), 1e-300)
         return -scipy.special.exp1(z) / (4 * self.largest**2)
 
     def scales(self) -> tuple[Array, Array]:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.kalman.gaussian import update_gaussians
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
@@ -79,11 +78,7 @@ class GuidedProposal(BootstrapProposal):
         drawn = rng.standard_normal(particles.x.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
         needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
-        log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + _log_det(roots) - _log_det(root)
+        log_dets, log_det = (np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root))
+        log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + log_dets - log_det
         wrapped = transition.wrapped(moved)
         return Particles(wrapped, particles.log_weights + log_ratio + observation.log_likelihood(wrapped))
-
-
-def _log_det(roots: Array) -> Array:
-    """Log-determinants of triangular matrices (..., d, d)."""
-    return np.log(np.diagonal(roots, axis1=-2, axis2=-1)).sum(axis=-1)

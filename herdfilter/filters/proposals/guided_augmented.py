@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -121,5 +121,5 @@ class _Ahead:
     def observation_mean(self, joint: Array, step: int) -> Array:
         return observation_mean(self.observed, self.moved(joint), step)
 
-    def _noise(self, step: int, joint: Array) -> Array:
+    def _noise(self, step: int, joint: Array) -> Any:
         return self.observed.observation_covariance(step, self.moved(joint))
