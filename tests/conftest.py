@@ -58,14 +58,8 @@ def scenario():
     )
 
 
-@pytest.fixture
-def constant():
-    return Constant
-
-
-@pytest.fixture
-def failing():
-    return Failing
+constant = pytest.fixture(lambda: Constant)
+failing = pytest.fixture(lambda: Failing)
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,13 @@ def normal(mean, variance=1.0):
     return hf.GaussianMixture([1.0], [mean], variance * np.eye(len(mean)))
 
 
+def in_units(model, units):
+    """The same linear Gaussian model, its state given in other units."""
+    D, inverse = np.diag(units), np.diag(1 / np.asarray(units))
+    moments = D @ model.initial_mean, D @ model.initial_covariance @ D
+    return hf.models.LinearGaussian(D @ model.F @ inverse, model.H @ inverse, D @ model.Q @ D, model.R, *moments)
+
+
 class Simulated:
     """A walk with exponential steps that can only be simulated."""
 

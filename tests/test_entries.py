@@ -379,11 +379,9 @@ HOSTILE = {
     "ragged": lambda values: [[1.0], [1.0, 2.0]],
 }  # fmt: skip
 FREE = {
-    "one row more": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"},
-    "one row less": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"},
+    **{f"one row {m}": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"} for m in ("more", "less")},
     "12000 rows": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"},
-    "one column more": {"ratios", "particles"},
-    "one column less": {"ratios", "particles"},
+    **{f"one column {m}": {"ratios", "particles"} for m in ("more", "less")},
     "no rows": {"ratios", "x"},
     "None": {"features", "weights", "start"},
     "negative infinity": {"log_weights"},

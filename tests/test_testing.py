@@ -329,11 +329,8 @@ def test_all_failures_are_reported_in_one_message():
     with pytest.raises(SamplerError) as caught:
         check_sampler(Sampler(lambda mixture, n, rng: hf.Points(np.zeros((3, 1)))), dims=(1, 2))
     error = caught.value
-    assert (
-        str(error)
-        .splitlines()[0]
-        .endswith(f"fails {len(error.failures)} of {len(error.failures) + len(error.passed)} checks:")
-    )
+    failed = len(error.failures)
+    assert str(error).splitlines()[0].endswith(f"fails {failed} of {failed + len(error.passed)} checks:")
     assert len(str(error).splitlines()) == 1 + len(error.failures)
     assert "d = 1, M = 1: expected shapes (2, 1) and (2,), got (3, 1) and (3,)" in str(error)
     assert isinstance(error, AssertionError)

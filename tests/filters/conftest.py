@@ -33,39 +33,17 @@ def few_starts(monkeypatch):
 
 @dataclass(frozen=True)
 class Promised:
-    """A proposal, and what it promises; the shared suites hold it to that.
-
-    Attributes
-    ----------
-    make : callable
-        Makes a fresh one.
-    deterministic : bool
-        The filter's results do not depend on the seed, and the generator is left alone.
-    observes : bool
-        It looks at the observation before it moves the particles.
-    singular : bool
-        It takes transition noise of deficient rank; else it refuses that by name.
-    keeps_modes : bool
-        Modes far apart stay apart; a fit of one Gaussian blurs them.
-    additive : bool
-        It needs transition noise that is additive; else it takes other noise, too.
-    moments : bool
-        It needs a mean and a covariance of the observation.
-    turns : bool
-        Results do not depend on where zero lies on a circle; else rounding decides near-ties of a greedy search.
-    spread : float
-        Largest relative error of a variance over two steps of skewed noise in three dimensions, with 600 points.
-    """
+    """Makes a fresh proposal; the shared suites hold it to what it promises."""
 
     make: Callable[[], Proposal]
-    deterministic: bool = False
-    observes: bool = False
-    singular: bool = True
-    keeps_modes: bool = True
-    additive: bool = True
-    moments: bool = False
-    turns: bool = True
-    spread: float = 0.2
+    deterministic: bool = False  # results do not depend on the seed, and the generator is left alone
+    observes: bool = False  # it looks at the observation before it moves the particles
+    singular: bool = True  # it takes transition noise of deficient rank; else it refuses that by name
+    keeps_modes: bool = True  # modes far apart stay apart; a fit of one Gaussian blurs them
+    additive: bool = True  # it needs transition noise that is additive; else it takes other noise, too
+    moments: bool = False  # it needs a mean and a covariance of the observation
+    turns: bool = True  # where zero lies on a circle does not matter; else rounding decides near-ties of a greedy search
+    spread: float = 0.2  # largest relative error of a variance over two steps of skewed noise in 3 dimensions, 600 points
 
 
 def mapped():
@@ -170,21 +148,7 @@ class Walk(Unseen):
         return np.eye(1)
 
 
-@pytest.fixture(scope="session")
-def registry():
-    return PROPOSALS
-
-
-@pytest.fixture
-def unseen():
-    return Unseen()
-
-
-@pytest.fixture
-def walk():
-    return Walk()
-
-
-@pytest.fixture
-def walk_class():
-    return Walk
+registry = pytest.fixture(lambda: PROPOSALS)
+unseen = pytest.fixture(lambda: Unseen())
+walk = pytest.fixture(lambda: Walk())
+walk_class = pytest.fixture(lambda: Walk)  # to derive models from that lack or change something

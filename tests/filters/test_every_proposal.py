@@ -5,19 +5,13 @@ import inspect
 
 import numpy as np
 import pytest
+from helpers import plane
 
 from herdfilter.filters import Observation, Outcome, ParticleFilter, Particles, Proposal, Transition, Uses, proposals
 from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 
-PLANE = LinearGaussian(
-    F=[[0.9, 0.2], [-0.2, 0.9]],
-    H=np.eye(2),
-    Q=[[0.5, 0.1], [0.1, 0.3]],
-    R=[[0.4, 0.1], [0.1, 0.2]],
-    initial_mean=[1.0, -1.0],
-    initial_covariance=[[1.0, 0.3], [0.3, 2.0]],
-)
+PLANE = plane(H=np.eye(2), R=[[0.4, 0.1], [0.1, 0.2]])
 SEEN = Observation(PLANE, np.array([0.7, -0.2]), 1)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from helpers import kalman, refuses
+from helpers import kalman, plane, refuses
 
 from herdfilter.filters.grid import GridFilter
 from herdfilter.mixture import GaussianMixture
@@ -16,14 +16,7 @@ from herdfilter.models.simulation import simulate
 REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 
 LINE = LinearGaussian(F=[[0.9]], H=[[2.0]], Q=[[0.5]], R=[[1.5]], initial_mean=[1.0], initial_covariance=[[2.0]])
-PLANE = LinearGaussian(
-    F=[[0.8, 0.3], [-0.4, 0.7]],
-    H=[[1.0, 0.5]],
-    Q=[[0.6, 0.2], [0.2, 0.4]],
-    R=[[0.8]],
-    initial_mean=[0.5, -0.5],
-    initial_covariance=[[1.0, 0.3], [0.3, 0.7]],
-)
+PLANE = plane(R=[[0.8]])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import model_of
+from helpers import in_units, model_of
 
 from herdfilter.filters import HerdedProposal, ParticleFilter
 from herdfilter.mixture import GaussianMixture
@@ -52,18 +52,6 @@ def test_a_mode_too_light_for_a_point_is_kept_by_the_defensive_share_and_lost_wi
     np.testing.assert_allclose(np.cumsum(kept.log_likelihoods), np.log(evidence), atol=0.05)
 
 
-def constant_velocity(units=(1.0, 1.0), noise=(0.0, 0.2)):
-    D, inverse = np.diag(units), np.diag(1 / np.array(units))
-    return LinearGaussian(
-        F=D @ [[1.0, 1.0], [0.0, 0.9]] @ inverse,
-        H=[[1.0, 0.0]] @ inverse,
-        Q=D @ np.diag(noise) @ D,
-        R=[[1.0]],
-        initial_mean=[0.0, 0.0],
-        initial_covariance=D @ np.diag([1.0, 0.5]) @ D,
-    )
-
-
 OBSERVATIONS = [[0.3], [0.9], [2.1], [2.0], [2.6], [3.9]]
 
 
@@ -71,9 +59,8 @@ OBSERVATIONS = [[0.3], [0.9], [2.1], [2.0], [2.6], [3.9]]
 @pytest.mark.parametrize("noise", [(0.0, 0.2), (0.1, 0.2)])
 def test_the_units_of_the_state_do_not_matter(units, noise):
     proposal = HerdedProposal(RandomSampling())
-    plain, scaled = (
-        ParticleFilter(constant_velocity(u, noise), 40, proposal, rng=3).run(OBSERVATIONS) for u in ((1.0, 1.0), units)
-    )
+    model = LinearGaussian([[1.0, 1.0], [0.0, 0.9]], [[1.0, 0.0]], np.diag(noise), [[1.0]], [0.0, 0.0], np.diag([1.0, 0.5]))
+    plain, scaled = (ParticleFilter(m, 40, proposal, rng=3).run(OBSERVATIONS) for m in (model, in_units(model, units)))
     np.testing.assert_allclose(scaled.means / units, plain.means, rtol=1e-6)
     np.testing.assert_allclose(scaled.log_likelihoods, plain.log_likelihoods, rtol=1e-6)
 

@@ -62,9 +62,9 @@ def prepared(kf, model):
     return kf
 
 
-def same_numbers(kf, ours, observations, model, predict, update):
+def same_numbers(kf, ours, observations, model, update=lambda kf, z: kf.update(z)):
     for z in observations:
-        predict(kf)
+        kf.predict()
         ours.predict(model.dt)
         np.testing.assert_allclose(ours.mean, kf.x.ravel(), rtol=0, atol=1e-8)
         np.testing.assert_allclose(ours.covariance, kf.P, rtol=0, atol=1e-8)
@@ -86,7 +86,6 @@ def test_extended(model, observations):
         hf.ExtendedKalmanFilter(model),
         observations,
         model,
-        lambda kf: kf.predict(),
         lambda kf, z: kf.update(z, model.slope_h, model.h),
     )
 
@@ -106,8 +105,6 @@ def test_unscented(model, observations, points, options):
         hf.UnscentedKalmanFilter(model, **options),
         observations,
         model,
-        lambda kf: kf.predict(),
-        lambda kf, z: kf.update(z),
     )
 
 
@@ -119,4 +116,4 @@ def test_cubature(model, observations):
         kf.update(z[:, None])
 
     kf = filterpy.kalman.CubatureKalmanFilter(2, 2, model.dt, model.h, model.f)
-    same_numbers(prepared(kf, model), hf.CubatureKalmanFilter(model), observations, model, lambda kf: kf.predict(), update)
+    same_numbers(prepared(kf, model), hf.CubatureKalmanFilter(model), observations, model, update)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import model_of, normal
+from helpers import model_of, normal, plane
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import update_gaussians
@@ -11,14 +11,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
 
-LINEAR = hf.models.LinearGaussian(
-    F=[[0.9, 0.3], [-0.2, 0.8]],
-    H=[[1.0, 0.5], [0.0, 1.0]],
-    Q=[[0.4, 0.1], [0.1, 0.3]],
-    R=[[0.7, 0.2], [0.2, 0.5]],
-    initial_mean=[0.5, 1.0],
-    initial_covariance=[[2.0, 0.3], [0.3, 1.0]],
-)
+LINEAR = plane(H=[[1.0, 0.5], [0.0, 1.0]], R=[[0.7, 0.2], [0.2, 0.5]])
 KALMAN = {
     "extended": hf.ExtendedKalmanFilter,
     "unscented": hf.UnscentedKalmanFilter,

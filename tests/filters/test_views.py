@@ -11,14 +11,7 @@ import herdfilter as hf
 from herdfilter.filters import Particles
 from herdfilter.filters.grid import GridFilter
 
-MODEL = hf.models.LinearGaussian(
-    F=[[1.0, 1.0], [0.0, 1.0]],
-    H=[[1.0, 0.0]],
-    Q=np.eye(2) / 100,
-    R=[[0.1]],
-    initial_mean=[0.0, 0.0],
-    initial_covariance=np.eye(2),
-)
+MODEL = hf.models.LinearGaussian([[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], np.eye(2) / 100, [[0.1]], [0.0, 0.0], np.eye(2))
 LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[0.1]], initial_mean=[0.0], initial_covariance=[[1.0]])
 Z = [[0.1], None, [0.5], [0.3]]
 

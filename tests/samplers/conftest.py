@@ -76,7 +76,4 @@ random = fixture_of(RANDOM)
 herding = fixture_of({name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")})  # to beat random draws anywhere
 
 
-@pytest.fixture
-def random_mixture():
-    """A function of seed, d and components=5: overlapping components, of total variance about 10 a dimension."""
-    return testing.random_mixture
+random_mixture = pytest.fixture(lambda: testing.random_mixture)

@@ -92,24 +92,10 @@ def on_a_grid(model, x, z, log_transition):
     return np.array(marginal), np.array(joint)
 
 
-@pytest.fixture
-def driven():
-    return Driven()
-
-
-@pytest.fixture
-def exact():
-    return exactly
-
-
-@pytest.fixture
-def joint():
-    return all_states
-
-
-@pytest.fixture
-def grid_smoother():
-    return on_a_grid
+driven = pytest.fixture(lambda: Driven())
+exact = pytest.fixture(lambda: exactly)
+joint = pytest.fixture(lambda: all_states)
+grid_smoother = pytest.fixture(lambda: on_a_grid)
 
 
 @pytest.fixture(scope="module")

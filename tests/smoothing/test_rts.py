@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 from filterpy.kalman import MerweScaledSigmaPoints, UnscentedKalmanFilter
-from helpers import of_inner_noise
+from helpers import in_units, of_inner_noise
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
@@ -117,17 +117,10 @@ def test_states_without_doubt_have_singular_predictions(driven, exact, certain):
 
 def test_units_do_not_matter(driven):
     unit = np.array([1.0, 1e-9])
-    F, Q, start = driven.F(1.0), driven.Q, driven.initial
-    plain, scaled = (
-        hf.models.LinearGaussian(
-            F * np.outer(u, 1 / u), driven.H / u, Q * np.outer(u, u), driven.R, start.mean * u,
-            start.covariance * np.outer(u, u),
-        )
-        for u in (np.ones(2), unit)
-    )  # fmt: skip
-    one, other = (
-        hf.rts_smoother(kf, kf.run(Z)) for kf in (hf.UnscentedKalmanFilter(plain), hf.UnscentedKalmanFilter(scaled))
+    plain = hf.models.LinearGaussian(
+        driven.F(1.0), driven.H, driven.Q, driven.R, driven.initial.mean, driven.initial.covariance
     )
+    one, other = (hf.rts_smoother(kf, kf.run(Z)) for kf in map(hf.UnscentedKalmanFilter, (plain, in_units(plain, unit))))
     np.testing.assert_allclose(other.means / unit, one.means, atol=1e-9)
     np.testing.assert_allclose(other.covariances / np.outer(unit, unit), one.covariances, atol=1e-9)
 

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from helpers import cases, filterpy_filter, kalman, model_of, normal, plane
+from helpers import cases, filterpy_filter, in_units, kalman, model_of, normal, plane
 
 import herdfilter as hf
 
@@ -181,14 +181,7 @@ def test_a_transition_far_out_in_the_tails_still_has_weights():
 
 def test_units_of_very_different_size_are_no_rank_deficiency():
     unit = np.array([1.0, 1e-9])
-    scaled = hf.models.LinearGaussian(
-        PLANE.F * np.outer(unit, 1 / unit),
-        PLANE.H / unit,
-        PLANE.Q * np.outer(unit, unit),
-        PLANE.R,
-        PLANE.initial_mean * unit,
-        PLANE.initial_covariance * np.outer(unit, unit),
-    )
+    scaled = in_units(PLANE, unit)
     np.testing.assert_allclose(smoothed(scaled, series(), 40)[0].x / unit, smoothed(PLANE, series(), 40)[0].x, rtol=1e-6)
 
 

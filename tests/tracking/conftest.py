@@ -13,14 +13,7 @@ def cluttered():
 
 @pytest.fixture(scope="session")
 def walk():
-    return hf.models.LinearGaussian(
-        F=np.eye(2),
-        H=np.eye(2),
-        Q=0.2 * np.eye(2),
-        R=0.5 * np.eye(2),
-        initial_mean=np.zeros(2),
-        initial_covariance=np.eye(2),
-    )
+    return hf.models.LinearGaussian(np.eye(2), np.eye(2), 0.2 * np.eye(2), 0.5 * np.eye(2), np.zeros(2), np.eye(2))
 
 
 @pytest.fixture(scope="session")

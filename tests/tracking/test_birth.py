@@ -43,14 +43,7 @@ def test_deterministic_particles_are_born_with_the_detection_in_view(walk, clutt
 
 
 def test_what_a_detection_alone_tells_of_a_linear_model_is_kalmans_update():
-    model = hf.models.LinearGaussian(
-        F=np.eye(4),
-        H=np.eye(4)[:2],
-        Q=np.eye(4),
-        R=[[2.0, 0.5], [0.5, 1.0]],
-        initial_mean=np.zeros(4),
-        initial_covariance=np.eye(4),
-    )
+    model = hf.models.LinearGaussian(np.eye(4), np.eye(4)[:2], np.eye(4), [[2.0, 0.5], [0.5, 1.0]], np.zeros(4), np.eye(4))
     prior = hf.GaussianMixture([1.0], [[1.0, 2.0, 3.0, 4.0]], np.diag([50.0, 60.0, 4.0, 5.0]))
     z = np.array([[3.0, -2.0], [8.0, 9.0]])
     means, covariances = BirthFromMeasurements(prior).locate(model, z, 1)

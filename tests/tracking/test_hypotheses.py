@@ -10,12 +10,7 @@ import herdfilter as hf
 from herdfilter.tracking.track import combine_filters, hypothesis_given
 
 SPEED = hf.models.LinearGaussian(
-    F=[[1.0, 1.0], [0.0, 1.0]],
-    H=[[1.0, 0.0]],
-    Q=[[0.3, 0.2], [0.2, 0.3]],
-    R=[[0.5]],
-    initial_mean=[0.0, 0.5],
-    initial_covariance=np.eye(2),
+    [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.3, 0.2], [0.2, 0.3]], [[0.5]], [0.0, 0.5], np.eye(2)
 )
 LIVELY = hf.models.LinearGaussian(SPEED.F, SPEED.H, 9 * SPEED.Q, SPEED.R, [0.0, 0.5], np.eye(2))
 JUMPING = hf.models.JumpMarkov([SPEED, LIVELY], [[0.9, 0.1], [0.3, 0.7]])

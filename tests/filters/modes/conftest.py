@@ -22,14 +22,8 @@ def _enumerated(model, observations):
             v = z - prior @ one.H.T
             white = np.linalg.solve(np.linalg.cholesky(S), v[:, :, None])[:, :, 0]
             density = np.exp(-0.5 * (white**2).sum(axis=1)) / np.sqrt(np.linalg.det(2 * np.pi * S))
-            parts.append(
-                (
-                    prior + (gains @ v[:, :, None])[:, :, 0],
-                    P - gains @ one.H @ P,
-                    weights * model.transition_matrix[modes, j] * density,
-                    np.full(len(prior), j),
-                )
-            )
+            moved = prior + (gains @ v[:, :, None])[:, :, 0], P - gains @ one.H @ P
+            parts.append((*moved, weights * model.transition_matrix[modes, j] * density, np.full(len(prior), j)))
         means, covariances, weights, modes = (np.concatenate(part) for part in zip(*parts, strict=True))
         total = weights.sum()
         weights = weights / total
@@ -46,27 +40,12 @@ def _linear_modes(seed, count=2, dim=2, sensors=1):
     H = rng.standard_normal((sensors, 1, dim))
     models = []
     for j in range(count):
-        F = rng.standard_normal((dim, dim))
-        root = rng.standard_normal((dim, dim))
-        models.append(
-            LinearGaussian(
-                0.9 * F / np.abs(np.linalg.eigvals(F)).max(),
-                H[j % sensors],
-                0.2 * root @ root.T,
-                [[0.5]],
-                np.zeros(dim),
-                np.eye(dim),
-            )
-        )
+        F, root = rng.standard_normal((2, dim, dim))
+        F *= 0.9 / np.abs(np.linalg.eigvals(F)).max()
+        models.append(LinearGaussian(F, H[j % sensors], 0.2 * root @ root.T, [[0.5]], np.zeros(dim), np.eye(dim)))
     stay = 0.9 * np.eye(count) + 0.1 / count
     return JumpMarkov(models, stay / stay.sum(axis=1, keepdims=True), np.arange(1.0, count + 1))
 
 
-@pytest.fixture
-def enumerated():
-    return _enumerated
-
-
-@pytest.fixture
-def linear_modes():
-    return _linear_modes
+enumerated = pytest.fixture(lambda: _enumerated)
+linear_modes = pytest.fixture(lambda: _linear_modes)
