@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
 from herdfilter.kernels import (
@@ -89,7 +89,7 @@ def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:
             return kernel_covariance(width, mixture, 1)
     except ValueError as error:
         raise ValueError(str(error).replace("bandwidth", "sigma_k", 1)) from None
-    raise ValueError(f"sigma_k: expected a positive finite number, got {sigma_k!r}")
+    raise ValueError(f"sigma_k: expected a positive finite number, got {short_repr(sigma_k)}")
 
 
 def _kernel_pairs(points: Points, covariance: Array, kernel: Kernel) -> float:

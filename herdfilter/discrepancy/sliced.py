@@ -66,7 +66,7 @@ def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2,
         axes = as_array("directions", directions, (None, mixture.dim))
         length = np.linalg.norm(axes, axis=1)
         if len(axes) == 0 or (length == 0).any():
-            raise ValueError(f"directions: expected vectors of positive length, got {np.asarray(directions).tolist()}")
+            raise ValueError(f"directions: expected vectors of positive length, got {short_repr(axes.tolist())}")
         axes = axes / length[:, None]
     step = max(1, PROJECTIONS_AT_ONCE // max(len(points), len(mixture)))
     parts = (axes[start : start + step] for start in range(0, len(axes), step))

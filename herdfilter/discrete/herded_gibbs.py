@@ -104,7 +104,7 @@ class HerdedGibbs:
     def __post_init__(self) -> None:
         check_flags(strict=self.strict, remember=self.remember)
         if not callable(self.conditional):
-            raise ValueError(f"conditional: expected a function of (i, x), got {self.conditional!r}")
+            raise ValueError(f"conditional: expected a function of (i, x), got {short_repr(self.conditional)}")
         sizes = np.atleast_1d(as_any("cardinalities", self.cardinalities))
         if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
             raise ValueError(
@@ -177,9 +177,9 @@ class HerdedGibbs:
         most = sum(min(count, sweeps) for count in sizes)  # a variable meets at most as many configurations as sweeps
         if d > self.max_vectors or (self.strict and most > self.max_vectors):
             raise ValueError(
-                f"max_vectors: {sum(sizes):.6g} weight vectors are possible, from {d:,} to {most:,} of them needed for "
-                f"{sweeps:,} sweeps over {d:,} variables, and {self.max_vectors:,} may be kept; pass `neighbours`, the "
-                "variables each conditional depends on, or a larger `max_vectors`"
+                f"max_vectors: expected room for the weight vectors of {sweeps:,} sweeps, at least {d:,} and up to {most:,} "
+                f"of {sum(sizes):.6g} that are possible, got {self.max_vectors:,}; pass `neighbours`, the variables each "
+                "conditional depends on, or a larger `max_vectors`"
             )
 
         key_type = np.min_scalar_type(max(self.cardinalities) - 1)
@@ -240,9 +240,9 @@ class HerdedGibbs:
             raise ValueError(f"{where}: expected {values} numbers, got {short_repr(came)}")
         total: float = p.sum()
         if not (p >= 0).all():
-            raise ValueError(f"{where}: expected non-negative numbers, got {p.tolist()}")
+            raise ValueError(f"{where}: expected non-negative numbers, got {short_repr(p.tolist())}")
         if not abs(total - 1.0) <= PROBABILITY_ERROR:
-            raise ValueError(f"{where}: expected a sum of 1, got {total:.9g} from {p.tolist()}")
+            raise ValueError(f"{where}: expected a sum of 1, got {total:.9g} from {short_repr(p.tolist())}")
         return p / total
 
 

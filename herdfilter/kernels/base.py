@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array, as_covariance, as_definite, as_points
+from herdfilter._checks import Array, as_covariance, as_definite, as_points, short_repr
 from herdfilter.kernels.radial import Gaussian
 from herdfilter.mixture import GaussianMixture, as_mixture
 
@@ -70,7 +70,7 @@ def as_kernel(name: str, kernel: Kernel) -> Kernel:
     missing = [m for m in ("value", "slope", "scales") if not callable(getattr(kernel, m, None))]
     if missing:
         raise TypeError(
-            f"{name}: expected a kernel with value, slope and scales, got {kernel!r} without {', '.join(missing)}"
+            f"{name}: expected a kernel with value, slope and scales, got {short_repr(kernel)} without {', '.join(missing)}"
         )
     return kernel
 

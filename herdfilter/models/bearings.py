@@ -54,9 +54,7 @@ class BearingsTracking(PlanarSensors):
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.1, 0.1, 10.0, 10.0]))
 
     sd_field: ClassVar = "bearing_sd"
-
-    def __post_init__(self) -> None:
-        self._assign_target(2)
+    least_sensors: ClassVar = 2
 
     @property
     def observation_circular(self) -> tuple[int, ...]:

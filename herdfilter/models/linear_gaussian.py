@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_positive, check_count
+from herdfilter._checks import Array, as_array, as_definite, as_positive, check_count
 from herdfilter.models.parts import GaussianStart, as_matrix_covariance, as_partial_observation, assign
 
 
@@ -63,10 +63,8 @@ class LinearGaussian(GaussianStart):
         d = len(mean)
         H = as_array("H", self.H, (None, d))
         assign(self, F=as_array("F", self.F, (d, d)), H=H)
-        assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_matrix_covariance("R", self.R, len(H)))
+        assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_definite("R", self.R, len(H)))
         self._assign_start(d)
-        if np.linalg.eigvalsh(self.R)[0] <= 0:
-            raise ValueError(f"R: expected a positive definite matrix, got {self.R.tolist()}")
 
     @property
     def dim(self) -> int:

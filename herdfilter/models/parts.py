@@ -21,6 +21,7 @@ from herdfilter._checks import (
     as_points,
     as_positive,
     check_count,
+    short_repr,
 )
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap
@@ -121,6 +122,7 @@ class PlanarSensors(WhiteAcceleration, ABC):
 
     sensors: Array
     sd_field: ClassVar[str]  # the field that holds the standard deviation of an observation
+    least_sensors: ClassVar[int] = 1
 
     dim = 4
     partial_observations = True
@@ -130,13 +132,12 @@ class PlanarSensors(WhiteAcceleration, ABC):
         """Indices of the angle-valued entries of an observation."""
         return ()
 
-    def _assign_target(self, least: int) -> None:
-        """Check sensors, start, density and standard deviation, and store them."""
+    def __post_init__(self) -> None:
         assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
         self._assign_start(4)
         assign_positive(self, self.sd_field, "spectral_density")
-        if len(self.sensors) < least:
-            raise ValueError(f"sensors: expected at least {least} positions, got {len(self.sensors)}")
+        if len(self.sensors) < self.least_sensors:
+            raise ValueError(f"sensors: expected at least {self.least_sensors} positions, got {len(self.sensors)}")
 
     def _offsets(self, x: Array) -> Array:
         """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
@@ -230,7 +231,7 @@ def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.i
     if np.isfinite(z).all():
         return z, _all_entries(size)
     if np.isinf(z).any():
-        raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z}")
+        raise ValueError(f"z: expected finite numbers, or NaN where missing, got {short_repr(z.tolist())}")
     return z, np.flatnonzero(~np.isnan(z))
 
 
@@ -246,7 +247,8 @@ def substeps(dt: float, longest: float) -> int:
     count = math.ceil(dt / longest - 1e-9)
     if count > MOST_SUBSTEPS:
         raise ValueError(
-            f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count:g}"
+            f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count:g}; "
+            "choose a longer `integration_step`"
         )
     return max(1, count)
 
@@ -305,7 +307,9 @@ class UniformBox:
         lower = as_array("lower", self.lower, (None,))
         upper = as_array("upper", self.upper, (len(lower),))
         if not (lower < upper).all():
-            raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
+            raise ValueError(
+                f"upper: expected more than lower {short_repr(lower.tolist())}, got {short_repr(upper.tolist())}"
+            )
         assign(self, lower=lower, upper=upper)
 
     @property

@@ -55,9 +55,6 @@ class RangeTracking(PlanarSensors):
 
     sd_field: ClassVar = "range_sd"
 
-    def __post_init__(self) -> None:
-        self._assign_target(1)
-
     def observation_mean(self, x: Array, step: int) -> Array:
         """Distance of the target from each sensor, (n, 4) -> (n, S)."""
         offset = self._offsets(x)

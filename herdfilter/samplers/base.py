@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import as_generator, check_count
+from herdfilter._checks import as_generator, check_count, short_repr
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -38,7 +38,7 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
     if isinstance(sampler, type):
         raise TypeError(f"{name}: expected an instance, got the class {sampler.__name__}")
     if not isinstance(sampler, Sampler):
-        raise TypeError(f"{name}: expected an object with sample(mixture, n, rng), got {sampler!r}")
+        raise TypeError(f"{name}: expected an object with sample(mixture, n, rng), got {short_repr(sampler)}")
     return sampler
 
 

@@ -162,10 +162,10 @@ def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
     def never(i, x):
         raise AssertionError("asked for a conditional")
 
-    with pytest.raises(ValueError, match=r"max_vectors: .* 30 variables, and 29 may be kept"):
+    with pytest.raises(ValueError, match=r"max_vectors: .* of 5 sweeps, at least 30 and up to 150 of .*, got 29;"):
         HerdedGibbs(never, [2] * 30, max_vectors=29).sample(5)
     strict = HerdedGibbs(never, [2] * 30, max_vectors=1000, strict=True)
-    with pytest.raises(ValueError, match=r"max_vectors: 1.61061e\+10 weight vectors are possible, from 30 to 3,000"):
+    with pytest.raises(ValueError, match=r"max_vectors: .* at least 30 and up to 3,000 of 1.61061e\+10 that are possible"):
         strict.sample(80, burn_in=20)
 
 

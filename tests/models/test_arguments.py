@@ -82,7 +82,7 @@ test_bad_parameters_are_named = refuses(
     (LinearGaussian, {"H": [[1.0]]}, r"H: expected shape \(\*, 2\), got \(1, 1\)"),
     (LinearGaussian, {"Q": [[1.0, 0.5], [0.0, 1.0]]}, "Q: expected symmetric"),
     (LinearGaussian, {"R": np.eye(3)}, r"R: expected shape \(2, 2\), got \(3, 3\)"),
-    (LinearGaussian, {"R": [[1.0, 1.0], [1.0, 1.0]]}, "R: expected a positive definite matrix"),
+    (LinearGaussian, {"R": [[1.0, 1.0], [1.0, 1.0]]}, r"R: expected a positive definite \(2, 2\) matrix"),
     (LinearGaussian, {"initial_mean": 0.0}, r"initial_mean: expected shape \(\*,\), got \(\)"),
     (LinearGaussian, {"initial_covariance": np.diag([1.0, -1.0])}, "initial_covariance: expected positive semi-definite"),
     (Lorenz63, {"sigma": 0.0}, "sigma: expected a positive"),
