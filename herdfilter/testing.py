@@ -93,7 +93,7 @@ def check_sampler(
     moments : bool
         Promises to represent five overlapping components: the mean to a fraction of the error of independent draws (to 4.5
         of their standard errors, for a random sampler), the variance along every direction within a factor of two, an
-        energy distance up to the mean of that of independent draws; and the same in either order.
+        energy distance up to independent draws' mean; and the same in either order.
     far_components : bool
         Promises that components far apart get their shares of the points, of 40 at most two too many or too few, and that
         no point lies between them.
@@ -121,9 +121,9 @@ def check_sampler(
 
     Notes
     -----
-    Random points of 16 seeds are pooled: their energy distance may be 20 times the mean of that of as many independent
-    draws, and each far component must have a share of more than 1e-7 of probability. Correct samplers with independent
-    draws fail less than once in 1,000 times.
+    Random points of 16 seeds are pooled: their energy distance may be 20 times the mean over sets of as many independent
+    draws, and the share of each far component must have a probability above 1e-7. Correct samplers with independent draws
+    fail less than once in 1,000 times.
 
     Examples
     --------

@@ -29,8 +29,8 @@ def herding_error(
     """Return the herding error E_t, the maximum mean discrepancy between points and mixture under a kernel.
 
     The square root of ``E[k(X, X')] - 2 sum_s w_s E[k(x_s, X)] + sum_st w_s w_t k(x_s, x_t)`` (Wolf and Baum, "Continuous
-    Herded Gibbs Sampling"; closed forms with the square root of the determinant that the paper omits). Its unit is
-    the square root of that of a density; it has none for a kernel of unit peak.
+    Herded Gibbs Sampling"; closed forms with the square root of the determinant that the paper omits). It has the
+    unit of the square root of a density, and no unit for a kernel of unit peak.
 
     Parameters
     ----------

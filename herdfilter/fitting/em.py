@@ -99,7 +99,7 @@ class EMFit:
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
-        # In directions without spread every component gets that of `regular`.
+        # In directions without spread every component gets the spread of `regular`.
         widening = np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
         share, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T

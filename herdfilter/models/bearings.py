@@ -15,7 +15,7 @@ from herdfilter.models.parts import PlanarSensors
 class BearingsTracking(PlanarSensors):
     r"""Constant-velocity target tracked by the bearings from two or more fixed sensors.
 
-    The state is :math:`(x, y, \dot x, \dot y)`, and moves as that of `ConstantVelocity`. For sensor i at
+    The state is :math:`(x, y, \dot x, \dot y)`, and moves as in `ConstantVelocity`. For sensor i at
     :math:`(s_x^i, s_y^i)`,
 
     .. math:: \theta_k^i = \operatorname{atan2}(y_k - s_y^i, x_k - s_x^i) + N(0, \sigma^2).

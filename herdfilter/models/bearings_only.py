@@ -46,7 +46,7 @@ class BearingsOnly(GaussianStart):
     -----
     Gordon, Salmond and Smith (1993), "Novel approach to nonlinear/non-Gaussian Bayesian state estimation", IEE
     Proceedings F 140, the bearings-only tracking example, with time steps of 1. The defaults are the paper's; its prior
-    is here that of the state one step before the first bearing.
+    holds here for the state one step before the first bearing.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from herdfilter.models.parts import WhiteAcceleration, as_partial_observation, a
 class ConstantVelocity(WhiteAcceleration):
     r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
 
-    The state is position and velocity, (p, v), d = 2 m. The velocity is that of a white acceleration:
+    The state is position and velocity, (p, v), d = 2 m. The acceleration is white noise:
 
     .. math:: p_k = p_{k-1} + \Delta v_{k-1} + w_p, \quad v_k = v_{k-1} + w_v, \quad y_k = p_k + N(0, \sigma^2 I)
 

@@ -481,7 +481,7 @@ def correlated(white: Array, matrices: Array) -> Array:
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
     """Return the log-likelihood of states (n, d), (n,), checked: -inf is allowed, NaN is not.
 
-    It is the model's own; without one it is that of Gaussian noise about the mean observation, and leaves out NaN in z.
+    It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
     """
     if hasattr(model, "log_likelihood"):
         values = read_numbers("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)

@@ -44,7 +44,7 @@ def from_functions(
 ) -> FunctionModel:
     """Return the model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` for any filter.
 
-    Its likelihood is that of Gaussian noise, with the residuals of angles wrapped.
+    Its likelihood assumes Gaussian noise; residuals of angles are wrapped.
 
     Parameters
     ----------

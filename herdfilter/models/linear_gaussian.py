@@ -127,8 +127,8 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     Notes
     -----
     Guarniero, Johansen and Lee (2017), "The iterated auxiliary particle filter", Journal of the American Statistical
-    Association 112, the linear Gaussian example. Their initial distribution is that of the first observed state; here it
-    is that of the state one step before.
+    Association 112, the linear Gaussian example. Their initial distribution holds for the first observed state, ours for
+    the state one step before.
 
     Examples
     --------

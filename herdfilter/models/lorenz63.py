@@ -44,12 +44,12 @@ class Lorenz63(NoisyFlow):
     Lorenz (1963), "Deterministic nonperiodic flow", Journal of the Atmospheric Sciences 20, eqs. 25 to 27.
     The defaults follow Sakov, Oliver and Bertino (2012), "An iterative EnKF for strongly nonlinear systems",
     Monthly Weather Review 140: observation every 25 steps of 0.01, that is ``dt = 0.25``, with R = 2. The
-    initial state, near the attractor with variance 2, is that of the same experiment in DAPPER (Raanes and
+    initial state, near the attractor with variance 2, is taken from the same experiment in DAPPER (Raanes and
     others, 2024). The noise is ours: without any, resampled particles stay copies of each other.
 
     Examples
     --------
-    The error of a filter is smaller than that of the observations.
+    A filter has a smaller error than the observations.
 
     >>> model = hf.models.Lorenz63()
     >>> truth, z = hf.simulate(model, steps=40, dt=0.25, rng=1)

@@ -15,8 +15,8 @@ from herdfilter.models.parts import WhiteAcceleration, assign, assign_positive, 
 class RadarTracking(WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
-    The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres a second, z upwards, and
-    moves as that of `ConstantVelocity`. With :math:`(\delta_x, \delta_y, \delta_z)` the position relative to the radar,
+    The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres per second, z upwards. It
+    moves as in `ConstantVelocity`. With :math:`(\delta_x, \delta_y, \delta_z)` the position relative to the radar,
 
     .. math::
         r_k &= \sqrt{\delta_x^2 + \delta_y^2 + \delta_z^2} + N(0, \sigma_r^2), \\

@@ -51,8 +51,8 @@ class RangeOnly:
     The task and the data are from Djugash, Hamner and Roth (2009), "Navigating with ranging radios: five data
     sets with ground truth", Journal of Field Robotics 26. The defaults were fitted to the ground truth of both Plaza
     data sets. Maximum likelihood gives alpha = 1.070 in both, and Gaussian noise of 0.54 m and 0.56 m; the default keeps
-    nu = 5, with the likeliest s for it, so that a filter survives errors of the model, at a cost of 0.02 nats a range.
-    Dead reckoning drifts by 0.03 to 0.10 m and by up to 0.009 rad in a second; the noise defaults are the upper ends.
+    nu = 5, with the likeliest s for it, so that a filter survives errors of the model, at a cost of 0.02 nats per range.
+    Dead reckoning drifts by 0.03 to 0.10 m and by up to 0.009 rad per second; the noise defaults are the upper ends.
 
     Examples
     --------

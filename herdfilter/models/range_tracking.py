@@ -15,7 +15,7 @@ from herdfilter.models.parts import PlanarSensors
 class RangeTracking(PlanarSensors):
     r"""Constant-velocity target tracked by its distances from fixed sensors.
 
-    The state is :math:`(x, y, \dot x, \dot y)`, and moves as that of `ConstantVelocity`. For sensor i at
+    The state is :math:`(x, y, \dot x, \dot y)`, and moves as in `ConstantVelocity`. For sensor i at
     :math:`(s_x^i, s_y^i)`,
 
     .. math:: r_k^i = \sqrt{(x_k - s_x^i)^2 + (y_k - s_y^i)^2} + N(0, \sigma^2).
@@ -36,7 +36,7 @@ class RangeTracking(PlanarSensors):
 
     Notes
     -----
-    The motion is that of `BearingsTracking`; sensors and numbers are our own test.
+    Motion as in `BearingsTracking`; sensors and numbers are our own test.
 
     Examples
     --------

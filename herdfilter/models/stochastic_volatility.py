@@ -66,7 +66,7 @@ class StochasticVolatility:
 
     @cached_property
     def initial(self) -> GaussianMixture:
-        """Stationary distribution of the state, here that of step 0."""
+        """Distribution of the state at step 0: the stationary one."""
         return GaussianMixture([1.0], [[self.mu]], [[self.sigma**2 / (1 - self.rho**2)]])
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:

@@ -21,10 +21,10 @@ from herdfilter.models.parts import assign
 class WithClutter:
     r"""A model whose sensor may miss the state and detects other things, too.
 
-    The state moves as that of `model`. An observation is a scan: k >= 0 detections in any order, (k, m). With probability
+    The state moves as in `model`. An observation is a scan: k >= 0 detections in any order, (k, m). With probability
     :math:`P_D` one of them is an observation of the state by `model`, with density g. All others are clutter: their number
     is Poisson, their places are independent, and :math:`\kappa` of them are expected in a unit of the volume of
-    observations. Relative to that of clutter alone, the likelihood of a scan Z is (Bar-Shalom and Li 1995, section 3.4)
+    observations. Relative to clutter alone, the likelihood of a scan Z is (Bar-Shalom and Li 1995, section 3.4)
 
     .. math:: 1 - P_D + \frac{P_D}{\kappa} \sum_{z \in Z} g(z \mid x).
 
@@ -102,7 +102,7 @@ class WithClutter:
         return contract.kind(self.model)
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-likelihood of a scan z (k, m) relative to that of clutter alone; (n, d) -> (n,)."""
+        """Log-likelihood of a scan z (k, m) relative to clutter alone; (n, d) -> (n,)."""
         scan = np.zeros((0, 1)) if z is None else self.as_scan(z, step)
         missed, detected = self.log_factors(len(scan), step)
         terms = np.full((1 + len(scan), len(x)), missed)
@@ -112,8 +112,8 @@ class WithClutter:
     def detection_size(self, step: int, x: Array | None = None) -> int | None:
         """Return m, the length of a detection; None if the model has only a likelihood and no scan has been read yet.
 
-        It is that of ``observation_covariance``; if that depends on the state, of ``observation_mean`` at states `x`,
-        (n, d), or at the mean of the initial distribution; else of `region`, or of the first scan.
+        It is read from ``observation_covariance``; if that depends on the state, from ``observation_mean`` at states `x`,
+        (n, d), or at the mean of the initial distribution; else from `region`, or from the first scan.
         """
         model = self._first_mode
         if contract.has(model, contract.OBSERVED):

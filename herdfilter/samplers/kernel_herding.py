@@ -83,7 +83,7 @@ class KernelHerding:
             z, weights = herd_weighted(frame, self.kernel, n, self.weights)
             return Points(frame.back(z), None if self.weights == "equal" else weights)
         if self.bandwidth == "auto":
-            # Where a point moves again, its first climb may be short: one step per dimension, and a few.
+            # A point that moves again may have a short first climb: one step per dimension, and a few.
             return Points(frame.back(place_again(frame, herd_greedily(frame, n, steps=mixture.dim + 4))))
         return Points(frame.back(herd_greedily(frame, n)))
 

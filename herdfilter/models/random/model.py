@@ -48,7 +48,7 @@ class RandomModel:
     spread : ndarray, shape (d,)
         Long-run standard deviation of each coordinate, from a simulation of chains started all over the system.
     labels : tuple of str
-        What was drawn: the kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
+        The kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
         "missing" and "multimodal prior".
     motion, sensing : object
         The parts that it is made of: the transition with its ``drift``, and the observation with its ``view``.
@@ -60,7 +60,7 @@ class RandomModel:
     ``sample_transition`` only; always ``log_likelihood`` and ``sample_observation``; ``observation_mean`` and
     ``observation_covariance`` except of counts; ``observation_circular`` of bearings.
 
-    What is drawn, with what probability:
+    The distribution, with probabilities or shares:
 
     ==================  ===============================================================================================
     dimension           1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5 to 8: 0.0625 each
@@ -148,8 +148,8 @@ def random_model(seed: int) -> RandomModel:
 
     Examples
     --------
-    What is drawn is a model like any other, the same for the same seed on every machine. What a filter knows of a state is
-    better than what is known without it.
+    The model is one like any other, the same for the same seed on every machine. A filter knows the state better than the
+    long-run distribution does.
 
     >>> model = hf.models.random_model(7)
     >>> model.labels, model.dim, model.steps

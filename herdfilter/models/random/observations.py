@@ -37,7 +37,7 @@ class View:
 
 
 def combine_words(matrix: Array, offset: Array) -> str:
-    """Write linear combinations of the coordinates, such as ``0.3 x1 - 1.2 x2 + 0.5``, one a row."""
+    """Write linear combinations of the coordinates, such as ``0.3 x1 - 1.2 x2 + 0.5``, one per row."""
     rows = []
     for row, constant in zip(matrix, offset, strict=True):
         terms = [f"{value:+.3g} x{i + 1}" for i, value in enumerate(row) if value]

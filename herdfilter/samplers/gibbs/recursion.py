@@ -105,7 +105,7 @@ def herd_coordinates(target, origin, first, sweeps, effective_count, careful, po
     """Fill in the columns of points (d, n) from `first` on, given those before.
 
     The sweeps of point t start where column ``origin[t]`` of `points` says, or, counted from -1 downwards, the mean of a
-    component. `effective_count` replaces the count t by that of the slice; `careful` takes all squared distances afresh.
+    component. `effective_count` replaces the count t by the slice's; `careful` computes all squared distances afresh.
     """
     constants, means, precision = target
     x, residual, score, closeness, kept, weight, bumps, search = room

@@ -209,7 +209,7 @@ def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
 
 
 def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
-    """Return the standard deviations within groups, times that of their longest axis in these units; (d,)."""
+    """Return the standard deviations within groups, times the length of the longest axis in these units; (d,)."""
     weights, offsets = np.bincount(labels, mixture.weights), mixture.means - mixture.mean
     centres = np.zeros((len(weights), mixture.dim))
     np.add.at(centres, labels, mixture.weights[:, None] * offsets)

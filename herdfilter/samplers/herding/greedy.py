@@ -23,8 +23,8 @@ CLIMB_STEPS = 30  # of a climb, at most; few take ten
 def place_points(target, samples, candidate, tables, first, n, moves, steps, room):
     """Fill in the samples from the `first` to the n-th, then move all n in turn, `moves` times in all.
 
-    A new sample climbs from the candidate at which the objective is highest, one that moves from where it is, with a weight
-    of zero for the while; climbs take at most so many steps. The objective is kept up to date at all candidates (d, C),
+    A new sample climbs from the candidate at which the objective is highest; one that moves climbs from its place, and has
+    no weight meanwhile. Climbs take at most so many steps. The objective is kept up to date at all candidates (d, C),
     O(C d) per point, in `tables` (3, C): the expected kernel, the sum of the kernels, and their difference. Returns the
     height that the last climb reached.
     """

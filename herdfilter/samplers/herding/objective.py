@@ -25,9 +25,9 @@ VOICELESS_SHARE = 1e-3  # share of a component without a say in the shape of a c
 
 
 class SmoothedTarget(NamedTuple):
-    """The mixture smoothed by kernels of W widths, and what a climb begins with.
+    """The mixture smoothed by kernels of W widths, and the covariances with which a climb begins.
 
-    Where all components share one diagonal covariance, `narrowness` (W, d) is its inverse. Else precisions are
+    If all components share one diagonal covariance, `narrowness` (W, d) is its inverse. Else precisions are
     (W, M, d, d), or (W, d, d, M), whichever leaves longer vectors to the innermost loop. The covariances (M, d, d) or
     (1, d, d) are those smoothed by the last kernel.
     """
