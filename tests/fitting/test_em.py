@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import refuses
 
 from herdfilter.fitting import EMFit
 from herdfilter.mixture import GaussianMixture
@@ -131,8 +131,8 @@ def test_a_shared_covariance_is_shared():
     assert len(mixture) == 2
 
 
-@cases(
-    "options message",
+test_bad_options_are_named = refuses(
+    lambda options: EMFit(**({"n_components": 2} | options)),
     ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
     ({"n_components": 2.0}, "n_components: expected an integer of at least 1, got 2.0"),
     ({"n_components": "aic"}, "n_components: expected an integer of at least 1 or 'bic', got 'aic'"),
@@ -143,9 +143,6 @@ def test_a_shared_covariance_is_shared():
     ({"tolerance": np.nan}, "tolerance: expected a positive finite number, got nan"),
     ({"max_iterations": 0}, "max_iterations: expected an integer of at least 1, got 0"),
 )
-def test_bad_options_are_named(options, message):
-    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
-        EMFit(**({"n_components": 2} | options))
 
 
 @pytest.mark.parametrize("n_components", [1, 3, "bic"])

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from helpers import refuses
 
 from herdfilter.bandwidths import Whitened
 from herdfilter.discrepancy import energy_distance, herding_error
@@ -46,7 +47,6 @@ def test_twice_as_many_points_as_dimensions_lie_on_rectangular_axes():
     np.testing.assert_allclose(np.sort(np.abs(x @ x.T), axis=1)[:, :4], 0, atol=1e-4)
 
 
-@pytest.mark.parametrize("arguments", [{"largest": 0.0}, {"iterations": 0}])
-def test_bad_arguments_are_named(arguments):
-    with pytest.raises(ValueError, match=f"{next(iter(arguments))}: expected"):
-        LCDSampling(**arguments)
+test_bad_arguments_are_named = refuses(
+    lambda given: LCDSampling(**given), ({"largest": 0.0}, "largest: expected"), ({"iterations": 0}, "iterations: expected")
+)

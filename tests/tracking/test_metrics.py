@@ -48,27 +48,6 @@ def test_parts_of_gospa_sum_to_its_power_and_count_the_missed_and_the_false():
     assert np.isnan(gospa([[1.0]], [[1.0]], CUTOFF, alpha=1)[1:]).all()
 
 
-@pytest.mark.parametrize("p", [1.0, 2.0])
-def test_gospa_and_ospa_are_those_of_stone_soup(p):
-    pytest.importorskip("stonesoup", reason="Stone Soup is not installed")
-    from datetime import datetime
-
-    from stonesoup.metricgenerator.ospametric import GOSPAMetric, OSPAMetric
-    from stonesoup.types.state import State
-
-    now = datetime(2026, 1, 1)
-    peers = GOSPAMetric(p=p, c=CUTOFF), OSPAMetric(p=p, c=CUTOFF)
-    for truth, estimates in SETS:
-        if not (len(truth) and len(estimates)):  # there it takes none, or no time
-            continue
-        states = [[State(x, timestamp=now) for x in points] for points in (estimates, truth)]
-        theirs = peers[0].compute_gospa_metric(*states)[0].value
-        ours = gospa(truth, estimates, CUTOFF, p)
-        expected = [theirs[name] for name in ("distance", "localisation", "missed", "false")]
-        assert np.abs(np.array(ours) - expected).max() < 1e-10
-        assert ospa(truth, estimates, CUTOFF, p) == pytest.approx(peers[1].compute_OSPA_distance(*states).value, abs=1e-10)
-
-
 def test_absent_targets_are_no_members():
     truth = np.array([[np.nan, np.nan], [1.0, 2.0]])
     assert gospa(truth, [[1.0, 2.0]], CUTOFF) == (0, 0, 0, 0)
