@@ -107,21 +107,6 @@ def test_the_cut_of_the_circle_may_be_anywhere(make, rotation):
     assert np.abs(turned.means[:, 0]).max() <= np.pi
 
 
-def test_bearings_across_the_cut(gaussian):
-    """A target west of its sensors, where bearings jump between pi and -pi, is tracked like its mirror image in the east."""
-    sensors = np.array([[-1.0, -2.0], [1.0, 1.0]])
-    mean = np.array([3.0, -0.5, 0.1, 0.4])
-    covariance = np.diag([0.1, 0.1, 0.5, 0.5])
-    east = hf.models.BearingsTracking(sensors, initial_mean=mean, initial_covariance=covariance)
-    west = hf.models.BearingsTracking(-sensors, initial_mean=-mean, initial_covariance=covariance)
-    _, observations = hf.simulate(east, 30, rng=8, dt=0.1)
-    opposite = wrap_angles(observations + np.pi, (0, 1))
-    assert np.ptp(opposite) > 6
-    plain, mirrored = gaussian(east).run(observations, dt=0.1), gaussian(west).run(opposite, dt=0.1)
-    np.testing.assert_allclose(mirrored.means, -plain.means, atol=1e-7)
-    assert mirrored.log_likelihood == pytest.approx(plain.log_likelihood, abs=1e-6)
-
-
 def test_an_initial_mixture_gives_its_moments_about_the_circle(gaussian):
     kf = gaussian(turning(initial=hf.GaussianMixture([0.5, 0.5], [[3.1, 0.0], [-3.1, 0.0]], 0.01 * np.eye(2))))
     assert np.abs(kf.mean[0]) == pytest.approx(np.pi, abs=1e-9)

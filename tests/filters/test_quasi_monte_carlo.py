@@ -15,7 +15,7 @@ from herdfilter.filters.proposals.balanced import (
     scrambled_sobol,
 )
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import LinearGaussian, RangeOnly
+from herdfilter.models import LinearGaussian
 from herdfilter.models.simulation import simulate
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import REFERENCES
@@ -140,27 +140,6 @@ def test_the_first_particles_are_spread_evenly_over_a_mixture():
     np.testing.assert_allclose(x.mean(axis=0), model.initial.mean, atol=0.1)
     x = ParticleFilter(PLANE, 64, SequentialQuasiMonteCarlo(), rng=0).particles
     np.testing.assert_allclose(x.mean(axis=0), PLANE.initial.mean, atol=0.1)
-
-
-class Robot(RangeOnly):
-    initial = GaussianMixture([1.0], [[10.0, 10.0, 3.0]], np.diag([1.0, 1.0, 0.04]))
-
-
-def test_a_heading_at_the_seam_is_no_obstacle():
-    """Against very many random particles, with the heading going from 3 rad to 3.75 and its posterior over the seam."""
-    model, rng = Robot(beacons=[[0.0, 0.0], [40.0, 0.0], [0.0, 30.0], [40.0, 30.0]]), np.random.default_rng(4)
-    x, z, controls = np.array([[10.0, 10.0, 3.0]]), [], np.tile([0.5, 0.0, 0.03], (25, 1))
-    for step, control in enumerate(controls, start=1):
-        x = model.transition_mean(x, 1.0, control, step)
-        z.append(model.sample_observation(x, rng, step)[0])
-    reference = ParticleFilter(model, 20000, rng=0).run(z, controls=controls)
-    result = ParticleFilter(model, 256, SequentialQuasiMonteCarlo(), rng=0).run(z, controls=controls, keep_particles=True)
-    assert (np.abs(result.particles[..., 2]) <= np.pi).all()
-    assert (np.ptp(np.sign(result.particles[..., 2]), axis=1) == 2).sum() > 5  # on both sides of the seam
-    sd = np.sqrt(np.diagonal(reference.covariances, axis1=1, axis2=2))
-    off = wrap_angles(result.means - reference.means, (2,)) / sd
-    assert np.sqrt((off**2).mean()) < 2 / np.sqrt(256)
-    assert abs(off).max() < 0.5
 
 
 def test_a_transition_that_can_only_be_simulated_is_refused():

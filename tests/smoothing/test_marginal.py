@@ -1,6 +1,5 @@
 """Marginal smoothing by backward weights: against all paths of a chain, Rauch-Tung-Striebel, a grid, and trajectories."""
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -105,19 +104,6 @@ def test_weights_are_the_shares_of_many_trajectories(driven):
         shares = (x[:, k, None, 0] == result.particles[k, :, 0]).mean(axis=0)
         spread = np.sqrt(found.weights[k] * (1 - found.weights[k]) / m)
         assert (np.abs(shares - found.weights[k]) < 4.5 * spread + 1e-9).all()
-
-
-def test_particles_that_coincide_count_as_one():
-    found, result = of(LINE, Z, 20)
-    share = np.random.default_rng(2).random((len(Z), 20))
-    doubled = replace(
-        result,
-        particles=np.concatenate([result.particles, result.particles], axis=1),
-        weights=np.hstack([share * result.weights, (1 - share) * result.weights]),
-    )
-    again = hf.marginal_smoother(LINE, doubled)
-    np.testing.assert_allclose(again.weights[:, :20] + again.weights[:, 20:], found.weights, atol=1e-14)
-    np.testing.assert_allclose(again.means, found.means, atol=1e-13)
 
 
 def test_particles_may_be_taken_in_turns(driven, monkeypatch):

@@ -75,28 +75,6 @@ def test_a_detection_of_radar_points_to_where_it_was_made(bearing, walk):
     np.testing.assert_allclose([along @ covariances[0] @ along, across @ covariances[0] @ across], [1, 25], rtol=0.01)
 
 
-def test_a_target_is_found_where_no_birth_was_foreseen(walk, cluttered):
-    """A track from the step after its first detection on; the expected number of births is shared out over clutter."""
-    anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
-    births = BirthFromMeasurements(anywhere, expected=0.2, most=0.15)
-    tracker = LMBTracker(cluttered(walk, 0.95, 1e-4), births, filter="ekf")
-    rng = np.random.default_rng(7)
-    scans = [[rng.normal([60.0, -30.0]), rng.uniform(-100, 100, 2)] for _ in range(6)]
-    tracker.predict()
-    assert tracker.tracks == []
-    tracker.update(scans[0])
-    tracker.predict()
-    assert [track.existence for track in tracker.tracks] == pytest.approx([0.1, 0.1])
-    np.testing.assert_allclose(tracker.tracks[0].mean, scans[0][0], atol=0.05)
-    for scan in scans[1:]:
-        tracker.update(scan)
-        tracker.predict()
-    found = max(tracker.tracks, key=lambda track: track.existence)
-    assert found.label == (2, 0)
-    assert found.existence > 0.9
-    np.testing.assert_allclose(found.mean, [60, -30], atol=2)
-
-
 def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
     anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
     tracker = LMBTracker(cluttered(walk, 0.95, 1e-4), BirthFromMeasurements(anywhere), filter="ekf")
