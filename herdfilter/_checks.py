@@ -203,8 +203,8 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     tiny = (variances > 0) & (variances < UNDERFLOW)
     if tiny.any():
         raise ValueError(
-            f"{name}: expected variances of 0 or from {UNDERFLOW:g} on, got {variances[tiny].min():g}, "
-            "whose products with others are lost: give the state another unit"
+            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {variances[tiny].min():g}, whose products "
+            "underflow; choose smaller units"
         )
     try:
         np.linalg.cholesky(array)
@@ -279,7 +279,7 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
         dims = (-1,)
     if dims and not 0 <= min(dims) <= max(dims) < (math.inf if dim is None else dim):
         bounds = "from 0 on" if dim is None else f"from 0 to {dim - 1}"
-        raise ValueError(f"{name}: expected a sequence of indices {bounds}, as [0], got {short_repr(value)}")
+        raise ValueError(f"{name}: expected a sequence of indices {bounds}, such as [0], got {short_repr(value)}")
     return dims
 
 

@@ -213,7 +213,7 @@ def maximise_likelihood(
         worst = int(np.nanargmax(local.roughness))
         text = (
             f"log-likelihood: expected a smooth one, got jumps of about {local.roughness[worst]:.2g} along {names[worst]}; "
-            "the maximum means little and there are no standard errors: use a filter that decides nothing from step to step"
+            "there are no standard errors; use a smooth filter, such as herded-quantile or augmented-gauss-kh"
         )
         warnings.warn(text, RoughLikelihoodWarning, stacklevel=2)
         message += f"; {text}"

@@ -150,7 +150,7 @@ def check_addition(name: str, add: Callable[[Any, Any], Any], base: Array, circu
     small = 0.1 * (1 + np.arange(len(base))) / len(base)
     added = np.ravel(add(base.copy(), small.copy()))
     if added.shape != base.shape or np.abs(wrap_angles(added - base - small, circular)).max() > 1e-6:
-        raise ValueError(f"{name}: expected a sum, its angles wrapped or not, got {added} for {base} and {small}: {_ADVICE}")
+        raise ValueError(f"{name}: expected a sum, angles wrapped or not, got {added} for {base} and {small}: {_ADVICE}")
 
 
 def check_mean(name: str, mean: Callable[[Any, Any], Any] | None, base: Array, circular: tuple[int, ...]) -> None:

@@ -117,7 +117,7 @@ def from_filterpy(
     for name, value in given.items():
         takers = FILTERS_OF_ARGUMENT.get(name, POINT_FILTERS)
         if value is not None and kind not in takers:
-            raise TypeError(f"{name}: only for {' and '.join(takers)}, and this is a {kind}")
+            raise TypeError(f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}")
     if kind == "ExtendedKalmanFilter" and hx is None:
         raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
     x = as_numbers(f"{kind}.x", kf.x, (None,))
@@ -178,9 +178,9 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
         raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(names)}), got {got}")
     _check_own_methods(kf, kind, ignore)
     if kind is kalman.KalmanFilter and kf.alpha != 1:
-        raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}: fading memory is no model")
+        raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}; a model has no fading memory")
     if kind is kalman.KalmanFilter and np.any(kf.M):
-        raise ValueError("KalmanFilter.M: expected zeros, got others: transition and observation noise must be independent")
+        raise ValueError("KalmanFilter.M: expected zeros, got others; transition and observation noise must be independent")
     return str(kind.__name__)
 
 

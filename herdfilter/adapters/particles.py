@@ -155,8 +155,8 @@ class HerdedFilter(Bootstrap):
         check_part("proposal", self.proposal, Proposal, "a proposal such as AutomaticProposal()")
         if not self.proposal.uses.weights:
             raise ValueError(
-                f"proposal: expected one that draws from the weighted particles as a whole, got {self.proposal!r}; the "
-                "library's Bootstrap resamples for such"
+                f"proposal: expected one that draws from the weighted particles as a whole, got {self.proposal!r}, which "
+                "needs resampling first; take the library's Bootstrap"
             )
         self.proposal.check(self.model)
         self.rng = as_generator(rng)

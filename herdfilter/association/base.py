@@ -124,8 +124,8 @@ def as_ratios(ratios: ArrayLike) -> Array:
     if wrong.any():
         t = int(wrong.argmax())
         raise ValueError(
-            f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}: no alternative of finite weight "
-            "explains this track; the first column is its weight without a measurement"
+            f"ratios: expected rows with a positive finite sum, got {sums[t]:g} in row {t}; give its first "
+            "column, the weight of the track without a measurement, a positive number"
         )
     return matrix
 

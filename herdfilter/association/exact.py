@@ -74,9 +74,9 @@ class Exact(Method):
             if self.otherwise is not None:
                 return self.otherwise.cluster(ratios, rng)
             raise ValueError(
-                f"ratios: a cluster of {len(ratios)} tracks and {len(clutter)} measurements they share {error} "
-                f"where max_ways allows {self.max_ways:,}; take BeliefPropagation() or HerdedGibbs(), gate more narrowly, "
-                "or give Exact a larger max_ways or one of these as `otherwise`"
+                f"ratios: expected clusters with up to max_ways = {self.max_ways:,} ways, got {len(ratios)} tracks with "
+                f"{len(clutter)} shared measurements, {error}; take BeliefPropagation() or HerdedGibbs(), gate more "
+                "narrowly, or give Exact a larger max_ways or one of these as `otherwise`"
             ) from None
         return found, log_sum
 
@@ -89,7 +89,7 @@ class Exact(Method):
         for i, row in enumerate(plan.order):
             ways += len(sets) * (1 + len(plan.columns[i]))
             if ways > self.max_ways:
-                raise _TooLargeError(f"needs {ways:,} ways from set to set up to step {i + 1} of {len(plan.order)}")
+                raise _TooLargeError(f"which need {ways:,} ways up to step {i + 1} of {len(plan.order)}")
             step = _step(sets, plan, i, pairs[row], row_alone[row], column_alone)
             steps.append((log_weights, step))
             sets = step.sets

@@ -172,7 +172,7 @@ def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Par
     folder = inner.partition(".")[0] if root == "herdfilter" else root
     if folder not in FOLDERS:
         raise ValueError(
-            f"{short_repr(module)} is no part of herdfilter that a scenario may use; "
+            f"{short_repr(module)} is not a part of herdfilter that a scenario may use; "
             f"if it is a module that you trust, add imports = [{short_repr(module)}]"
         )
     found = _public(_own_folder(folder), name)

@@ -140,8 +140,8 @@ class Observation:
         """
         if contract.has_scans(self.model):
             raise TypeError(
-                "z: expected a filter for scans, a particle filter or a Kalman filter of one Gaussian such as ukf, got a "
-                f"scan of {len(self.z)} detections at step {self.step} for another"
+                f"z: expected an observation, got a scan of {len(self.z)} detections at step {self.step}; take a filter for "
+                "scans: a particle filter, or a Kalman filter of one Gaussian such as ukf"
             )
         z = np.atleast_1d(self.z)
         if z.ndim != 1:
@@ -187,7 +187,7 @@ class Observation:
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
         if self.vector.shape != shape:
-            raise ValueError(f"z: expected shape {shape}, as of {where}, got {np.shape(self.z)}")
+            raise ValueError(f"z: expected shape {shape}, as {where} has, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""

@@ -88,7 +88,7 @@ class Replay:
         """
         since = float(elapsed([time], self.start, "time")[0])
         if not since > 0:
-            raise ValueError(f"time: expected one after {self.start or 0}, where the filter started, got {time}")
+            raise ValueError(f"time: expected a time after the start, {self.start or 0}, got {time}")
         if since < self._time - self.lag:
             raise ValueError(
                 f"time: expected at most {self.lag:g} before the latest reading, got {time}, which is "

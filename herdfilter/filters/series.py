@@ -72,12 +72,12 @@ def series(
     one_of("late", late, ("raise", "replay"))
     if any(is_reading(entry) for entry in observations):
         if times is not None or as_any("dt", dt).ndim or dt != 1.0:
-            raise ValueError("observations: expected readings without times or dt, as they have their own; got both")
+            raise ValueError("observations: expected readings, which have times, or times or dt; got both")
         if len(inputs) != steps:
             raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
         return _of_readings(observations, inputs, start, late)
     if start is not None:
-        raise ValueError(f"start: expected none beside observations without times of their own, got {short_repr(start)}")
+        raise ValueError(f"start: expected None for observations without times of their own, got {short_repr(start)}")
     if times is not None:
         dt = _intervals(times, dt, steps)
     dts: list[Any] = [dt] * steps if as_any("dt", dt).ndim == 0 else list(np.asarray(dt))
@@ -116,13 +116,13 @@ def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, l
         k = int(np.argmax(np.diff(since) < 0)) + 1
         raise ValueError(
             f"observations: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place "
-            f"{k}; late='replay' takes them up in their places"
+            f"{k}; late='replay' inserts late ones at their times"
         )
     dts = np.diff(since[order], prepend=0.0)
     if not dts[0] > 0:
         raise ValueError(
-            f"observations: expected readings after the state where the filter stands, got the time {times[order[0]]}; "
-            "give its time as start"
+            f"observations: expected readings later than the filter's state, got the time {times[order[0]]}; "
+            "give the time of the state as start"
         )
     return [Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k]) for k, dt in zip(order, dts, strict=True)]
 
@@ -200,8 +200,7 @@ def since_start(times: ArrayLike, steps: int, name: str = "times") -> Array:
     if array.ndim == 1 and array.size and _all(array, date, "M"):
         if len(array) != steps + 1:
             raise ValueError(
-                f"{name}: expected {steps + 1} dates, of the state where the filter stands and of each step, "
-                f"got {len(array)}"
+                f"{name}: expected {steps + 1} dates, for the filter's state and for each step, got {len(array)}"
             )
         instants = _in_one_zone(array)
         numbers = (instants[1:] - instants[0]) / SECOND
@@ -223,8 +222,8 @@ def elapsed(times: Sequence[Any], start: Any, name: str = "times") -> Array:
     if _all(array, date, "M"):
         if start is None:
             raise ValueError(
-                f"start: expected the date of the state where the filter stands, as readings have dates; got None, and "
-                f"{short_repr(times[0])} as the first date"
+                f"start: expected the date of the filter's state, as readings have dates, got None; the first date is "
+                f"{short_repr(times[0])}"
             )
         return since_start(as_objects([start, *times]), len(times))
     origin: float = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]

@@ -71,7 +71,7 @@ class CirclingRange(IsotropicStart):
         assign(self, initial_mean=as_array("initial_mean", self.initial_mean, (2,)))
         assign_positive(self, "range_sd", "process_sd", "initial_sd")
         if not as_positive("damping", self.damping) < 1:
-            raise ValueError(f"damping: expected a number above 0 and below 1, got {self.damping!r}")
+            raise ValueError(f"damping: expected a number between 0 and 1, got {self.damping!r}")
 
     @property
     def initial_variance(self) -> float:  # type: ignore[override]

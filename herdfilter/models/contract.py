@@ -495,7 +495,7 @@ def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
     z, means = np.atleast_1d(z), observation_mean(model, x, step)
     size = means.shape[1]
     if z.shape != (size,):
-        raise ValueError(f"z: expected shape {(size,)}, as of observation_mean, got {z.shape} at step {step}")
+        raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}")
     observed = np.flatnonzero(~np.isnan(z))
     residuals = wrap_angles(z - means, observation_circular(model, size))
     noises = observation_covariances(model, x, size, step)

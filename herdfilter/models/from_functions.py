@@ -110,7 +110,7 @@ class FunctionModel:
         check_flags(vectorised=vectorised)
         mean = as_numbers("x0", x0, (None,))
         if mean.ndim != 1:
-            raise ValueError(f"x0: expected a vector of d entries, as [0.0], got shape {mean.shape}")
+            raise ValueError(f"x0: expected a vector of d entries, such as [0.0], got shape {mean.shape}")
         mean = as_array("x0", mean, (None,))
         self.dim = len(mean)
         self.initial = GaussianMixture([1.0], mean[None], as_covariance("P0", P0, self.dim))
@@ -165,7 +165,7 @@ def check_both(**pair: Any) -> None:
     (one, first), (other, second) = pair.items()
     if (first is None) != (second is None):
         missing, given = (one, other) if first is None else (other, one)
-        raise ValueError(f"{missing}: expected one beside {given}, got None")
+        raise ValueError(f"{missing}: expected a value, as {given} is given, got None")
 
 
 class PicklesFunctions:
@@ -261,7 +261,7 @@ class _Covariance(PicklesFunctions):
     def of(cls, name: str, given: Any, known: Sequence[str], dim: int | None = None) -> _Covariance:
         if not callable(given):
             if np.ndim(as_numbers(name, given, (dim, dim))) != 2:
-                raise ValueError(f"{name}: expected a matrix, as [[0.1]], or a function, got shape {np.shape(given)}")
+                raise ValueError(f"{name}: expected a matrix, such as [[0.1]], or a function, got shape {np.shape(given)}")
             return cls(as_covariance(name, given, dim), ())
         names = tuple(_parameters(given))
         if not set(names) <= set(known):

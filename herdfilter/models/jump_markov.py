@@ -183,6 +183,6 @@ def _the_same(name: str, values: Sequence[Any]) -> Any:
     for k, value in enumerate(values):
         if value != values[0]:
             raise ValueError(
-                f"models: expected the same {name} of all, {values[0]} as of the first, got {value} of models[{k}]"
+                f"models: expected the same {name} for all, {values[0]} as in models[0], got {value} in models[{k}]"
             )
     return values[0]

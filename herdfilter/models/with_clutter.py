@@ -226,7 +226,7 @@ def detection_log_densities(model: contract.Model, scan: Array, means: Array, co
     """
     (k, size), (n, m) = scan.shape, means.shape
     if size != m:
-        raise ValueError(f"z: expected detections of length {m}, as of observation_mean, got {size} at step {step}")
+        raise ValueError(f"z: expected detections of length {m}, as observation_mean has, got {size} at step {step}")
     circular = contract.observation_circular(model, m)
     residuals = wrap_angles((scan[:, None] - means).reshape(-1, m), circular)
     if len(covariances) > 1:

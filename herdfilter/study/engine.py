@@ -205,7 +205,7 @@ def _prepare(study: Study, run: int) -> None:
         if run == 0 and study.family is None:
             if isinstance(error, Exception):
                 raise
-            raise ValueError(f"the first run cannot be made ready: {error_text(error)}") from error
+            raise ValueError(f"the first run cannot be prepared: {error_text(error)}") from error
         _local.failure = row_of_error(error)
     else:
         _local.run, _local.failure = RunRecord(study.scenario, model, recording, reference), {}

@@ -150,7 +150,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     import pandas as pd
 
     if "model" not in table:
-        raise ValueError("table: expected a column 'model', as of a scenario that is a family of models, got none")
+        raise ValueError("table: expected a column 'model', which a family of models has, got none")
     baseline = baseline_of(table, baseline)
     pivots = _Pivots(table)
     uncertain, unknown = pivots.uncertain(), pivots.unknown()

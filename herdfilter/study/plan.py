@@ -214,7 +214,7 @@ def _try_parts(study: Study) -> None:
     try:
         try_reference(scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1))
     except SystemExit as error:  # of a user's model
-        raise ValueError(f"the first run cannot be made ready: SystemExit: {error}") from error
+        raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:

@@ -306,7 +306,7 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
         if "points" in keywords:
             points = keywords["points"]
             if not isinstance(points, (int, list, tuple)):
-                raise ValueError(f"[reference] points: expected a number, or one a dimension, got {short_repr(points)}")
+                raise ValueError(f"[reference] points: expected a number, or one per dimension, got {short_repr(points)}")
             counts = [points] * model.dim if isinstance(points, int) else points
             total = math.prod(check_count("[reference] points", count, most=None) for count in counts)
             check_fits("[reference] points", f"{total} in {model.dim} dimensions", total * (model.dim + 1) * NUMBER_BYTES)

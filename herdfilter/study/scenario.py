@@ -177,7 +177,7 @@ class Scenario:
                 raise ValueError(f"filter: expected a table [filter.{name}], got {short_repr(table)}")
         if self.models is not None:
             if self.data is not None:
-                raise ValueError("models: cannot be combined with [data], which are of one model")
+                raise ValueError("models: cannot be combined with [data], which has one model")
             if "seed" in self.model:
                 seed = short_repr(self.model["seed"])
                 raise ValueError(f"[model] seed: cannot be combined with `models`, which seed themselves (got {seed})")
@@ -207,7 +207,7 @@ class Scenario:
         name = str((self.data or {})["type"])
         with _blamed_on("[data] type"):
             if ":" not in name:
-                raise ValueError(f"expected 'module:function', of a module under imports, got {short_repr(name)}")
+                raise ValueError(f"expected 'module:function' from a module under imports, got {short_repr(name)}")
             return self.modules.resolve(name)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:

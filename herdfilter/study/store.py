@@ -115,7 +115,7 @@ def unpacked(data: bytes, most: int) -> Array:
     coding = zlib.decompressobj()
     values = coding.decompress(data, 8 * most + 1)
     if len(values) > 8 * most or not coding.eof:
-        raise ValueError(f"expected at most {most} numbers, got more or a part of them")
+        raise ValueError(f"expected at most {most} whole numbers of 8 bytes, got more or a fraction")
     return np.frombuffer(values, dtype="<f8")
 
 

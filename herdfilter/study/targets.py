@@ -160,7 +160,7 @@ class Targets:
     def __post_init__(self) -> None:
         check_fields("[targets] ", self)
         if not self.births:
-            raise ValueError("[targets] births: expected at least one, got none: no target would ever be found")
+            raise ValueError("[targets] births: expected at least one, got none; without births no target is found")
 
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""

@@ -254,17 +254,16 @@ class LMBTracker:
         impossible = ~(matrix > 0).any(axis=1)
         if impossible.any():
             raise ValueError(
-                f"scan: expected a detection of track {tracks[int(np.argmax(impossible))].label}, which exists and is "
-                f"detected for certain, got none that it may have at step {self.step}; give a detection or a survival "
-                "probability below 1"
+                f"scan: expected a detection of track {tracks[int(np.argmax(impossible))].label}, which cannot be "
+                f"missing, got none near it at step {self.step}; give a detection or a survival probability below 1"
             )
         marginals = associate(matrix, self.association, self.rng).marginals
         unexplained = 1 - marginals[:, 1:].sum(axis=0)
         if clutter == 0 and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
             j = int(np.argmax(unexplained))
             raise ValueError(
-                f"scan: expected detections of tracks alone, as the clutter density is zero, got {z[j]} as detection {j} at "
-                f"step {self.step}, which is of no track; give a clutter density, or births where targets may appear"
+                f"scan: expected only detections of tracks, as the clutter density is zero, got {z[j]} as detection {j} at "
+                f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         after, weights = update_existence(existence, detected, marginals)
         kept = []

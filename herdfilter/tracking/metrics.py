@@ -239,7 +239,7 @@ def _distances(truth: ArrayLike, estimates: ArrayLike) -> Array:
     if not (x.size and y.size):
         return np.empty((len(x), len(y)))
     if x.shape[1] != y.shape[1]:
-        raise ValueError(f"estimates: expected shape (*, {x.shape[1]}), as of truth, got {y.shape}")
+        raise ValueError(f"estimates: expected shape (*, {x.shape[1]}), as truth has, got {y.shape}")
     difference = x[:, None] - y
     distances: Array = np.sqrt((difference * difference).sum(axis=2))
     return distances

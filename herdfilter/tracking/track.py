@@ -142,14 +142,14 @@ def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[Ga
     """Raise an error unless the model fits the filter and the births, and tracks can hold the filter."""
     for place in places:
         if place.dim != model.dim:
-            raise ValueError(f"birth: expected states of {model.dim} dimensions, as of the model, got {place.dim}")
+            raise ValueError(f"birth: expected states of {model.dim} dimensions, as the model has, got {place.dim}")
     if not places:
         return
     online = make(_wrap_modes(ModelWithInitial, model, places[0]))
     missing = [name for name in ("predicted_observation", "combine") if not hasattr(online, name)]
     if missing:
         raise TypeError(
-            f"filter: expected one that can stand for several hypotheses, got {type(online).__name__}, which has no "
+            f"filter: expected one that can carry several hypotheses, got {type(online).__name__}, which has no "
             f"{' and no '.join(missing)}"
         )
 

@@ -248,8 +248,11 @@ def test_other_objects_and_arguments_are_refused_by_name():
     for make, word in [
         (lambda: from_filterpy(fp.InformationFilter(2, 1)), "InformationFilter"),
         (lambda: from_filterpy(fp.KalmanFilter), "the class KalmanFilter"),
-        (lambda: from_filterpy(kalman, hx=seen), "hx: only for ExtendedKalmanFilter, and this is a KalmanFilter"),
-        (lambda: from_filterpy(kalman, time_unit=2.0), "time_unit: only for UnscentedKalmanFilter"),
+        (
+            lambda: from_filterpy(kalman, hx=seen),
+            "hx: expected None unless kf is ExtendedKalmanFilter, got one for a KalmanFilter",
+        ),
+        (lambda: from_filterpy(kalman, time_unit=2.0), "time_unit: expected None unless kf is UnscentedKalmanFilter or"),
         (lambda: from_filterpy(fp.ExtendedKalmanFilter(4, 2)), "hx: expected"),
         (lambda: from_filterpy(unscented(), vectorised="rows"), "vectorised"),
     ]:

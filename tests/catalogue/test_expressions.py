@@ -28,7 +28,7 @@ def test_a_class_may_be_named_by_its_folder(name):
 @cases(
     "expression message",
     ("KernelHerdin()", "did you mean 'KernelHerding'"),
-    ("no_such_package.Sampler()", "'no_such_package' is no part of herdfilter"),
+    ("no_such_package.Sampler()", "'no_such_package' is not a part of herdfilter"),
     ("KernelHerding(", "expected a constructor call"),
     ("KernelHerding", "expected calls"),
     ("1 + 1", "expected calls"),
@@ -85,7 +85,7 @@ def test_no_expression_reaches_more_than_classes_of_the_package(monkeypatch, tmp
     monkeypatch.setattr("herdfilter.study.plan.plan_study", escaped)
     for expression in re.split(r" \| |\n", ESCAPES.strip()):
         message = refusal(expression)
-        assert re.search(r"expected|unknown|is no part of herdfilter|cannot import", message), expression
+        assert re.search(r"expected|unknown|is not a part of herdfilter|cannot import", message), expression
         assert "\n" not in message, expression
         assert list(tmp_path.iterdir()) == [], expression
 

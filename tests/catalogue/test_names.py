@@ -94,19 +94,19 @@ def test_a_file_elsewhere_is_used_only_if_it_is_named(scenario, tmp_path):
 
 @cases(
     "before after message",
-    ('imports = ["own"]', "", "'own' is no part of herdfilter"),
+    ('imports = ["own"]', "", "'own' is not a part of herdfilter"),
     ('imports = ["own"]', 'imports = ["other"]', "imports: cannot import 'other'"),
     ("own:Walk", "own:Wlak", "did you mean 'Walk'"),
     ("own:Walk", "own:getcwd", "'getcwd' comes from"),
     ("own:Walk", "own:os", "unknown 'os'"),
-    ("own:Walk", "own.os:system", "'own.os' is no part of herdfilter"),
+    ("own:Walk", "own.os:system", "'own.os' is not a part of herdfilter"),
     ("own:Walk", "own:_hidden", "unknown '_hidden'"),
     ("own.Cautious", "own.Walk", "key: unknown 'proposal'"),
-    ("own.Cautious", "other.Cautious", "'other' is no part of herdfilter"),
-    ("own.Antithetic()", "own.os.system('x')", "'own.os' is no part of herdfilter"),
-    ("own.Antithetic()", "own.hf.KernelHerding()", "'own.hf' is no part of herdfilter"),
+    ("own.Cautious", "other.Cautious", "'other' is not a part of herdfilter"),
+    ("own.Antithetic()", "own.os.system('x')", "'own.os' is not a part of herdfilter"),
+    ("own.Antithetic()", "own.hf.KernelHerding()", "'own.hf' is not a part of herdfilter"),
     ("own.Antithetic()", "own._hidden()", "unknown '_hidden'"),
-    ("own.Antithetic()", "own.Antithetic.sample()", "'own.Antithetic' is no part of herdfilter"),
+    ("own.Antithetic()", "own.Antithetic.sample()", "'own.Antithetic' is not a part of herdfilter"),
 )
 def test_what_a_module_imports_is_not_in_reach(scenario, before, after, message):
     assert before in SCENARIO

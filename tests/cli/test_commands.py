@@ -162,7 +162,7 @@ def test_failures_are_told(walk, tmp_path):
     [
         (
             "observation_mean(self, x, step)",
-            "the first run cannot be made ready: SystemExit: 0 (ending.py, line 5, in observation_mean)",
+            "the first run cannot be prepared: SystemExit: 0 (ending.py, line 5, in observation_mean)",
         ),
         (
             "__init__(self, **parameters)",

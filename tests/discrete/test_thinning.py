@@ -156,7 +156,7 @@ test_bad_input_is_named = refuses(
     (X, 2, np.ones(5), r"weights: expected shape \(6,\), got \(5,\)"),
     (X, 2, -np.ones(6), r"weights: expected non-negative weights, got -1"),
     (X, 2, np.full(6, np.nan), r"weights: expected finite weights, got nan"),
-    (X, 2, None, [2], r"circular: expected a sequence of indices from 0 to 1, as \[0\], got \[2\]"),
-    (X, 2, None, "1", r"circular: expected a sequence of indices from 0 to 1, as \[0\], got '1'"),
+    (X, 2, None, [2], r"circular: expected a sequence of indices from 0 to 1, such as \[0\], got \[2\]"),
+    (X, 2, None, "1", r"circular: expected a sequence of indices from 0 to 1, such as \[0\], got '1'"),
     words="^{}",
 )  # fmt: skip

@@ -237,7 +237,7 @@ def test_an_observation_without_noise_that_says_nothing_is_a_named_error(every):
 
 @cases(
     "z message",
-    ([0.1, 0.2], r"z: expected shape \(1,\), as of observation_mean, got \(2,\)"),
+    ([0.1, 0.2], r"z: expected shape \(1,\), as observation_mean has, got \(2,\)"),
     ([[0.1]], r"z: expected a vector, got shape \(1, 1\) at step 1"),
     ([np.inf], r"z: expected finite numbers, or NaN where missing, got \[inf\] at step 1"),
     ("north", "z: expected None or an array of numbers, got 'north'"),

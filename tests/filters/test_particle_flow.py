@@ -184,7 +184,7 @@ def test_flow_takes_noise_inside_the_transition(local):
 
 @cases(
     "z changed error message",
-    ([1.0, 2.0, 3.0], {}, ValueError, r"z: expected shape \(2,\), as of observation_(mean|covariance), got \(3,\)"),
+    ([1.0, 2.0, 3.0], {}, ValueError, r"z: expected shape \(2,\), as observation_(mean|covariance) has, got \(3,\)"),
     ([np.inf, 1.0], {}, ValueError, "z: expected"),
     ([1.0, 2.0], {"observation_jacobian": lambda x, step: np.zeros((len(x), 2, 1))}, ValueError, "jacobian: expected"),
     (

@@ -54,7 +54,9 @@ def test_the_posterior_is_the_sum_over_all_histories(name, n, within):
 def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     online = hf.make_filter(name, hf.models.WithClutter(LINE, 1.0, KAPPA), 20)
     online.predict()
-    with pytest.raises(ValueError, match=r"z: expected a scan that holds the target, .* got \[\] at step 1; give the model"):
+    with pytest.raises(
+        ValueError, match=r"z: expected a scan with a detection of the target, .* got \[\] at step 1; give the model"
+    ):
         online.update([])
     assert online.update([[0.5]]).outcome.value == "updated"
 
@@ -134,7 +136,7 @@ def test_what_is_never_missed_was_not_missed(name):
 def test_a_filter_of_one_detection_says_so():
     kf = hf.make_filter("enkf", hf.models.WithClutter(PLANE, P, KAPPA), 40, rng=1)
     kf.predict()
-    with pytest.raises(TypeError, match="expected a filter for scans"):
+    with pytest.raises(TypeError, match="take a filter for scans"):
         kf.update([[0.0, 0.0], [1.0, 1.0]])
 
 

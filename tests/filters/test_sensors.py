@@ -121,7 +121,7 @@ def test_a_replay_forgets_what_is_older_than_the_lag():
         replay.update(time, [0.5], FIRST)
     with pytest.raises(ValueError, match=r"^time: expected at most 1 before the latest reading, got 1\.5, which is 1\.5"):
         replay.update(1.5, [0.5], FIRST)
-    with pytest.raises(ValueError, match=r"^time: expected one after 0, where the filter started, got 0$"):
+    with pytest.raises(ValueError, match=r"^time: expected a time after the start, 0, got 0$"):
         replay.update(0, [0.5], FIRST)
 
 
@@ -143,10 +143,14 @@ test_readings_that_do_not_fit_are_named = refuses(
     lambda given, options: hf.UnscentedKalmanFilter(moving()).run(given, **options),
     (readings((1, 3, 2, 4)), {}, r"^observations: .* in the order of their times, got 2 after 3 at place 4; late='rep"),
     ([(1, FIRST, [0.0]), [2.0]], {}, r"^observations: expected readings \(time, sensor, z\) throughout, got \[2\.0\]"),
-    ([(0, FIRST, [0.0])], {}, r"^observations: expected readings after the state .*got the time 0; give its time as start$"),
-    ([(MIDNIGHT, FIRST, [0.0])], {}, r"^start: expected the date of the state .* got None"),
-    (readings(), {"times": [1, 2]}, r"^observations: expected readings without times or dt"),
-    (Z[:, :1], {"start": 1.0}, r"^start: expected none beside observations without times of their own, got 1\.0$"),
+    (
+        [(0, FIRST, [0.0])],
+        {},
+        r"^observations: expected readings later than .*got the time 0; give the time of the state as start$",
+    ),
+    ([(MIDNIGHT, FIRST, [0.0])], {}, r"^start: expected the date of the filter's state, .* got None"),
+    (readings(), {"times": [1, 2]}, r"^observations: expected readings, which have times, or times or dt"),
+    (Z[:, :1], {"start": 1.0}, r"^start: expected None for observations without times of their own, got 1\.0$"),
     (readings(), {"late": "drop"}, r"^late: unknown 'drop'"),
 )
 
@@ -188,11 +192,11 @@ def test_a_filter_that_needs_moments_refuses_a_sensor_of_a_likelihood_alone():
 test_a_sensor_that_does_not_fit_is_named = refuses(
     hf.Sensor,
     (None, None, "^mean: expected a function of states, or else log_likelihood; got neither$"),
-    (lambda x: x, None, "^covariance: expected one beside mean, got None$"),
+    (lambda x: x, None, "^covariance: expected a value, as mean is given, got None$"),
     (TypeError, 3, [[1.0]], r"^mean: expected a function of states \(n, d\), got 3$"),
     (lambda x: x, [1.0], r"^covariance: expected shape \(\*, \*\), got \(1,\)$"),
     (lambda x: x, [[1.0]], [3], r"^circular: expected .* from 0 to 0, .* got \[3\]$"),
-    (lambda x: x, [[1.0]], 0, r"^circular: expected .*, as \[0\], got 0$"),
+    (lambda x: x, [[1.0]], 0, r"^circular: expected .*, such as \[0\], got 0$"),
 )
 
 

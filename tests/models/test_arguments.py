@@ -55,7 +55,7 @@ test_bad_parameters_are_named = refuses(
     (BearingsOnly, {"initial_mean": [0, 0]}, r"initial_mean: expected shape \(4,\), got \(2,\)"),
     (BearingsOnly, {"initial_covariance": np.eye(3)}, "initial_covariance: expected shape"),
     (BearingsOnly, {"initial_covariance": -np.eye(4)}, "initial_covariance: expected positive semi-definite"),
-    (CirclingRange, {"damping": 1.0}, "damping: expected a number above 0 and below 1, got 1.0"),
+    (CirclingRange, {"damping": 1.0}, "damping: expected a number between 0 and 1, got 1.0"),
     (CirclingRange, {"damping": -0.5}, "damping: expected a positive"),
     (CirclingRange, {"turn": np.nan}, "turn: expected a finite number, got nan"),
     (CirclingRange, {"sensor": [1.0]}, r"sensor: expected shape \(2,\)"),

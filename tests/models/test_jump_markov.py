@@ -94,7 +94,7 @@ two = [still(), still()]
         ((two, [[1, 0], [1.5, -0.5]]), r"transition_matrix: .* in row 1"),
         ((two, np.eye(2), [1, 0, 0]), r"initial_modes: expected shape \(2,\)"),
         ((two, np.eye(2), [1, -1]), "initial_modes: expected non-negative"),
-        (([*two, hf.models.CoordinatedTurn()], np.eye(3)), r"models: expected the same dim .* got 5 of models\[2\]"),
+        (([*two, hf.models.CoordinatedTurn()], np.eye(3)), r"models: expected the same dim .* got 5 in models\[2\]"),
         (([hf.models.CoordinatedTurn, 1], np.eye(2)), "model: expected an instance, got the class"),
     ],
 )

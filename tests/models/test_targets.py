@@ -31,7 +31,7 @@ def test_at_a_sensor_the_jacobian_is_no_number():
 def test_filters_that_need_a_density_of_the_transition_refuse_bearings_only():
     _, z = hf.simulate(BearingsOnly(), 3, 1)
     pf = hf.ParticleFilter(BearingsOnly(), 20, hf.GuidedProposal(), rng=1)
-    with pytest.raises(ValueError, match=r"transition_covariance: .* expected a positive definite matrix"):
+    with pytest.raises(ValueError, match=r"transition_covariance: expected a positive definite matrix"):
         pf.run(z)
 
 

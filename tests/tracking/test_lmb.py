@@ -310,7 +310,7 @@ def test_without_clutter_every_detection_is_of_a_target(association, walk, clutt
     ({"survival_probability": 1.1}, ValueError, "survival_probability: expected a probability from 0 to 1"),
     ({"association": "exct"}, ValueError, "did you mean 'exact'"),
     ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
-    ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can stand for several"),
+    ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can carry several"),
     ({"max_tracks": 0}, ValueError, "max_tracks: expected an integer of at least 1"),
     ({"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]}, ValueError, "states of 2 dimensions"),
 )

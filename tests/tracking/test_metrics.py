@@ -66,7 +66,7 @@ def test_a_target_that_changes_its_label_is_a_switch_however_long_it_was_missed(
 
 test_what_does_not_fit_is_named = refuses(
     operator.call,
-    (lambda: gospa([[1.0, 2.0]], [[1.0]], 1), r"estimates: expected shape \(\*, 2\), as of truth"),
+    (lambda: gospa([[1.0, 2.0]], [[1.0]], 1), r"estimates: expected shape \(\*, 2\), as truth has"),
     (lambda: gospa([1.0, 2.0], [[1.0]], 1), r"truth: expected shape \(\*, \*\), got \(2,\)"),
     (lambda: ospa([[1.0]], [[np.nan]], 1), "estimates: expected finite numbers"),
     (lambda: ospa([[1.0, np.nan]], [[1.0, 2.0]], 1), "truth: expected finite positions, or rows of NaN"),

@@ -102,9 +102,9 @@ def check_transition_model(model: Any) -> None:
     noise_covariance("transition_model", model, **time_interval(1.0))
     label = f"transition_model: {type(model).__name__} cannot be converted: expected"
     if states.method_function(model, "rvs") is not GaussianModel.rvs:
-        raise TypeError(f"{label} noise that is Gaussian with its covar, got a rvs of its own")
+        raise TypeError(f"{label} Gaussian noise with the covariance of its covar, got a method rvs that draws other noise")
     if not states.is_linear(model) and not states.adds_noise(model, **time_interval(1.0)):
-        raise TypeError(f"{label} a function that adds the noise, got one that does something else with it")
+        raise TypeError(f"{label} additive noise, got a function that does not add it")
 
 
 @overload
@@ -172,7 +172,7 @@ def noise_covariance(name: str, model: Any, **given: Any) -> Array:
     """Return the covariance of a model's noise; raise TypeError with the reason if it has none."""
     label = f"{name}: {type(model).__name__}"
     if not isinstance(model, GaussianModel):
-        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}, and is no GaussianModel")
+        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}: it is not a GaussianModel")
     try:
         found = model.covar(**given)
     except NotImplementedError as error:
@@ -191,7 +191,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         )
     label = f"measurement_model: {type(model).__name__}"
     if dim is not None and model.ndim_state != dim:
-        raise ValueError(f"{label} is of states of {model.ndim_state} dimensions, expected {dim}")
+        raise ValueError(f"{label}: expected states of {dim} dimensions, got {model.ndim_state}")
     weigh = None if has_gaussian_likelihood(model) else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)

@@ -162,13 +162,13 @@ class KalmanFilter:
             record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
-                f"z: expected a scan that holds the target, as it is detected for certain, got {short_repr(z)} at step "
+                f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
             )
         if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
             raise ValueError(
                 f"z: expected an observation that leaves moments and log-likelihood finite, got {short_repr(z)} at step "
-                f"{self.step}; choose larger units, or leave it out"
+                f"{self.step}; choose larger units, or leave out the observation"
             )
         self.belief, self.record = belief, record
         self.log_likelihood += increment

@@ -124,7 +124,7 @@ def check_part(name: str, part: object, kind: type, expected: str) -> None:
         raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
     if isinstance(part, str):
         raise TypeError(
-            f"{name}: expected {expected}, got {part!r}; filters that have a name are made by "
+            f"{name}: expected {expected}, got {part!r}; to make a filter by its name, call "
             f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
         )
     if not isinstance(part, kind):

@@ -138,7 +138,7 @@ def regular(noise: Array, user: str, step: int) -> Array:
     """Return a transition covariance if it has a density, else raise ValueError."""
     if regularised(noise) is not noise:
         raise ValueError(
-            f"transition_covariance: {user} weighs points by transition densities and expected a positive definite "
-            f"matrix, got {noise.tolist()} at step {step}"
+            f"transition_covariance: expected a positive definite matrix, as {user} weights points by transition "
+            f"densities, got {noise.tolist()} at step {step}"
         )
     return noise

@@ -124,7 +124,7 @@ class ModeProposal:
         if particles.modes is None:
             raise ValueError(
                 "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got "
-                "one that leaves them without"
+                "one that drops the modes"
             )
         if observation is not None and not contract.jumps(observation.model):  # the rest of a scan: all modes read it alike
             moved = self.propose(transition, particles, rng)
@@ -193,8 +193,8 @@ class ModeProposal:
                 source = scheme.resample(source, rng, transition.circular)
                 if len(source) != counts[j]:
                     raise ValueError(
-                        "resampling: expected a scheme that makes as many particles as it is asked for, such as "
-                        f"SystematicResampling(), got {type(scheme).__name__}, which makes as many as there are"
+                        "resampling: expected a scheme that can change the number of particles, such as "
+                        f"SystematicResampling(), got {type(scheme).__name__}, which keeps it"
                     )
             parts[j] = (source, masses[j])
         return parts

@@ -204,9 +204,9 @@ def test_noise_that_is_not_additive_and_gaussian_is_named():
     patched = ConstantVelocity(1.0)
     patched.rvs = lambda num_samples=1, **kwargs: np.zeros((2, num_samples))
     for model, words in (
-        (HeavyTailed(1.0), "HeavyTailed cannot be converted: expected .*, got a rvs of its own"),
-        (patched, "ConstantVelocity cannot be converted: expected .*, got a rvs of its own"),
-        (Multiplying(1.0), "Multiplying cannot be converted: expected a function that adds the noise"),
+        (HeavyTailed(1.0), "HeavyTailed cannot be converted: expected .*, got a method rvs that draws"),
+        (patched, "ConstantVelocity cannot be converted: expected .*, got a method rvs that draws"),
+        (Multiplying(1.0), "Multiplying cannot be converted: expected additive noise, got a function"),
     ):
         with pytest.raises(TypeError, match=f"^transition_model: {words}"):
             from_stonesoup(model)
@@ -274,7 +274,7 @@ def test_bearings_in_the_state_are_circular():
         ((RADAR,), "transition_model: expected .* got RadarBearingRange.*; give its measurement_model"),
         ((ConstantVelocity(1.0), RADAR), "measurement_model: expected .*; give its measurement_model"),
         ((ConstantVelocity(1.0), ConstantVelocity(1.0)), "measurement_model: expected an instance of Stone Soup's M"),
-        ((ConstantVelocity(1.0), POSITION), "LinearGaussian is of states of 4 dimensions, expected 2"),
+        ((ConstantVelocity(1.0), POSITION), "LinearGaussian: expected states of 2 dimensions, got 4"),
         ((ConstantVelocity(1.0), None, State([1.0, 2.0])), "prior: .*got State, which has neither; give a Gauss"),
         ((ConstantVelocity(1.0), None, GaussianState([1.0], [[1.0]])), "prior: expected a state of 2 dim.* got 1"),
         ((ConstantVelocity(1.0), None, "x"), "prior: expected a state of Stone Soup, got str"),
