@@ -18,7 +18,7 @@ from herdfilter.study.data import SCENARIOS
 
 ROOT = Path(hf.__file__).parent
 FILES = [
-    path for path in sorted([*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")]) if ">>> " in path.read_text(encoding="utf-8")
+    path for path in sorted({*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")}) if ">>> " in path.read_text(encoding="utf-8")
 ]
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
 
@@ -33,7 +33,8 @@ class Checker(doctest.OutputChecker):
 
 @pytest.fixture
 def public_names(monkeypatch):
-    pytest.importorskip("stonesoup", reason="Stone Soup, of which some names are, is not installed")
+    for library in LIBRARIES.values():
+        pytest.importorskip(library, reason=f"{library}, which some names need, is not installed")
     monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "docs" / "tools"))
     return importlib.import_module("public_names")
 
