@@ -59,7 +59,7 @@ def test_a_time_step_may_be_a_duration(walk, step):
 
 test_times_and_controls_that_do_not_fit_are_named = refuses(
     lambda arguments: steps(**arguments),
-    ({"times": DATES[1:]}, r"times: expected 4 dates, of the state where .* and of each step, got 3"),
+    ({"times": DATES[1:]}, r"times: expected 4 dates, for the filter's state and for each step, got 3"),
     (
         {"times": [DATES[0].replace(tzinfo=UTC), *DATES[1:]]},
         "times: expected dates of one time zone, got None, UTC; convert them to one",

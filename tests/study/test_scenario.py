@@ -180,7 +180,7 @@ def test_a_changed_model_file_is_read_again(write):
     [
         (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
         (MINIMAL.replace("UNGM", "UNGN"), "did you mean 'UNGM'"),
-        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is no part of herdfilter"),
+        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is not a part of herdfilter"),
         (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
         (MINIMAL.replace("type", "tpye"), "'type'"),
         ("partikles = [5]" + MINIMAL, "did you mean 'particles'"),
@@ -197,7 +197,7 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
         (
             MINIMAL + '[data]\ntype = "plaza"',
-            "[data] type: expected 'module:function', of a module under imports, got 'plaza'",
+            "[data] type: expected 'module:function' from a module under imports, got 'plaza'",
         ),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
         (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plazza"', "did you mean 'load_plaza'"),

@@ -174,7 +174,7 @@ def test_resampling_that_moves_particles(linear_modes):
     assert pf.run(Z).mode_probabilities.shape == (4, 2)
     whole = SimpleNamespace(resample=lambda particles, rng, circular=(): particles)
     pf = hf.ParticleFilter(model, 30, resampling=whole, rng=0)
-    with pytest.raises(ValueError, match=r"resampling: expected .* got SimpleNamespace, which makes as many"):
+    with pytest.raises(ValueError, match=r"resampling: expected .* got SimpleNamespace, which keeps it"):
         pf.run(Z)
     pf = hf.ParticleFilter(
         model, 30, hf.ModeProposal(hf.BootstrapProposal(), "random"), OptimalTransportResampling(), 1.0, rng=0
