@@ -1,13 +1,18 @@
 """Small models, exact answers and comparisons that several tests share."""
 
+import json
 from types import SimpleNamespace
 
 import filterpy.kalman
 import numpy as np
+import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
+from herdfilter.cli import main
+from herdfilter.study.columns import TIMES
 
 LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
 
@@ -174,3 +179,35 @@ def of_inner_noise(model):
             return model.transition_mean(x, dt, control, step) + noise @ root.T
 
     return Inside()
+
+
+def walk(tables="", **keys):
+    """Text of a scenario file of a linear Gaussian walk, with keys of the scenario and tables after that of the model."""
+    model = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
+    model |= {"initial_mean": [0.0], "initial_covariance": [[1.0]]}
+    parts = ({"title": "A walk"} | keys, model)
+    return (
+        "[model]\n".join("".join(f"{key} = {json.dumps(value)}\n" for key, value in part.items()) for part in parts) + tables
+    )
+
+
+def same_runs(a, b):
+    """Tables of runs are equal to the last bit, but for the times that were measured."""
+    pd.testing.assert_frame_equal(
+        *(table.drop(columns=list(TIMES)).reset_index(drop=True) for table in (a, b)), check_exact=True
+    )
+
+
+def command(*arguments):
+    """Result of a command line of herdfilter, run in this process."""
+    return CliRunner().invoke(main, [str(one) for one in arguments])
+
+
+def refused(*arguments):
+    """Error of a command line that is refused: one line, nothing else, and exit code 2."""
+    result = command(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("Error: ")
+    return result.stderr

@@ -5,34 +5,21 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from helpers import command, walk
 
-from herdfilter.cli import main
 from herdfilter.study.columns import TIMES
 from herdfilter.study.store import open_for_reading
 from herdfilter.study.tasks import Stopped, stop_on_signals
 
-WALK = """
-title = "A walk"
-source = "nobody"
-steps = 12
-runs = 8
-particles = [10, 20]
-filters = ["bootstrap", "augmented-kh"]
-unit = "m"
-[model]
-type = "LinearGaussian"
-F = [[0.9]]
-H = [[1.0]]
-Q = [[1.0]]
-R = [[0.5]]
-initial_mean = [0.0]
-initial_covariance = [[1.0]]
-[reference]
-type = "kalman"
-[divergence]
-rmse_above = 3.0
-"""
+WALK = walk(
+    source="nobody",
+    steps=12,
+    runs=8,
+    particles=[10, 20],
+    filters=["bootstrap", "augmented-kh"],
+    unit="m",
+    tables='[reference]\ntype = "kalman"\n[divergence]\nrmse_above = 3.0\n',
+)
 DRAWN = (
     "ratios",
     "error_over_particles",
@@ -54,7 +41,7 @@ def compared(tmp_path_factory):
     before = "matplotlib.pyplot" in sys.modules
     folder = tmp_path_factory.mktemp("compared")
     (folder / "walk.toml").write_text(WALK)
-    result = run("compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out"))
+    result = command("compare", str(folder / "walk.toml"), "--workers", "1", "--out", str(folder / "new" / "out"))
     assert result.exit_code == 0, result.output
     assert ("matplotlib.pyplot" in sys.modules) == before  # figures need no window
     return folder / "new" / "out", result.stdout
@@ -68,14 +55,10 @@ def no_figures(monkeypatch):
 
 
 @pytest.fixture
-def walk(tmp_path):
+def path(tmp_path):
     path = tmp_path / "walk.toml"
     path.write_text(WALK)
     return str(path)
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, arguments)
 
 
 def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
@@ -95,10 +78,10 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
     assert summary["rmse"][0] == pytest.approx(np.sqrt((first["rmse"] ** 2).mean()))
 
 
-def test_options_override_the_scenario(walk, tmp_path, no_figures):
+def test_options_override_the_scenario(path, tmp_path, no_figures):
     out = tmp_path / "out"
     options = ("--filters", "mixture-random, bootstrap", "--particles", "7", "--runs", "2", "--seed", "5")
-    assert run("compare", walk, *options, "--workers", "1", "--out", str(out)).exit_code == 0
+    assert command("compare", path, *options, "--workers", "1", "--out", str(out)).exit_code == 0
     runs = pd.read_csv(out / "runs.csv")
     assert list(runs["filter"].unique()) == ["mixture-random", "bootstrap"]
     assert set(runs["n_particles"]) == {7}
@@ -122,19 +105,19 @@ def load_line(folder, length=10):
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_real_data_report_the_share_that_localised(walk, tmp_path, workers):
+def test_real_data_report_the_share_that_localised(tmp_path, workers):
     """They come from a module beside the scenario, which workers import as well."""
     text = WALK.replace("initial_mean = [0.0]\n", "").replace("rmse_above = 3.0", "rmse_above = 1e9")
     path = tmp_path / "line.toml"
     path.write_text('imports = ["line"]\n' + text + '[data]\ntype = "line:load_line"\nlength = 15')
     (tmp_path / "line.py").write_text(LINE)
-    result = run("compare", str(path), "--workers", workers, "--data", str(tmp_path))
+    result = command("compare", str(path), "--workers", workers, "--data", str(tmp_path))
     assert result.exit_code == 0, result.output
     assert "localised: RMSE to the truth of at most 1e+09 m in the last 25 % of the steps" in result.stdout
     assert result.stdout.count("100 %") == 4
 
 
-def test_failures_are_told(walk, tmp_path):
+def test_failures_are_told(tmp_path):
     (tmp_path / "blind.py").write_text(
         "import numpy as np\n"
         "from herdfilter.models import LinearGaussian\n"
@@ -144,7 +127,7 @@ def test_failures_are_told(walk, tmp_path):
     )
     path = tmp_path / "blind.toml"
     path.write_text(WALK.replace("LinearGaussian", "blind.py:Blind"))
-    result = run("compare", str(path), "--workers", "1", "--out", str(tmp_path / "out"))
+    result = command("compare", str(path), "--workers", "1", "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
     assert "no filter finished a run" in result.stdout
@@ -170,7 +153,7 @@ def test_failures_are_told(walk, tmp_path):
         ),
     ],
 )
-def test_a_model_that_ends_the_program_is_one_line(walk, tmp_path, where, message):
+def test_a_model_that_ends_the_program_is_one_line(tmp_path, where, message):
     (tmp_path / "ending.py").write_text(
         "import sys\n"
         "from herdfilter.models import LinearGaussian\n"
@@ -180,17 +163,17 @@ def test_a_model_that_ends_the_program_is_one_line(walk, tmp_path, where, messag
     )
     path = tmp_path / "ending.toml"
     path.write_text(WALK.replace("LinearGaussian", "ending.py:Ending"))
-    result = run("compare", str(path), "--workers", "1", "-q")
+    result = command("compare", str(path), "--workers", "1", "-q")
     assert (result.exit_code, result.stderr) == (2, f"Error: {message}\n")
 
 
 def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch):
     (out, first), again = compared, tmp_path / "again"
     monkeypatch.setattr("herdfilter.study.engine.run_study", None)
-    second = run("show", str(out / "study.sqlite"), "--out", str(again))
+    second = command("show", str(out / "study.sqlite"), "--out", str(again))
     assert second.exit_code == 0, second.output
     assert second.stdout.partition("Wrote")[0] == first.partition("Wrote")[0]
-    assert run("show", str(out)).stdout == first.partition("Wrote")[0]
+    assert command("show", str(out)).stdout == first.partition("Wrote")[0]
     assert {path.name for path in again.iterdir()} == FIGURES | {"runs.csv", "summary.csv"}
     for path in again.iterdir():
         assert path.read_bytes() == (out / path.name).read_bytes()
@@ -198,17 +181,17 @@ def test_show_renders_all_again_without_running(compared, tmp_path, monkeypatch)
 
 def test_export_writes_the_table_of_runs(compared, tmp_path):
     (out, _), csv, parquet = compared, tmp_path / "x.csv", tmp_path / "x.parquet"
-    assert run("export", str(out), "--csv", str(csv)).exit_code == 0
+    assert command("export", str(out), "--csv", str(csv)).exit_code == 0
     assert csv.read_bytes() == (out / "runs.csv").read_bytes()
     pytest.importorskip("pyarrow")
-    assert run("export", str(out), "--parquet", str(parquet)).exit_code == 0
+    assert command("export", str(out), "--parquet", str(parquet)).exit_code == 0
     table, text = pd.read_parquet(parquet), pd.read_csv(csv, keep_default_na=False)
     assert list(table) == list(text)
     measured = table.dropna(axis=1, how="all")  # what is of many targets is empty here
     pd.testing.assert_frame_equal(measured, text[list(measured)], check_dtype=False)
 
 
-def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypatch, no_figures):
+def test_a_comparison_is_resumed_and_never_overwritten(path, tmp_path, monkeypatch, no_figures):
     from herdfilter.study import engine
 
     out, perform, calls = tmp_path / "out", engine._perform, []
@@ -219,30 +202,30 @@ def test_a_comparison_is_resumed_and_never_overwritten(walk, tmp_path, monkeypat
             raise KeyboardInterrupt
         return perform(study, task)
 
-    options = ("compare", walk, "--workers", "1", "--out", str(out))
+    options = ("compare", path, "--workers", "1", "--out", str(out))
     with monkeypatch.context() as patch:
         patch.setattr(engine, "_perform", cut_off)
         patch.setattr(engine.perform, "__defaults__", (0.0,))
-        stopped = run(*options)
+        stopped = command(*options)
     assert stopped.exit_code == 1
     assert f"what was finished is in {out / 'study.sqlite'}. The same command with --resume goes on" in stopped.stderr
-    shown = run("show", str(out))
+    shown = command("show", str(out))
     assert "A walk: 2 of 8 runs" in shown.stdout
-    refused = run(*options)
+    refused = command(*options)
     assert refused.exit_code == 2
     assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused.stderr
-    changed = run(*options, "--resume", "--seed", "3")
+    changed = command(*options, "--resume", "--seed", "3")
     assert changed.exit_code == 2
     assert "cannot resume, another study is in it: seed: 0 there, 3 now" in changed.stderr
     assert changed.stderr.count("\n") == 1
-    assert run(*options, "--resume").exit_code == 0
-    assert run("compare", walk, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
+    assert command(*options, "--resume").exit_code == 0
+    assert command("compare", path, "--workers", "1", "--out", str(tmp_path / "whole")).exit_code == 0
     resumed, whole = (pd.read_csv(tmp_path / name / "runs.csv") for name in ("out", "whole"))
     pd.testing.assert_frame_equal(resumed.drop(columns=list(TIMES)), whole.drop(columns=list(TIMES)))
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
-def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypatch, no_figures, name):
+def test_a_signal_ends_a_comparison_and_nothing_is_lost(path, tmp_path, monkeypatch, no_figures, name):
     """Though it comes while a filter is at work, whose errors are failed runs."""
     from herdfilter.study import engine
 
@@ -254,14 +237,14 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypa
             os.kill(os.getpid(), number)
         return watch(*args)
 
-    options = ("compare", walk, "--workers", "1", "--out", str(out), "-q")
+    options = ("compare", path, "--workers", "1", "--out", str(out), "-q")
     default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
     before = signal.signal(number, default)  # whatever the shell ignores
     try:
         with monkeypatch.context() as patch:
             patch.setattr(engine, "watch", signalled)
             patch.setattr(engine.perform, "__defaults__", (0.0,))
-            stopped = run(*options)
+            stopped = command(*options)
         assert signal.getsignal(number) == default
     finally:
         signal.signal(number, before)
@@ -271,7 +254,7 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(walk, tmp_path, monkeypa
     with open_for_reading(store) as kept:
         assert len(kept.finished()) == 11
         assert not kept.table()["error"].any()
-    assert run(*options, "--resume").exit_code == 0
+    assert command(*options, "--resume").exit_code == 0
 
 
 def test_a_signal_that_is_ignored_stays_so():
@@ -290,20 +273,20 @@ def test_a_signal_that_is_ignored_stays_so():
 
 def test_the_wide_table_has_every_column_in_one_line(compared):
     out, _ = compared
-    wide = run("show", str(out), "--wide").stdout
+    wide = command("show", str(out), "--wide").stdout
     for heading in ("ANEES", "failed", "effective"):
         assert heading in wide
-        assert heading not in run("show", str(out)).stdout
+        assert heading not in command("show", str(out)).stdout
     rows = [line for line in wide.splitlines() if line.startswith("augmented-kh")]
     assert len(rows) == 2
 
 
-def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(walk, tmp_path, no_figures):
+def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(path, tmp_path, no_figures):
     out = tmp_path / "out"
-    quiet = run("compare", walk, "--workers", "1", "--runs", "2", "--out", str(out), "-q")
+    quiet = command("compare", path, "--workers", "1", "--runs", "2", "--out", str(out), "-q")
     assert (quiet.exit_code, quiet.stderr) == (0, "")
     assert quiet.stdout.startswith("At n = 20 ")
     assert quiet.stdout.count("\n") == 1
-    verbose = run("show", str(out), "-v").stdout
+    verbose = command("show", str(out), "-v").stdout
     for text in ("AugmentedProposal(EMFit('bic'), MappedSampling(KernelHerding()))", "numpy", "seed"):
         assert text in " ".join(verbose.split())

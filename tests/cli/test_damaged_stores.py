@@ -9,31 +9,11 @@ import zlib
 from contextlib import closing
 
 import pytest
-from click.testing import CliRunner
+from helpers import command, refused, walk
 
-from herdfilter.cli import main
 from herdfilter.study import store as store_module
 
-WALK = """
-title = "A walk"
-source = "nobody"
-steps = 5
-runs = 2
-particles = [10]
-filters = ["bootstrap"]
-[model]
-type = "LinearGaussian"
-F = [[0.9]]
-H = [[1.0]]
-Q = [[1.0]]
-R = [[0.5]]
-initial_mean = [0.0]
-initial_covariance = [[1.0]]
-"""
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
+WALK = walk(source="nobody", steps=5, runs=2, particles=[10], filters=["bootstrap"])
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,10 +30,10 @@ def intact(tmp_path_factory):
     """The bytes of a store, what is shown of it, and its table."""
     folder = tmp_path_factory.mktemp("intact")
     (folder / "walk.toml").write_text(WALK)
-    result = run("compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q")
+    result = command("compare", folder / "walk.toml", "--workers", "1", "--out", folder / "out", "-q")
     assert result.exit_code == 0, result.output
     out = folder / "out"
-    return (out / "study.sqlite").read_bytes(), run("show", out).stdout, (out / "runs.csv").read_bytes()
+    return (out / "study.sqlite").read_bytes(), command("show", out).stdout, (out / "runs.csv").read_bytes()
 
 
 def bytes_of(change):
@@ -171,26 +151,21 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_store_is_told_in_one_line_and_left_alone(intact, tmp_path, damage):
-    store, walk, csv = tmp_path / "out" / "study.sqlite", tmp_path / "walk.toml", tmp_path / "x.csv"
-    walk.write_text(WALK)
+    store, path, csv = tmp_path / "out" / "study.sqlite", tmp_path / "walk.toml", tmp_path / "x.csv"
+    path.write_text(WALK)
     store.parent.mkdir()
     store.write_bytes(intact[0])
     DAMAGES[damage](store)
     before = store.read_bytes() if store.is_file() else None
-    for command in (
+    for arguments in (
         ("show", store),
         ("export", store.parent, "--csv", csv),
-        ("compare", walk, "--workers", "1", "--out", store.parent, "--resume", "-q"),
+        ("compare", path, "--workers", "1", "--out", store.parent, "--resume", "-q"),
     ):
-        told = run(*command)
-        if command[0] == "export" and told.exit_code == 0:
+        if arguments[0] == "export" and command(*arguments).exit_code == 0:
             assert csv.read_bytes() == intact[2]  # what is damaged is no part of it
             continue
-        assert told.exit_code == 2, (command, told.output, told.exception)
-        assert told.stderr.startswith("Error: ")
-        assert told.stderr.count("\n") == 1
-        assert "study.sqlite" in told.stderr
-        assert told.stdout == ""
+        assert "study.sqlite" in refused(*arguments)
         assert before is None or store.read_bytes() == before
 
 
@@ -199,10 +174,8 @@ def test_a_locked_store_is_told_in_one_line(intact, tmp_path):
     store.write_bytes(intact[0])
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
-        told = run("show", store)
-        assert told.exit_code == 2
-        assert told.stderr == f"Error: {store}: locked by another program; end that, or wait\n"
-    assert run("show", store).stdout == intact[1]
+        assert refused("show", store) == f"Error: {store}: locked by another program; end that, or wait\n"
+    assert command("show", store).stdout == intact[1]
 
 
 @pytest.mark.parametrize(
@@ -218,7 +191,7 @@ def test_an_edited_store_is_told_by_the_row(intact, tmp_path, edit, told):
     store = tmp_path / "study.sqlite"
     store.write_bytes(intact[0])
     EDITED[edit](store)
-    assert told.format("are not as they were written") in run("show", store).stderr
+    assert told.format("are not as they were written") in command("show", store).stderr
 
 
 def test_what_begins_as_a_small_text_is_unpacked_only_as_far_as_it_should_be():

@@ -2,37 +2,33 @@
 
 import pytest
 from click.shell_completion import ShellComplete
-from click.testing import CliRunner
+from helpers import command
 
 from herdfilter.catalogue.specifications import catalogue
 from herdfilter.cli import main
 from herdfilter.study.scenario import scenario_files
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, arguments)
-
-
 def test_scenarios_lists_all_and_tells_the_source_of_one():
-    listed = run("scenarios")
+    listed = command("scenarios")
     assert listed.exit_code == 0
     lines = listed.stdout.splitlines()
     for name in scenario_files():
         assert any(line.startswith(f"{name} ") for line in lines)
     assert max(map(len, lines)) <= 80
-    told = run("scenarios", "ungm").stdout
+    told = command("scenarios", "ungm").stdout
     assert "Gordon, Salmond and Smith (1993)" in " ".join(told.split())
     assert "exact posterior" in told
 
 
 def test_filters_lists_the_catalogue_and_tells_how_one_is_built():
-    listed = run("filters")
+    listed = command("filters")
     assert listed.exit_code == 0
     lines = listed.stdout.splitlines()
     for name, table in catalogue().items():
         assert any(line.startswith(f"{name} ") for line in lines)
         assert table["about"]
-    assert "MixtureResampling(KernelDensityFit(), KernelHerding())" in run("filters", "mixture-kh").stdout
+    assert "MixtureResampling(KernelDensityFit(), KernelHerding())" in command("filters", "mixture-kh").stdout
 
 
 @pytest.mark.parametrize(

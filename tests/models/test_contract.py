@@ -58,7 +58,7 @@ CASES = {
     "lorenz96, all observed": Case(Lorenz96(dim=4, observed_every=1), dt=0.1),
     "landmarks": Case(LandmarkLocalisation(), dt=0.5, control=[1.0, 0.3], angles=(1, 3, 5)),
     "one landmark": Case(LandmarkLocalisation([[3.0, 4.0]]), control=[1.0, 0.0], angles=(1,)),
-    "radar": Case(RadarTracking(), dt=0.5, angles=(1, 2)),
+    "radar": Case(RadarTracking(radar=[30.0, -20.0, 5.0]), dt=0.5, angles=(1, 2)),
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
     "bearings only": Case(BearingsOnly(), dt=1.5, angles=(0,)),
     "constant velocity": Case(ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7),

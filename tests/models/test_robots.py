@@ -53,10 +53,10 @@ BEACONS = [[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]]
 
 @pytest.mark.parametrize("beacon", [0, 1, 2])
 def test_likelihood_is_students_t_about_the_scaled_distance(beacon):
-    model = RangeOnly(BEACONS, range_scale=1.1, range_spread=0.5, degrees_of_freedom=4)
+    model = RangeOnly(BEACONS, range_scale=1.1, range_spread=0.5, degrees_of_freedom=3)
     x = np.array([[3.0, 4.0, 0.0], [10.0, 10.0, 1.0], [-5.0, 20.0, 2.0]])
     distance = np.linalg.norm(x[:, :2] - BEACONS[beacon], axis=1)
-    expected = student.logpdf(25.0, 4, loc=1.1 * distance, scale=0.5)
+    expected = student.logpdf(25.0, 3, loc=1.1 * distance, scale=0.5)
     np.testing.assert_allclose(model.log_likelihood([beacon, 25.0], x, 1), expected, rtol=1e-12)
 
 

@@ -1,21 +1,16 @@
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from helpers import command, refused
 
 from herdfilter import paper
-from herdfilter.cli import main
 
 pytestmark = pytest.mark.usefixtures("coarse_pictures")
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, ["paper", *arguments])
 
 
 @pytest.mark.parametrize("name", paper.FIGURES)
 def test_each_figure_ends_in_a_table_and_three_files(name, tmp_path):
     out = tmp_path / "new" / "folder"
-    result = run(name, "--quick", "--out", str(out))
+    result = command("paper", name, "--quick", "--out", str(out))
     assert result.exit_code == 0, result.output
     assert paper.FIGURES[name].title in result.stdout
     assert "paper" in result.stdout.replace(paper.FIGURES[name].title, "").replace(str(out), "")
@@ -53,21 +48,14 @@ def no_work(monkeypatch):
 )
 def test_bad_input_is_one_line_and_exit_code_2_before_any_work(arguments, message, no_work, tmp_path):
     out = tmp_path / "out"
-    result = run(*arguments, "--out", str(out))
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert result.stderr.count("\n") == 1
-    assert result.stdout == ""
+    assert message in refused("paper", *arguments, "--out", out)
     assert not out.exists()
 
 
 def test_a_folder_that_takes_no_files_is_found_before_the_work(no_work, tmp_path):
     (tmp_path / "file").touch()
     for out in ("file", "file/below"):
-        result = run("fig1", "--out", str(tmp_path / out))
-        assert result.exit_code == 2
-        assert "out: cannot write into" in result.stderr
-        assert result.stderr.count("\n") == 1
+        assert "out: cannot write into" in refused("paper", "fig1", "--out", tmp_path / out)
 
 
 def test_reproduce_names_the_bad_argument():

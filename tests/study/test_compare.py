@@ -2,8 +2,8 @@ import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers import same_runs
 
 import herdfilter as hf
 from herdfilter.study.columns import TIMES as NAMES_OF_TIMES
@@ -12,10 +12,6 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.tables import Divergence
 
 TIMES = list(NAMES_OF_TIMES)
-
-
-def same(a, b):
-    pd.testing.assert_frame_equal(a.drop(columns=TIMES), b.drop(columns=TIMES), check_exact=True)
 
 
 def test_one_row_for_every_filter_count_and_run(scenario):
@@ -29,14 +25,14 @@ def test_one_row_for_every_filter_count_and_run(scenario):
 
 
 def test_tables_do_not_depend_on_the_number_of_workers(scenario):
-    same(hf.compare(scenario, workers=1), hf.compare(scenario, workers=2))
+    same_runs(hf.compare(scenario, workers=1), hf.compare(scenario, workers=2))
 
 
 def test_a_reference_of_many_particles_does_not_depend_on_the_number_of_workers(scenario):
     # 20000 particles: enough for a threaded linear algebra library to sum in another order
     many = dataclasses.replace(scenario, reference={"type": "large", "n": 20000}, runs=2)
     tables = [hf.compare(many, filters=["bootstrap"], workers=workers) for workers in (1, 2)]
-    same(*tables)
+    same_runs(*tables)
     assert (tables[0]["reference_error"] > 0).all()
 
 
@@ -44,12 +40,12 @@ def test_a_filter_is_the_same_whatever_stands_beside_it(scenario):
     table = hf.compare(scenario, filters=["augmented-gauss-kh", "bootstrap"], particles=[30, 10])
     alone = hf.compare(scenario, filters=["bootstrap"], particles=[10])
     beside = table[(table["filter"] == "bootstrap") & (table["n_particles"] == 10)]
-    same(alone, beside.reset_index(drop=True))
+    same_runs(alone, beside.reset_index(drop=True))
 
 
 def test_the_seed_decides(scenario):
     first, again, other = (hf.compare(scenario, filters=["bootstrap"], seed=seed) for seed in (1, 1, 2))
-    same(first, again)
+    same_runs(first, again)
     assert (first["rmse"] != other["rmse"]).all()
 
 

@@ -15,13 +15,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
-from helpers import refuses
+from helpers import command, refuses, same_runs, walk
 
 import herdfilter as hf
-from herdfilter.cli import main
 from herdfilter.study import workers
-from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
 from herdfilter.study.store import open_for_reading
@@ -29,26 +26,7 @@ from herdfilter.study.tasks import Task, TaskResult
 from herdfilter.study.workers import Batch, LocalProcesses, check_scheduler, distribute
 from herdfilter.study.workers import cluster as cluster_module
 
-WALK = """
-title = "A walk"
-steps = 25
-runs = 60
-particles = [50]
-filters = ["bootstrap", "sqmc"]
-[model]
-type = "LinearGaussian"
-F = [[0.9]]
-H = [[1.0]]
-Q = [[1.0]]
-R = [[0.5]]
-initial_mean = [0.0]
-initial_covariance = [[1.0]]
-"""
-
-
-def same(a, b):
-    times = list(TIMES)
-    pd.testing.assert_frame_equal(a.drop(columns=times), b.drop(columns=times), check_exact=True)
+WALK = walk(steps=25, runs=60, particles=[50], filters=["bootstrap", "sqmc"])
 
 
 class Simulated:
@@ -245,7 +223,7 @@ def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, mo
         table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
     assert 20 <= counts[0] < len(table)
     assert workers[0].code == -signal.SIGKILL
-    same(table, hf.compare(scenario, runs=runs))
+    same_runs(table, hf.compare(scenario, runs=runs))
     monkeypatch.setattr(cluster_module, "_NOBODY_SECONDS", 0.5)
     with (
         killed(workers[1], store, len(table) + 20),
@@ -317,15 +295,15 @@ def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, mess
 
 def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(tmp_path, forked):
     (tmp_path / "walk.toml").write_text(WALK)
-    walk, store = str(tmp_path / "walk.toml"), tmp_path / "out" / "study.sqlite"
+    path, store = str(tmp_path / "walk.toml"), tmp_path / "out" / "study.sqlite"
     told, end = tmp_path / "address", time.monotonic() + 60
     host = forked(HOST.format(told=str(told)))
     try:
         while not (told.exists() and told.read_text().endswith(" ")) and time.monotonic() < end:
             time.sleep(0.03)
-        command = ["compare", walk, "--out", str(store.parent), "--scheduler", told.read_text().strip()]
+        arguments = ["compare", path, "--out", str(store.parent), "--scheduler", told.read_text().strip()]
         with killed(host, store, 10) as counts:
-            done = CliRunner().invoke(main, command)
+            done = command(*arguments)
     finally:
         host.end()
     assert done.exit_code == 2
@@ -336,8 +314,8 @@ def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(tmp_path, fo
     with open_for_reading(store) as kept:
         before = kept.table()
     assert counts[0] <= len(before) < 120
-    after = hf.compare(walk, store=store, resume=True)
-    same(after, hf.compare(walk))
+    after = hf.compare(path, store=store, resume=True)
+    same_runs(after, hf.compare(path))
     order = ["filter", "n_particles", "run"]
     pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)
 

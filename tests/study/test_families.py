@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from click.testing import CliRunner
+from helpers import command, same_runs
 
 import herdfilter as hf
-from herdfilter.cli import main
 from herdfilter.study import over_models, reference
-from herdfilter.study.columns import TIMES
 from herdfilter.study.families import verdict_over_models
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording
@@ -61,15 +59,6 @@ def path(tmp_path_factory):
     return folder / "family.toml"
 
 
-def same(a, b):
-    columns = [name for name in a if name not in TIMES]
-    pd.testing.assert_frame_equal(a[columns].reset_index(drop=True), b[columns].reset_index(drop=True))
-
-
-def run(*arguments):
-    return CliRunner().invoke(main, [str(one) for one in arguments])
-
-
 def test_each_run_has_the_model_of_its_seed(path):
     table = hf.compare(path, ["bootstrap"], **COUNT, models=3, runs=2, first_model=5)
     assert (table["error"] == "").all()
@@ -84,7 +73,7 @@ def test_each_run_has_the_model_of_its_seed(path):
 def test_a_model_is_run_alike_whichever_others_there_are(path):
     together = hf.compare(path, **COUNT, models=3)
     alone = hf.compare(path, **COUNT, models=1, first_model=2)
-    same(together[together["model"] == 2].assign(run=0), alone)
+    same_runs(together[together["model"] == 2].assign(run=0), alone)
 
 
 def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path):
@@ -92,9 +81,9 @@ def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path)
     first = hf.compare(path, **COUNT, models=2, store=store)
     more = hf.compare(path, **COUNT, models=3, store=store, resume=True)
     assert len(more) == 6
-    same(more[more["model"] < 2], first)
+    same_runs(more[more["model"] < 2], first)
     assert more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()  # not run again
-    same(more, hf.compare(path, **COUNT, models=3))
+    same_runs(more, hf.compare(path, **COUNT, models=3))
     with pytest.raises(StoreError, match="models: expected at least the 3 that were begun, got 1"):
         hf.compare(path, **COUNT, models=1, store=store, resume=True)
     for other in ({"first_model": 1}, {"runs": 2}):
@@ -189,7 +178,7 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
     for place, nothing in (("plotting.save_figures", []), ("report.page.inline", "")):  # planned, but not drawn
         monkeypatch.setattr(f"herdfilter.{place}", lambda *arguments, nothing=nothing: nothing)
     out = tmp_path / "out"
-    done = run("compare", path, "--models", "3", "--workers", "1", "--out", out)
+    done = command("compare", path, "--models", "3", "--workers", "1", "--out", out)
     assert done.exit_code == 0, done.output
     assert "A family: 3 runs of 3 models, seeds 0 to 2" in done.stdout
     assert max(map(len, (out / "table.txt").read_text().splitlines())) <= 80
@@ -198,7 +187,7 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
     models = pd.read_csv(out / "models.csv")
     assert models["exponent"].notna().all()
     assert "3 runs of 3 models" in (out / "report.html").read_text()
-    shown = run("show", out, "--wide")
+    shown = command("show", out, "--wide")
     for words in ("exponent", "reference uncertain", "90 %"):
         assert set(words.split()) <= set(shown.stdout.split())
 

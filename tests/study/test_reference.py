@@ -118,8 +118,7 @@ def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(referenc
 
 
 def test_grid_and_many_particles_agree_with_kalman(scenario):
-    model = scenario.build_model()
-    recording = record(scenario, model, None, np.random.default_rng(1))
+    model, recording, _ = recorded(scenario)
 
     def by(**table):
         other = Scenario(name="x", title="x", model=scenario.model, reference=table)
@@ -140,12 +139,11 @@ def test_recording_of_irregular_steps():
     assert (len(start), start.dt.tolist(), start.controls.shape) == (2, [1.0, 0.5], (2, 3))
 
 
-def test_without_a_reference_there_is_none(scenario):
-    ungm = load_scenario("ungm")
-    bare = Scenario(name="x", title="x", model=ungm.model, steps=5)
-    model = bare.build_model()
-    recording = record(bare, model, None, np.random.default_rng(1))
-    assert compute_reference(bare, model, recording, np.random.default_rng(2)) is None
+def recorded(scenario):
+    """Model, recording and exact posterior of the scenario."""
+    model = scenario.build_model()
+    recording = record(scenario, model, None, np.random.default_rng(1))
+    return model, recording, compute_reference(scenario, model, recording, np.random.default_rng(0))
 
 
 def large(scenario, model, recording, seed=2, **table):
@@ -154,9 +152,7 @@ def large(scenario, model, recording, seed=2, **table):
 
 
 def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario):
-    model = scenario.build_model()
-    recording = record(scenario, model, None, np.random.default_rng(1))
-    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    model, recording, exact = recorded(scenario)
     assert (exact.error == 0).all()
     distances, errors = [], []
     for seed in range(30):
@@ -169,23 +165,18 @@ def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scena
 
 def test_repeats_average_likelihoods_not_their_logs(scenario):
     """With 15 particles each likelihood is unbiased, but its log lies 0.5 too low in the mean."""
-    model = scenario.build_model()
-    recording = record(scenario, model, None, np.random.default_rng(1))
-    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    model, recording, exact = recorded(scenario)
     many = large(scenario, model, recording, n=15, repeats=300)
     assert many.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.2)
 
 
 def test_one_filter_does_not_know_its_error(scenario):
-    model = scenario.build_model()
-    recording = record(scenario, model, None, np.random.default_rng(1))
+    model, recording, _ = recorded(scenario)
     assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()
 
 
 def test_another_filter_of_the_catalogue_may_be_the_large_one(scenario):
-    model = scenario.build_model()
-    recording = record(scenario, model, None, np.random.default_rng(1))
-    exact = compute_reference(scenario, model, recording, np.random.default_rng(0))
+    model, recording, exact = recorded(scenario)
     plain, guided = (large(scenario, model, recording, n=500, filter=name) for name in ("bootstrap", "guided"))
     assert (plain.means != guided.means).all()
     np.testing.assert_allclose(guided.means, exact.means, atol=5 * guided.error.max())
@@ -286,8 +277,7 @@ def test_a_damaged_file_is_computed_anew(kept, tmp_path, damage):
 
 def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
     grid = dataclasses.replace(scenario, reference={"type": "grid", "lower": -15.0, "upper": 15.0, "points": 301})
-    model = scenario.build_model()
-    recording = record(scenario, model, None, np.random.default_rng(1))
+    model, recording, _ = recorded(scenario)
     first, again = (compute_reference(grid, model, recording, np.random.default_rng(0)) for _ in range(2))
     assert len(list(tmp_path.rglob("*.npz"))) == 1
     assert first is not again

@@ -19,37 +19,18 @@ type = "UNGM"
 """
 
 OWN_MODEL = """
-from dataclasses import dataclass
-
-import numpy as np
-
-from herdfilter import GaussianMixture, RandomSampling
+from herdfilter import RandomSampling
+from herdfilter.models import LinearGaussian
 
 
 class Drawn(RandomSampling):
     pass
 
 
-@dataclass(frozen=True)
-class Walk:
-    speed: float = 1.0
-    dim = 1
-    initial = GaussianMixture([1.0], [[0.0]], [[1.0]])
-
-    def transition_mean(self, x, dt, control, step):
-        return x + self.speed * dt
-
-    def transition_covariance(self, dt, step):
-        return np.eye(1)
-
-    def log_likelihood(self, z, x, step):
-        return -0.5 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(2 * np.pi)
-
-    def observation_mean(self, x, step):
-        return x
-
-    def observation_covariance(self, step):
-        return np.eye(1)
+class Walk(LinearGaussian):
+    def __init__(self, speed: float = 1.0):
+        super().__init__([[speed]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+        self.__dict__["speed"] = speed
 """
 
 

@@ -15,22 +15,17 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import same_runs, walk
 
 import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study import store as store_module
-from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.store import StoreError, open_for_reading
 from herdfilter.study.writing import open_store
 
 ORDER = ["filter", "n_particles", "run"]
-
-
-def same(a, b):
-    times = list(TIMES)
-    pd.testing.assert_frame_equal(a.drop(columns=times), b.drop(columns=times), check_exact=True)
 
 
 @pytest.fixture
@@ -80,7 +75,7 @@ def test_what_is_read_back_is_what_was_found(scenario, store, failing):
     in_memory, stored = run_study(study), run_study(study, store=store)
     with open_for_reading(store) as kept:
         again = kept.result()
-    same(in_memory.runs, stored.runs)
+    same_runs(in_memory.runs, stored.runs)
     pd.testing.assert_frame_equal(stored.runs, again.runs, check_exact=True)
     assert list(again.series) == list(in_memory.series) == study.keys
     for key, series in in_memory.series.items():
@@ -123,9 +118,9 @@ def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkey
         assert len(kept.finished()) == tasks
     perform, done = engine._perform, []
     monkeypatch.setattr(engine, "_perform", lambda study, task: done.append(task) or perform(study, task))
-    same(hf.compare(scenario, store=store, resume=True), whole)
+    same_runs(hf.compare(scenario, store=store, resume=True), whole)
     assert len(done) == len(whole) - tasks
-    same(hf.compare(scenario, store=store, resume=True), whole)  # nothing is left to do
+    same_runs(hf.compare(scenario, store=store, resume=True), whole)  # nothing is left to do
     assert len(done) == len(whole) - tasks
 
 
@@ -140,24 +135,10 @@ def test_the_runs_that_all_filters_have_finished_can_be_looked_at(scenario, whol
         assert len(kept.table()) == 10
     assert result.study.runs == 2
     assert result.series["augmented-gauss-kh", 30]["truth"].shape == (2, scenario.steps)
-    same(result.runs, whole[whole["run"] < 2].reset_index(drop=True))
+    same_runs(result.runs, whole[whole["run"] < 2].reset_index(drop=True))
 
 
-WALK = """
-title = "A walk"
-steps = 40
-runs = 20
-particles = [10, 15, 20, 25]
-filters = ["bootstrap"]
-[model]
-type = "LinearGaussian"
-F = [[0.9]]
-H = [[1.0]]
-Q = [[1.0]]
-R = [[0.5]]
-initial_mean = [0.0]
-initial_covariance = [[1.0]]
-"""
+WALK = walk(steps=40, runs=20, particles=[10, 15, 20, 25], filters=["bootstrap"])
 
 
 RESUMED = """
@@ -191,7 +172,7 @@ def test_ended_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, store
     if _done(store) < len(whole):
         assert ends[1] == 128 + signal.SIGTERM
         assert told == f"Cut off; what was finished is in {store}. The same command with --resume goes on.\n"
-    same(hf.compare(scenario, store=store, resume=True), whole)
+    same_runs(hf.compare(scenario, store=store, resume=True), whole)
 
 
 def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, monkeypatch):
@@ -263,7 +244,7 @@ def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, full,
 def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenario, whole, store):
     first = hf.compare(scenario, runs=2, store=store)
     more = hf.compare(scenario, runs=5, store=store, resume=True)
-    same(more, whole[whole["run"] < 5].reset_index(drop=True))
+    same_runs(more, whole[whole["run"] < 5].reset_index(drop=True))
     pd.testing.assert_frame_equal(more[more["run"] < 2].reset_index(drop=True), first, check_exact=True)
     before = store.read_bytes()
     with pytest.raises(StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"):
@@ -274,7 +255,7 @@ def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenar
 def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, whole, store, monkeypatch):
     cut_off(monkeypatch, scenario, store, 7)
     earlier = hf.compare(scenario, runs=2, store=store, resume=True)
-    same(earlier, whole[whole["run"] < 2].reset_index(drop=True))
+    same_runs(earlier, whole[whole["run"] < 2].reset_index(drop=True))
 
 
 def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store):
@@ -300,7 +281,7 @@ def test_functions_are_told_apart_by_what_they_capture(scenario, store, constant
 
 
 def test_resuming_what_was_never_begun_begins_it(scenario, store):
-    same(hf.compare(scenario, runs=1, store=store, resume=True), hf.compare(scenario, runs=1))
+    same_runs(hf.compare(scenario, runs=1, store=store, resume=True), hf.compare(scenario, runs=1))
     store.write_bytes(b"")  # killed as it was created
     assert len(hf.compare(scenario, runs=1, store=store, resume=True)) == 4
 
@@ -420,7 +401,7 @@ def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monk
         before = kept.table()
     after = hf.compare(scenario, store=store, resume=True)
     pd.testing.assert_frame_equal(after.merge(before[ORDER])[before.columns], before, check_exact=True)
-    same(after, hf.compare(scenario))
+    same_runs(after, hf.compare(scenario))
 
 
 def test_a_store_without_leave_to_write_beside_it_can_be_read(whole, full):

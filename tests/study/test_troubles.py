@@ -9,13 +9,12 @@ from itertools import repeat
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
+from helpers import same_runs
 
 import herdfilter as hf
 from herdfilter.plotting import drawings
 from herdfilter.study import workers
-from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
 from herdfilter.study.tasks import TaskResult, failure_row
@@ -87,11 +86,6 @@ def filters(troubles):
     return {f"filter {i}": factory(trouble) for i, (trouble, _) in enumerate(troubles)}
 
 
-def same(a, b):
-    a, b = (table.drop(columns=list(TIMES)).reset_index(drop=True) for table in (a, b))
-    pd.testing.assert_frame_equal(a, b, check_exact=True)
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
     ("troubles", "options"),
@@ -110,7 +104,7 @@ def the_rest_goes_on(scenario, tmp_path, troubles, options):
         assert text.startswith(expected)
         assert bool(text) == bool(expected)
     sound = {name: named[name] for name in list(named)[-1:]}
-    same(table[-1:], hf.compare(scenario, sound, [10], runs=1))
+    same_runs(table[-1:], hf.compare(scenario, sound, [10], runs=1))
 
 
 def test_a_death_is_told_from_a_hang(scenario):
@@ -160,7 +154,7 @@ def test_a_cluster_whose_only_worker_dies_goes_on(scenario, monkeypatch, own_clu
     named = filters([(kills_its_parent, DEATH[1])]) | {"bootstrap": "bootstrap"}
     table = hf.compare(scenario, named, [10], runs=1, workers=1, scheduler="dask")
     assert list(table["error"]) == [DEATH[1], ""]
-    same(table[-1:], hf.compare(scenario, ["bootstrap"], [10], runs=1))
+    same_runs(table[-1:], hf.compare(scenario, ["bootstrap"], [10], runs=1))
 
 
 def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(own_cluster):
