@@ -480,6 +480,6 @@ def test_floor_of_a_dimension_without_spread():
 
 @pytest.mark.parametrize("variance", [1e-300, 9e-281])
 def test_a_variance_too_small_for_its_digits_is_named(variance):
-    with pytest.raises(ValueError, match=r"covariances: expected variances of 0 or from 1e-280 on, got \d"):
+    with pytest.raises(ValueError, match=r"covariances: expected variances of 0 or at least 1e-280, got \d"):
         GaussianMixture([1.0], [[0.0, 0.0]], np.diag([1.0, variance]))
     assert GaussianMixture([1.0], [[0.0]], [[0.0]]).covariance == 0.0
