@@ -13,6 +13,7 @@ from herdfilter._checks import LARGEST, Array, as_numbers, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.particles import Particles
+from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, read_scan
 
@@ -127,6 +128,10 @@ class Observation:
         """Return the observation as the model of one mode reads it."""
         return replace(self, model=contract.in_mode(self.model, mode))
 
+    def after(self, transition: Transition) -> Observation:
+        """Return the observation as that of states and noise side by side, (n, d + noise_dim), before a transition."""
+        return replace(self, model=_BeforeTransition(transition, self.model))
+
     @cached_property
     def vector(self) -> Array:
         """The observation as a vector (k,); a number is one entry.
@@ -192,6 +197,24 @@ class Observation:
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
         return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
+
+
+class _BeforeTransition:
+    """The part of a model by which states and noise, side by side, are observed after the transition."""
+
+    def __init__(self, transition: Transition, observed: contract.Model) -> None:
+        self.transition, self.observed = transition, observed
+        self.dim = transition.model.dim + transition.noise_dim
+        self.circular = transition.circular
+        self.observation_circular = getattr(observed, "observation_circular", None)
+        state_dependent = contract.takes_state(observed)
+        self.observation_covariance = self._noise if state_dependent else observed.observation_covariance
+
+    def observation_mean(self, joint: Array, step: int) -> Array:
+        return contract.observation_mean(self.observed, self.transition.propagate_joint(joint), step)
+
+    def _noise(self, step: int, joint: Array) -> Array:
+        return self.observed.observation_covariance(step, self.transition.propagate_joint(joint))
 
 
 def predicted_observation(

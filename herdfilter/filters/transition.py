@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
@@ -92,6 +93,20 @@ class Transition:
         """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
         return self._noise.factor
 
+    @cached_property
+    def has_density(self) -> bool:
+        """True if the covariance of additive transition noise has full rank."""
+        covariance = self._noise.matrix
+        return regularised(covariance) is covariance
+
+    def check_density(self, user: str) -> None:
+        """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
+        if not self.has_density:
+            raise ValueError(
+                f"transition_covariance: expected a positive definite matrix, as {user} weights points by transition "
+                f"densities, got {self._noise.matrix.tolist()} at step {self.step}"
+            )
+
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
         value = self.model.transition_mean(x, self.dt, self.control, self.step)
@@ -105,6 +120,10 @@ class Transition:
             value = self.model.transition(x, noise, self.dt, self.control, self.step)
             moved = contract.read_rows("transition", value, x.shape, self.step)
         return wrap(moved, self.circular) if self.circular else moved
+
+    def propagate_joint(self, joint: Array) -> Array:
+        """States (n, d) that states and their noise, side by side in (n, d + `noise_dim`), lead to."""
+        return self.propagate(joint[:, : self.model.dim], joint[:, self.model.dim :])
 
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""

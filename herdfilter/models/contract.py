@@ -80,6 +80,7 @@ OBSERVATION = {
     "scans": None,
 }
 ADDITIVE = ("transition_mean", "transition_covariance")  # names of a transition with additive Gaussian noise
+FROM_NOISE = ("transition", "noise_dim")  # names of a transition that is a function of standard normal noise
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
 MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes

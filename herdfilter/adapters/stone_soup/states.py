@@ -18,7 +18,7 @@ from stonesoup.types.mixture import GaussianMixture as TheirMixture
 from herdfilter._checks import Array, as_generator
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters import Particles
-from herdfilter.filters.resampling.base import picked
+from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
@@ -166,7 +166,7 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points, (n, d), by systematic resampling."""
-        chosen: Array = self.x[picked(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
+        chosen: Array = self.x[inverse_cdf(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
         return chosen
 
 

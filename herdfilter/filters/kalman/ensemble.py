@@ -13,7 +13,7 @@ from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import finite_part, inverse_factor
 from herdfilter.filters.observation import Observation, predicted_moments
-from herdfilter.filters.resampling.base import picked
+from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
@@ -141,7 +141,7 @@ class Ensemble:
         n = len(self.members)
         each = np.concatenate([np.full(len(x.members), w / len(x.members)) for x, w in zip(others, weights, strict=True)])
         members = np.concatenate([other.members for other in others])
-        return replace(self, members=members[picked(each, (np.arange(n) + 0.5) / n)])
+        return replace(self, members=members[inverse_cdf(each, (np.arange(n) + 0.5) / n)])
 
 
 def _unwrap_evenly(x: Array, circular: tuple[int, ...]) -> Array:

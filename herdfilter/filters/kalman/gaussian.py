@@ -11,9 +11,10 @@ from herdfilter._checks import Array, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule, moments_by
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE, MomentRule, Moments, moment_rule, moments_by
 from herdfilter.filters.kalman.update import data_association, finite_part, update_in_place
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -160,6 +161,17 @@ def _expected_noise(
     mean = getattr(rule, "mean", None)
     expected = mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
     return expected.reshape(-1, size, size)
+
+
+def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
+    """Return the log-density of an observation as the moments of weighted particles predict it; 0 if they predict none."""
+    if transition.simulated_only or contract.has_scans(observation.model) or not observation.has_moments:
+        return 0.0
+    mean, covariance = particles.moments(transition.circular)
+    means, covariances, _ = predict_gaussians(transition, mean[None], covariance[None], UNSCENTED_RULE)
+    values, spread, _ = observation_moments(observation.model, means, covariances, UNSCENTED_RULE, observation.step)
+    density = contract.gaussian_log_density(observation.residuals(values), observation.part(spread), observation.step)
+    return float(density[0])
 
 
 def definite(covariances: Array, before: Array, step: int, what: str) -> Array:

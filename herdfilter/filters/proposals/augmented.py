@@ -9,17 +9,17 @@ import numpy as np
 
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses, initial_points
+from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.filters.transition import Transition
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, draw_points
+from herdfilter.samplers.base import Sampler
 
 
 @dataclass(frozen=True)
-class AugmentedProposal:
+class AugmentedProposal(SampledProposal):
     """Draws (state, noise) from the posterior's fitted mixture times N(0, I) and pushes both through the transition.
 
     With a deterministic sampler no random number is left in the filter. It serves additive and non-additive noise alike.
@@ -54,30 +54,16 @@ class AugmentedProposal:
     uses: ClassVar[Uses] = Uses(weights=True)
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        super().__post_init__()
         check_fit(self.fit)
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        require(
-            model,
-            "AugmentedProposal",
-            ("transition_mean", "transition_covariance"),
-            ("transition", "noise_dim"),
-        )
-
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        return initial_points(model, n, rng, self.sampler)
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
         posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
-        points = draw_points(self.sampler, with_noise(posterior, transition.noise_dim), particles.n_next, rng)
-        d = posterior.dim
-        moved = Particles(transition.propagate(points.x[:, :d], points.x[:, d:]), points.log_weights)
+        joint, log_weights = self.draw(with_noise(posterior, transition.noise_dim), particles.n_next, rng)
+        moved = Particles(transition.propagate_joint(joint), log_weights)
         return moved if observation is None else observation.weigh(moved)
 
 

@@ -8,20 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._covariances import regularised
-from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals import balanced, gaussianity
+from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
-from herdfilter.filters.proposals.lookahead import Ancestors, sigma_points
+from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers import QuantileSampling
-from herdfilter.samplers.base import Sampler, check_dim
+from herdfilter.samplers.base import Sampler
 
 UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
@@ -95,8 +93,7 @@ class AutomaticProposal:
         """See `Proposal`."""
         self._ranked.check(model)
         if not contract.simulated_only(model):
-            of_both = model.dim + contract.noise_dim(model)
-            check_dim("state and noise", self.sampler, of_both, "AutomaticProposal with ")
+            self._ranked.check_sampler("state and noise", model.dim + contract.noise_dim(model), "AutomaticProposal")
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
@@ -112,7 +109,7 @@ class AutomaticProposal:
 
         n, size, circular = particles.n_next, len(particles.x), transition.circular
         guide = observation if observation is not None and observation.has_moments else None
-        on_line = transition.model.dim == 1 and transition.additive and regularised(q := transition.covariance) is q
+        on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         # On a line a likelihood that guides nothing weighs exact quantiles; for the rest of a scan, what would be predicted.
         if on_line and observation is not None and guide is None:
             if contract.has_scans(observation.model):
@@ -124,18 +121,17 @@ class AutomaticProposal:
         found = gaussianity.Gaussianity.of(particles, circular)
         gaussian = Ancestors.gaussian(transition, found.mean, found.root)
         if found.gaussian and observation is None:
-            noise = balanced.standard_noise(self.sampler, n, gaussian.noise_dim, transition.step, rng)
+            noise = gaussian.standard_noise(self.sampler, n, rng)
             x = gaussian.successors(np.zeros(n, dtype=np.int64), noise)
-            straight = unwrap_angles(x, np.full(n, 1.0 / n), circular)
-            if size * gaussianity.nonlinear_share(straight, noise) <= 1:
+            if size * gaussianity.nonlinear_share(x, noise, circular) <= 1:
                 return Particles.equal(x)
 
         # with one, where Kalman's update leaves almost even weights: at a few points, which spares most others, then at all.
-        points, shares = sigma_points(gaussian.noise_dim)
+        points, shares = gaussian.sigma_points
         ahead = None if observation is None else gaussian.sigma_successors()
         if found.gaussian and guide is not None and ahead is not None:
             update = gaussian.update_noise(guide, ahead)
-            noise = balanced.standard_noise(self.sampler, n, gaussian.noise_dim, transition.step, rng)
+            noise = gaussian.standard_noise(self.sampler, n, rng)
             for z, weights, bound in ((points, shares, EARLY_BOUND), (noise, np.full(n, 1.0 / n), 1.0)):
                 log_weights = np.log(weights)
                 moved = gaussian.particles(guide, update, np.zeros(len(z), dtype=np.int64), z, log_weights)

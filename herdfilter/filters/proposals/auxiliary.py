@@ -11,12 +11,11 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.filters.resampling.copies import SystematicResampling
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import Model, require
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,7 @@ class AuxiliaryProposal(BootstrapProposal):
 
     resampling: CopyingResampling = field(default_factory=SystematicResampling)
     uses: ClassVar[Uses] = Uses(weights=True, observation=True, whole_scan=True)
+    transitions = BaseProposal.transitions
 
     def __post_init__(self) -> None:
         if not isinstance(self.resampling, CopyingResampling):
@@ -65,15 +65,6 @@ class AuxiliaryProposal(BootstrapProposal):
                 f"resampling: expected a scheme that copies particles, such as SystematicResampling(), "
                 f"got {self.resampling!r}"
             )
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        require(
-            model,
-            "AuxiliaryProposal",
-            ("transition_mean", "transition_covariance"),
-            ("transition", "noise_dim"),
-        )
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None

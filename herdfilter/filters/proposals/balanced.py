@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.proposals.gaussianity import over_chance
-from herdfilter.filters.resampling.base import Indices, picked
+from herdfilter.filters.resampling.base import Indices, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
@@ -60,10 +60,8 @@ def balanced_noise(n: int, dim: int, set_index: int) -> Array:
     return best
 
 
-def standard_noise(sampler: Sampler | None, n: int, dim: int, step: int, rng: np.random.Generator) -> Array:
-    """Return n points of N(0, I), (n, dim): those of a sampler, or of the balanced set whose turn it is at a step."""
-    if sampler is None:
-        return balanced_noise(n, dim, step % SETS)
+def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) -> Array:
+    """Return n points of N(0, I), (n, dim), that a sampler draws; ValueError unless their weights are equal."""
     normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
     points = draw_points(sampler, normal, n, rng)
     if np.ptp(points.weights) > 1e-9 / n:
@@ -74,12 +72,13 @@ def standard_noise(sampler: Sampler | None, n: int, dim: int, step: int, rng: np
     return points.x
 
 
-def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int) -> Indices:
-    """Return the n members of weighted points (M, d) at even steps through their ranks, in order."""
+def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
+    """Return members of weighted points (M, d): n at even steps through their ranks, or those at n numbers from 0 to 1."""
+    u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
     if len(x) == 1:
-        return np.zeros(n, dtype=np.int64)
+        return np.zeros(len(u), dtype=np.int64)
     order = hilbert_order(x, weights / weights.sum(), circular)
-    return order[picked(weights[order], (np.arange(n) + 0.5) / n)]
+    return order[inverse_cdf(weights[order], u)]
 
 
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
@@ -141,6 +140,12 @@ def _place_points(directions, random, scrambled, x):
 BITS = 62  # of an index, in a signed integer of 64
 
 # The order of particles along a Hilbert curve of any dimension (Skilling 2004, "Programming the Hilbert curve")
+
+
+def check_hilbert(dim: int) -> None:
+    """Raise ValueError if there are more dimensions than a place on the curve has bits."""
+    if dim > BITS:
+        raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {dim}")
 
 
 def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDArray[np.integer[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import Model, circular_dims, sample_initial
+from herdfilter.models import contract
 from herdfilter.samplers.base import Sampler, draw_points
 
 
@@ -85,11 +85,11 @@ class Proposal(Protocol):
         """The inputs that it uses."""
         ...
 
-    def check(self, model: Model) -> None:
+    def check(self, model: contract.Model) -> None:
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
         ...
 
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """Return n particles for the initial state, with weights that sum to 1."""
         ...
 
@@ -110,12 +110,32 @@ class Proposal(Protocol):
         ...
 
 
-def initial_points(model: Model, n: int, rng: np.random.Generator, sampler: Sampler | None = None) -> Particles:
-    """Draw the initial particles by `sampler` where the initial distribution is a mixture, else at random."""
-    if sampler is None or not isinstance(model.initial, GaussianMixture):
-        return Particles.equal(sample_initial(model, n, rng))
-    points = draw_points(sampler, model.initial, n, rng)
-    return Particles(wrap_angles(points.x, circular_dims(model)), points.log_weights)
+class BaseProposal:
+    """The parts that proposals share: a subclass names what it needs of a model, and has `propose`."""
+
+    transitions: ClassVar[tuple[tuple[str, ...], ...]] = (contract.ADDITIVE, contract.FROM_NOISE)
+    """Functions of the transition that it needs, by alternatives."""
+    needs_moments: ClassVar[bool] = False
+    """True if it needs mean and covariance of the observation."""
+
+    def check(self, model: contract.Model) -> None:
+        """See `Proposal`."""
+        contract.require(model, type(self).__name__, *self.transitions)
+        if self.needs_moments:
+            contract.require(model, type(self).__name__, contract.OBSERVED)
+
+    @property
+    def initial_sampler(self) -> Sampler | None:
+        """Sampler of the initial particles where the initial distribution is a mixture; None for random ones."""
+        return None
+
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+        """See `Proposal`."""
+        sampler = self.initial_sampler
+        if sampler is None or not isinstance(model.initial, GaussianMixture):
+            return Particles.equal(contract.sample_initial(model, n, rng))
+        points = draw_points(sampler, model.initial, n, rng)
+        return Particles(wrap_angles(points.x, contract.circular_dims(model)), points.log_weights)
 
 
 def check_part(name: str, part: object, kind: type, expected: str) -> None:

@@ -9,13 +9,12 @@ import numpy as np
 
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses, initial_points
+from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import Model, require
 
 
 @dataclass(frozen=True)
-class BootstrapProposal:
+class BootstrapProposal(BaseProposal):
     """Draws from the transition density (Gordon, Salmond and Smith 1993); weights stay with their particles.
 
     Examples
@@ -38,20 +37,7 @@ class BootstrapProposal:
     """
 
     uses: ClassVar[Uses] = Uses()
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        require(
-            model,
-            "BootstrapProposal",
-            ("transition_mean", "transition_covariance"),
-            ("transition", "noise_dim"),
-            ("sample_transition",),
-        )
-
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        return initial_points(model, n, rng)
+    transitions = (*BaseProposal.transitions, ("sample_transition",))
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None

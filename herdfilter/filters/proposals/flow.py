@@ -15,7 +15,7 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import ADDITIVE, OBSERVED, Model, require
+from herdfilter.models.contract import ADDITIVE
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,12 @@ class FlowProposal(BootstrapProposal):
     local: bool = True
     flow_steps: int = 29
     uses: ClassVar[Uses] = Uses(observation=True)
+    transitions = (ADDITIVE,)
+    needs_moments = True
 
     def __post_init__(self) -> None:
         check_flags(local=self.local)
         check_count("flow_steps", self.flow_steps)
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        require(model, "FlowProposal", ADDITIVE)
-        require(model, "FlowProposal", OBSERVED)
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None

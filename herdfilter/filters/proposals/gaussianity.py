@@ -84,8 +84,9 @@ def noise_share(x: Array, weights: Array, transition: Transition) -> float:
     return float(np.linalg.eigvalsh(noise.T @ noise)[0])
 
 
-def nonlinear_share(x: Array, noise: Array) -> float:
+def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
     """Share of the variance of states (n, d), in the worst dimension, that no linear function of noise (n, D) explains."""
+    x = unwrap(x, np.full(len(x), 1.0 / len(x)), circular)
     x, noise = x - x.mean(axis=0), noise - noise.mean(axis=0)
     slopes = np.linalg.lstsq(noise, x, rcond=None)[0]
     variance = (x**2).sum(axis=0)

@@ -7,15 +7,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter.filters.kalman.gaussian import update_gaussians
+from herdfilter.filters.kalman.gaussian import update_gaussians, update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.filters.proposals.kalman_mixture import WIDENING, regular
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import OBSERVED, Model, require
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import ADDITIVE
+
+WIDENING = 1e-9
+"""Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
+singular, rounding may leave a covariance without a density. The weights know of it."""
+
+EQUAL_COVARIANCES = 1e-6
+"""Difference of covariances, relative to the variances, up to which they are taken for one."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +63,11 @@ class GuidedProposal(BootstrapProposal):
 
     rule: str | MomentRule = "unscented"
     uses: ClassVar[Uses] = Uses(observation=True)
+    transitions = (ADDITIVE,)
+    needs_moments = True
 
     def __post_init__(self) -> None:
         moment_rule(self.rule)
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        require(model, "GuidedProposal", ("transition_mean", "transition_covariance"))
-        require(model, "GuidedProposal", OBSERVED)
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
@@ -72,7 +76,8 @@ class GuidedProposal(BootstrapProposal):
         if observation is None or not observation.has_moments:
             return super().propose(transition, particles, rng, observation)
         centres = transition.mean(particles.x)
-        noise = regular(transition.covariance, "GuidedProposal", transition.step)
+        transition.check_density("GuidedProposal")
+        noise = transition.covariance
         means, covariances, _ = update_gaussians(observation, centres, noise[None], moment_rule(self.rule))
         root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
         drawn = rng.standard_normal(particles.x.shape)
@@ -82,3 +87,33 @@ class GuidedProposal(BootstrapProposal):
         log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + log_dets - log_det
         wrapped = transition.wrapped(moved)
         return Particles(wrapped, particles.log_weights + log_ratio + observation.log_likelihood(wrapped))
+
+
+def guided_mixture(
+    observation: Observation,
+    prior: GaussianMixture,
+    rule: str | MomentRule,
+    defensive_share: float,
+    unguided_share: float = 0.0,
+) -> GaussianMixture:
+    """Return the mixture that points are drawn from with the observation in view: Kalman's posterior, made regular.
+
+    Its weights are ``(1 - defensive_share) w' + defensive_share w``, with w those of the prior and w' of the posterior; the
+    components of the prior join it with the weight `unguided_share`. Where the observation is linear the updated components
+    have one covariance but for rounding, and get one: samplers are faster then.
+    """
+    posterior, _ = update_mixture(observation, prior, rule)
+    before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
+    covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
+    spread = np.sqrt(np.diagonal(covariances[0]))
+    if (np.ptp(covariances, axis=0) <= EQUAL_COVARIANCES * np.outer(spread, spread)).all():
+        covariances = covariances[:1]
+    weights = (1 - defensive_share) * posterior.weights + defensive_share * prior.weights
+    guided = GaussianMixture.unchecked(weights, posterior.means, covariances)
+    if not unguided_share:
+        return guided
+    return GaussianMixture.unchecked(
+        np.concatenate([(1 - unguided_share) * weights, unguided_share * prior.weights]),
+        np.concatenate([guided.means, prior.means]),
+        np.concatenate([guided.covariances, prior.covariances]),
+    )

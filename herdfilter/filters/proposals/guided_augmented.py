@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, check_share
+from herdfilter._checks import check_share
 from herdfilter._covariances import regularised
-from herdfilter.filters.kalman.gaussian import update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.augmented import AugmentedProposal, with_noise
 from herdfilter.filters.proposals.base import Uses
-from herdfilter.filters.proposals.kalman_mixture import defended
+from herdfilter.filters.proposals.guided import guided_mixture
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, observation_mean, require, takes_state
-from herdfilter.samplers.base import draw_points
 
 
 @dataclass(frozen=True)
@@ -74,17 +71,12 @@ class GuidedAugmentedProposal(AugmentedProposal):
     rule: str | MomentRule = "unscented"
     defensive_share: float = 0.2
     uses: ClassVar[Uses] = Uses(weights=True, observation=True)
+    needs_moments = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         moment_rule(self.rule)
         check_share("defensive_share", self.defensive_share)
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        user = type(self).__name__
-        require(model, user, ("transition_mean", "transition_covariance"), ("transition", "noise_dim"))
-        require(model, user, OBSERVED)
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
@@ -95,31 +87,7 @@ class GuidedAugmentedProposal(AugmentedProposal):
         fitted = self.fit.fit(particles.x, particles.weights, transition.circular)
         regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
-        ahead = _Ahead(transition, observation.model)
-        posterior, _ = update_mixture(replace(observation, model=ahead), prior, self.rule)
-        q = defended(posterior, prior, self.defensive_share)
-        points = draw_points(self.sampler, q, particles.n_next, rng)
-        log_ratio = prior.log_density(points.x) - q.log_density(points.x)
-        moved = ahead.moved(points.x)
-        return Particles(moved, points.log_weights + log_ratio + observation.log_likelihood(moved))
-
-
-class _Ahead:
-    """Observation of the state that a state and noise, side by side in (n, d + noise_dim), lead to; a model's part."""
-
-    def __init__(self, transition: Transition, observed: Model) -> None:
-        self.transition, self.observed = transition, observed
-        self.dim = transition.model.dim + transition.noise_dim
-        self.circular = transition.circular
-        self.observation_circular = getattr(observed, "observation_circular", None)
-        self.observation_covariance = self._noise if takes_state(observed) else observed.observation_covariance
-
-    def moved(self, joint: Array) -> Array:
-        d = self.transition.model.dim
-        return self.transition.propagate(joint[:, :d], joint[:, d:])
-
-    def observation_mean(self, joint: Array, step: int) -> Array:
-        return observation_mean(self.observed, self.moved(joint), step)
-
-    def _noise(self, step: int, joint: Array) -> Any:
-        return self.observed.observation_covariance(step, self.moved(joint))
+        q = guided_mixture(observation.after(transition), prior, self.rule, self.defensive_share)
+        joint, log_weights = self.draw(q, particles.n_next, rng, prior)
+        moved = transition.propagate_joint(joint)
+        return Particles(moved, log_weights + observation.log_likelihood(moved))

@@ -7,22 +7,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, check_share
-from herdfilter._covariances import regularised
-from herdfilter.filters.kalman.gaussian import update_mixture
+from herdfilter._checks import check_share
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses, initial_points
-from herdfilter.filters.proposals.herded import HerdedProposal, log_ratio
+from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.guided import guided_mixture
+from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.transition import Transition
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, require
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim, draw_points
+from herdfilter.models.contract import ADDITIVE
+from herdfilter.samplers.base import Sampler
 
 
 @dataclass(frozen=True)
-class KalmanMixtureProposal:
+class KalmanMixtureProposal(SampledProposal):
     r"""Draws from the Gaussian-sum posterior that Kalman filters make of the predictive mixture.
 
     Every component of the predictive density :math:`\sum_i w_i N(f(x_i), Q)` is updated with the observation as by a Kalman
@@ -75,22 +74,14 @@ class KalmanMixtureProposal:
     defensive_share: float = 0.2
     unguided_share: float = 0.0
     uses: ClassVar[Uses] = Uses(weights=True, observation=True)
+    transitions = (ADDITIVE,)
+    needs_moments = True
 
     def __post_init__(self) -> None:
-        as_sampler("sampler", self.sampler)
+        super().__post_init__()
         moment_rule(self.rule)
         check_share("defensive_share", self.defensive_share)
         check_share("unguided_share", self.unguided_share)
-
-    def check(self, model: Model) -> None:
-        """See `Proposal`."""
-        require(model, "KalmanMixtureProposal", ("transition_mean", "transition_covariance"))
-        require(model, "KalmanMixtureProposal", OBSERVED)
-        check_dim("model.dim", self.sampler, model.dim, "KalmanMixtureProposal with ")
-
-    def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        return initial_points(model, n, rng, self.sampler)
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
@@ -98,47 +89,9 @@ class KalmanMixtureProposal:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
             return HerdedProposal(self.sampler).propose(transition, particles, rng, observation)
-        regular(transition.covariance, "KalmanMixtureProposal", transition.step)
+        transition.check_density("KalmanMixtureProposal")
         prediction = transition.predictive(particles.x, particles.weights)
-        posterior, _ = update_mixture(observation, prediction, self.rule)
-        q = defended(posterior, prediction, self.defensive_share)
-        if share := self.unguided_share:
-            both = [np.broadcast_to(part.distinct_covariances, (len(part), part.dim, part.dim)) for part in (q, prediction)]
-            weights = np.concatenate([(1 - share) * q.weights, share * prediction.weights])
-            q = GaussianMixture.unchecked(weights, np.concatenate([q.means, prediction.means]), np.concatenate(both))
-        points = draw_points(self.sampler, q, particles.n_next, rng)
-        moved = transition.wrapped(points.x)
-        log_weights = points.log_weights + log_ratio(prediction, q, points.x)
+        q = guided_mixture(observation, prediction, self.rule, self.defensive_share, self.unguided_share)
+        x, log_weights = self.draw(q, particles.n_next, rng, prediction)
+        moved = transition.wrapped(x)
         return Particles(moved, log_weights + observation.log_likelihood(moved))
-
-
-WIDENING = 1e-9
-"""Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
-singular, rounding may leave a covariance without a density. The weights know of it."""
-
-ALIKE = 1e-6
-"""Difference of covariances, relative to the variances, up to which they are taken for one."""
-
-
-def defended(posterior: GaussianMixture, prior: GaussianMixture, share: float) -> GaussianMixture:
-    """Components of the posterior, made regular, with weights ``(1 - share) posterior.weights + share prior.weights``.
-
-    Where the observation is linear they have one covariance but for rounding, and get one: samplers are faster then.
-    """
-    before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
-    covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
-    spread = np.sqrt(np.diagonal(covariances[0]))
-    if (np.ptp(covariances, axis=0) <= ALIKE * np.outer(spread, spread)).all():
-        covariances = covariances[:1]
-    weights = (1 - share) * posterior.weights + share * prior.weights
-    return GaussianMixture.unchecked(weights, posterior.means, covariances)
-
-
-def regular(noise: Array, user: str, step: int) -> Array:
-    """Return a transition covariance if it has a density, else raise ValueError."""
-    if regularised(noise) is not noise:
-        raise ValueError(
-            f"transition_covariance: expected a positive definite matrix, as {user} weights points by transition "
-            f"densities, got {noise.tolist()} at step {step}"
-        )
-    return noise

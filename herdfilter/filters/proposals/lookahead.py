@@ -11,17 +11,16 @@ from numba import njit
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals import balanced
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
-from herdfilter.models import contract
+from herdfilter.samplers.base import Sampler
 
-sigma_points = lru_cache(maxsize=64)(UNSCENTED_RULE.points)
-"""Dimension -> points of N(0, I) by the unscented rule, the first of them 0, and their weights; (p, dim) and (p,)."""
+_sigma_points = lru_cache(maxsize=64)(UNSCENTED_RULE.points)
 
 
 class Ancestors(NamedTuple):
@@ -68,6 +67,12 @@ class Ancestors(NamedTuple):
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
+    def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
+        """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set that serves at this step."""
+        if sampler is None:
+            return balanced.balanced_noise(n, self.noise_dim, self.transition.step % balanced.SETS)
+        return balanced.sampled_noise(sampler, n, self.noise_dim, rng)
+
     def successors(self, chosen: Any, noise: Array) -> Array:
         """Successors (m, d) of the chosen members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
@@ -81,9 +86,14 @@ class Ancestors(NamedTuple):
             start = self.transition.wrapped(start)
         return self.transition.propagate(start, noise[:, d:])
 
+    @property
+    def sigma_points(self) -> tuple[Array, Array]:
+        """Points of the noise by the unscented rule, the first of them 0, and their weights; (p, noise_dim) and (p,)."""
+        return _sigma_points(self.noise_dim)
+
     def sigma_successors(self) -> Array:
         """Successors (M, p, d) of every member at the p `sigma_points` of its noise."""
-        noise, _ = sigma_points(self.noise_dim)
+        noise, _ = _sigma_points(self.noise_dim)
         count, p = len(self.x), len(noise)
         if self.means is not None:
             return self.transition.wrapped(self.means[:, None] + noise @ self.transition.factor.T)
@@ -91,7 +101,7 @@ class Ancestors(NamedTuple):
 
     def update_noise(self, observation: Observation, ahead: Array) -> NoiseUpdate:
         """Return what an observation says about the noise of every member; `ahead` are the `sigma_successors`."""
-        points, weights = sigma_points(self.noise_dim)
+        points, weights = _sigma_points(self.noise_dim)
         flat = ahead.reshape(-1, ahead.shape[-1])
         values = observation.mean(flat).reshape(*ahead.shape[:2], -1)
         about = values[:, :1]
@@ -109,17 +119,6 @@ class Ancestors(NamedTuple):
         noise, log_ratio = update.draw(chosen, z)
         x = self.successors(chosen, noise)
         return Particles.unchecked(x, log_weights + log_ratio + observation.log_likelihood(x))
-
-
-def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
-    """Return the log-density of an observation as the moments of weighted particles predict it; 0 if they predict none."""
-    if transition.simulated_only or contract.has_scans(observation.model) or not observation.has_moments:
-        return 0.0
-    mean, covariance = particles.moments(transition.circular)
-    means, covariances, _ = predict_gaussians(transition, mean[None], covariance[None], UNSCENTED_RULE)
-    values, spread, _ = observation_moments(observation.model, means, covariances, UNSCENTED_RULE, observation.step)
-    density = contract.gaussian_log_density(observation.residuals(values), observation.part(spread), observation.step)
-    return float(density[0])
 
 
 class NoiseUpdate(NamedTuple):

@@ -10,10 +10,10 @@ import numpy as np
 
 from herdfilter._checks import Array, one_of
 from herdfilter.filters import resampling as schemes
+from herdfilter.filters.kalman.gaussian import log_evidence
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
-from herdfilter.filters.proposals.lookahead import log_evidence
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract

@@ -8,20 +8,18 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.balanced import BITS, hilbert_order, scrambled_sobol
-from herdfilter.filters.proposals.base import Uses, initial_points
-from herdfilter.filters.resampling.base import picked
+from herdfilter.filters.proposals.balanced import check_hilbert, ranked_members, scrambled_sobol
+from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import Model, circular_dims, require
+from herdfilter.models.contract import Model
 from herdfilter.samplers.sobol import SobolSampling
 
 
 @dataclass(frozen=True)
-class SequentialQuasiMonteCarlo:
+class SequentialQuasiMonteCarlo(BaseProposal):
     """Draws ancestors and noise together, from a scrambled Sobol set (Gerber and Chopin 2015).
 
     At every step the particles are sorted along a Hilbert curve, so that neighbours in the order are neighbours in the
@@ -73,29 +71,27 @@ class SequentialQuasiMonteCarlo:
 
     def check(self, model: Model) -> None:
         """See `Proposal`."""
-        require(
-            model,
-            "SequentialQuasiMonteCarlo",
-            ("transition_mean", "transition_covariance"),
-            ("transition", "noise_dim"),
-        )
-        if model.dim > BITS:
-            raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {model.dim}")
+        super().check(model)
+        check_hilbert(model.dim)
+
+    @property
+    def initial_sampler(self) -> SobolSampling:
+        """See `BaseProposal`."""
+        return SobolSampling(scramble=True)
 
     def initial(self, model: Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         prior = model.initial
         if not isinstance(prior, GaussianMixture) or len(prior) > 1:
-            return initial_points(model, n, rng, SobolSampling(scramble=True))
+            return super().initial(model, n, rng)
         x = prior.means + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
-        return Particles.equal(wrap_angles(x, circular_dims(model)))
+        return Particles.equal(Transition(model).wrapped(x))
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
         u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng)
-        order = hilbert_order(particles.x, particles.weights, transition.circular)
-        ancestors = particles.x[order[picked(particles.weights[order], u[:, 0])]]
-        moved = Particles.equal(transition.propagate(ancestors, scipy.special.ndtri(u[:, 1:])))
+        chosen = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
+        moved = Particles.equal(transition.propagate(particles.x[chosen], scipy.special.ndtri(u[:, 1:])))
         return moved if observation is None else observation.weigh(moved)

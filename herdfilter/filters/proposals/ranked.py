@@ -10,15 +10,16 @@ from herdfilter._checks import check_flags, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
-from herdfilter.filters.proposals.base import Uses, initial_points
+from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim
+from herdfilter.samplers.base import Sampler
 
 
 @dataclass(frozen=True)
-class RankedProposal:
+class RankedProposal(SampledProposal):
     r"""Ancestors at even steps through the ranked particles, noise that is balanced along the ranks.
 
     The particles are put in order: by value in one dimension, else along a Hilbert curve. The i-th of n new particles has as
@@ -84,7 +85,7 @@ class RankedProposal:
     def __post_init__(self) -> None:
         check_flags(guided=self.guided)
         if self.sampler is not None:
-            as_sampler("sampler", self.sampler)
+            super().__post_init__()
         check_share("defensive_share", self.defensive_share)
 
     @property
@@ -95,17 +96,17 @@ class RankedProposal:
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         user = type(self).__name__
-        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
+        contract.require(model, user, contract.ADDITIVE, contract.FROM_NOISE, ("sample_transition",))
         if self.guided and contract.has(model, contract.OBSERVED):
             contract.require(model, user, contract.OBSERVED)
         if not contract.simulated_only(model):
-            check_dim("noise_dim", self.sampler, contract.noise_dim(model), f"{user} with ")
-        if model.dim > balanced.BITS:
-            raise ValueError(f"model: expected at most {balanced.BITS} dimensions for the Hilbert curve, got {model.dim}")
+            self.check_sampler("noise_dim", contract.noise_dim(model))
+        balanced.check_hilbert(model.dim)
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
-        """See `Proposal`."""
-        return initial_points(model, n, rng, balanced.INITIAL_POINTS if self.sampler is None else self.sampler)
+    @property
+    def initial_sampler(self) -> Sampler:
+        """See `BaseProposal`."""
+        return balanced.INITIAL_POINTS if self.sampler is None else self.sampler
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
@@ -121,7 +122,7 @@ class RankedProposal:
         self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
-        step, circular = ancestors.transition.step, ancestors.transition.circular
+        circular = ancestors.transition.circular
         guided = None
         if self.guided and observation is not None and observation.has_moments:
             ahead = ancestors.sigma_successors()
@@ -138,14 +139,14 @@ class RankedProposal:
             # at even steps through the ranks of where they will be, each with updated noise and its exact weight
             chosen = balanced.ranked_members(ahead[:, 0], ancestor_weights, circular, n)
             log_ratio = log_weights[chosen] - np.log(n * ancestor_weights[chosen] / ancestor_weights.sum())
-            noise = balanced.standard_noise(self.sampler, n, ancestors.noise_dim, step, rng)
+            noise = ancestors.standard_noise(self.sampler, n, rng)
             guided = ancestors.particles(observation, update, chosen, noise, log_ratio)
             weighted, evidence = guided.normalised()
             if evidence > -np.inf and weighted.ess >= np.sqrt(n):
                 return guided
         # without guidance: at even steps through the ranks of where they are; where guidance failed, if it has more evidence
         chosen = balanced.ranked_members(ancestors.x, ancestors.weights, circular, n)
-        noise = balanced.standard_noise(self.sampler, n, ancestors.noise_dim, step, rng)
+        noise = ancestors.standard_noise(self.sampler, n, rng)
         blind = Particles.equal(ancestors.successors(chosen, noise))
         if observation is None:
             return blind

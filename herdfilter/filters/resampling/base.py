@@ -43,7 +43,7 @@ class Resampling(Protocol):
         ...
 
 
-def picked(weights: Array, u: Array) -> Indices:
+def inverse_cdf(weights: Array, u: Array) -> Indices:
     """Return the inverse of the cumulative weights (n,), of any positive sum, at numbers u (k,) in [0, 1).
 
     Only indices of positive weight are returned, whatever the rounding.
@@ -93,4 +93,4 @@ class CopyingResampling(ABC):
         """Return the indices (n,) of the particles to copy, chosen systematically if there are not n weights."""
         if n == len(weights):
             return self.ancestors(weights, rng)
-        return picked(weights, (np.arange(n) + rng.random()) / n)
+        return inverse_cdf(weights, (np.arange(n) + rng.random()) / n)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array, one_of
-from herdfilter.filters.resampling.base import CopyingResampling, Indices, picked, whole_and_rest
+from herdfilter.filters.resampling.base import CopyingResampling, Indices, inverse_cdf, whole_and_rest
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class MultinomialResampling(CopyingResampling):
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
-        return picked(weights, np.sort(rng.random(len(weights))))  # sorted: look-ups then run through memory
+        return inverse_cdf(weights, np.sort(rng.random(len(weights))))  # sorted: look-ups then run through memory
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class StratifiedResampling(CopyingResampling):
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
         n = len(weights)
-        return picked(weights, (np.arange(n) + rng.random(n)) / n)
+        return inverse_cdf(weights, (np.arange(n) + rng.random(n)) / n)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class SystematicResampling(CopyingResampling):
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
         n = len(weights)
-        return picked(weights, (np.arange(n) + rng.random()) / n)
+        return inverse_cdf(weights, (np.arange(n) + rng.random()) / n)
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ResidualResampling(CopyingResampling):
         places = n - int(copies.sum())
         if places:
             u = np.sort(rng.random(places)) if self.rest == "multinomial" else (np.arange(places) + rng.random()) / places
-            copies += np.bincount(picked(rest, u), minlength=n)
+            copies += np.bincount(inverse_cdf(rest, u), minlength=n)
         return np.repeat(np.arange(n), copies)
 
 

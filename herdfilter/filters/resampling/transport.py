@@ -12,7 +12,7 @@ from herdfilter._checks import Array, check_count, one_of
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.resampling.base import picked
+from herdfilter.filters.resampling.base import inverse_cdf
 
 NEGLIGIBLE_MASS = 1e-12
 """Smaller weights, in shares of one new particle, are lost in the rounding of the linear programme."""
@@ -70,7 +70,7 @@ class OptimalTransportResampling:
         n, d = particles.x.shape
         if particles.n_next != n:  # there is no plan between different numbers: chosen at even steps
             steps = (np.arange(particles.n_next) + 0.5) / particles.n_next
-            return Particles.equal(particles.x[picked(particles.weights, steps)])
+            return Particles.equal(particles.x[inverse_cdf(particles.weights, steps)])
         if d > 1 and n > self.largest:
             raise ValueError(
                 f"particles: expected at most {self.largest} for optimal transport in {d} dimensions, got {n}; "
