@@ -198,9 +198,9 @@ class HerdedFilter(Bootstrap):
             particles = observation.weigh(particles)
         if particles.log_weights.max() == -np.inf:
             raise DegenerateWeightsError(t + 1, len(particles))
-        level = 0.0 if observation is None else observation.log_offset or 0.0
+        log_offset = 0.0 if observation is None else observation.log_offset or 0.0
         x = self.model.theirs(particles.x)
-        self._particles, self._drawn = None, (x.copy(), particles.log_weights + level + math.log(len(particles)))
+        self._particles, self._drawn = None, (x.copy(), particles.log_weights + log_offset + math.log(len(particles)))
         return x
 
 

@@ -264,12 +264,12 @@ def _import_file(path: Path, _version: int) -> ModuleType:
     return module
 
 
-def check_keywords(where: str, function: Callable[..., Any], given: Mapping[str, Any], taken: Iterable[str] = ()) -> None:
-    """Raise ValueError unless `function` takes all keywords `given`; the caller adds those in `taken`."""
+def check_keywords(where: str, function: Callable[..., Any], given: Mapping[str, Any], added: Iterable[str] = ()) -> None:
+    """Raise ValueError unless `function` takes all keywords `given`; the caller adds those in `added`."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in taken]
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in added]
     for key in given:
         one_of(f"{where}: key", key, [p.name for p in named])
     missing = [p.name for p in named if p.default is p.empty and p.name not in given]

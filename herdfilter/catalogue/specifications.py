@@ -43,34 +43,35 @@ class FilterSpec:
         when the filter is built, so that a specification travels to a worker as text.
     imports : Imports, optional
         Modules whose names may be used beside those of herdfilter.
+    tracker : bool
+        True if it tracks many targets: it is given births and a survival probability, and the names of its filter and of
+        its association method.
     """
 
     filter: str = "ParticleFilter"
     options: Mapping[str, Any] = field(default_factory=dict)
     imports: Imports | None = None
+    tracker: bool = False
 
     @classmethod
     def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key != "about"}
         known = imports if imports is not None and imports.names else None
-        if "tracker" in options:  # its `filter` is that of its tracks
-            spec = cls(options.pop("tracker"), options, known)
-        else:
-            spec = cls(options.pop("filter", "ParticleFilter"), options, known)
+        key = "tracker" if "tracker" in options else "filter"  # that of a tracker is the filter of its tracks
+        spec = cls(options.pop(key, "ParticleFilter"), options, known, key == "tracker")
         with prefix_errors(f"filter {name}: "):
             if not isinstance(spec.filter, str):
-                key = "tracker" if "tracker" in table else "filter"
                 raise ValueError(f"{key}: expected the name of a class, got {short_repr(spec.filter)}")
-            built = spec._class()
+            spec._class()
         spec.check_options(name, options)
         with prefix_errors(f"filter {name}: "):
-            spec._values(built)
+            spec._values()
         return spec
 
     def check_options(self, name: str, options: Mapping[str, Any]) -> None:
         """Raise ValueError if the class does not take an option; the error names the nearest one it takes."""
-        check_keywords(f"filter {name}", self._class(), options, taken=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
+        check_keywords(f"filter {name}", self._class(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
 
     def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **options: Any) -> Any:
         """Build the filter; `options` replace those of the specification, or are arguments of a tracker.
@@ -79,14 +80,14 @@ class FilterSpec:
         """
         built = self._class()
         parameters = _parameter_names(built)
-        if "birth" not in parameters and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
+        if not self.tracker and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
             raise ValueError(f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker")
-        if "birth" in parameters and "birth" not in options:
+        if self.tracker and "birth" not in options:
             raise ValueError(
                 f"{self.filter} needs births of targets, which a scenario with [targets] has; without one, give them to "
                 "herdfilter.tracking.LMBTracker(model, births)"
             )
-        given = {"n_particles": n_particles, "rng": rng, **self._values(built), **options}
+        given = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
         optional = ("n_particles", "rng", *TRACKER_ARGUMENTS)
         return built(model, **{key: value for key, value in given.items() if key in parameters or key not in optional})
 
@@ -94,9 +95,9 @@ class FilterSpec:
         module, _, name = self.filter.rpartition(".")
         return find_part(module, name, {} if self.imports is None else self.imports.modules())
 
-    def _values(self, built: Callable[..., Any]) -> dict[str, Any]:
+    def _values(self) -> dict[str, Any]:
         values = dict(self.options)
-        names = ("filter", "association") if "birth" in _parameter_names(built) else ()
+        names = ("filter", "association") if self.tracker else ()
         for key, value in values.items():
             if isinstance(value, str) and not (key in names and "(" not in value):
                 with prefix_errors(f"{key}: "):

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 from herdfilter.plotting.style import FAINT, INK, QUIET, figures, laid_out, styles
 from herdfilter.report.wording import cell
-from herdfilter.study.columns import Heading, error_measure, error_text, headings, headings_of_models
+from herdfilter.study.columns import Heading, error_measure, error_phrase, headings, headings_of_models
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 
@@ -112,7 +112,7 @@ def slopes_table(result: StudyResult) -> dict[str, Any] | None:
         return None
     fits = result.slopes
     return {
-        "heads": [error_text(name).removeprefix("error ") for name in fits],
+        "heads": [error_phrase(name).removeprefix("error ") for name in fits],
         "rows": [
             (rows[0]["filter"], [cell(row, Heading("slope", "slope")) for row in rows], int(rows[0]["runs"]))
             for rows in zip(*([row for _, row in fit.iterrows()] for fit in fits.values()), strict=True)

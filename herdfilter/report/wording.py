@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_text, localises
+from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, localises
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
@@ -176,7 +176,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     most = int(summary[units].max())
     return {
         "baseline": base,
-        "errors": error_text(error_measure(runs)).replace("error", "Errors"),
+        "errors": error_phrase(error_measure(runs)).replace("error", "Errors"),
         "family": family,
         "comparisons": comparisons,
         "rows": rows,

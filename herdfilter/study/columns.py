@@ -297,7 +297,7 @@ def error_measure(table: pd.DataFrame) -> str:
     return error_measures(table)[0]
 
 
-def error_text(measure: str, preposition: str = "to") -> str:
+def error_phrase(measure: str, preposition: str = "to") -> str:
     """Name a column of errors in words, as in ``error to the truth``."""
     if measure == "gospa":
         return "GOSPA"
@@ -327,7 +327,7 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     """Return the columns of a summary worth showing: the median error first, then everything measured."""
     unit = f" ({scenario.unit})" if scenario.unit else ""
     rank = error_measure(summary)
-    worth = [Heading(f"{rank}_median", f"median {error_text(rank)}{unit}", brief=True)]
+    worth = [Heading(f"{rank}_median", f"median {error_phrase(rank)}{unit}", brief=True)]
     if summary["filter"].nunique() > 1:
         worth.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
     for column in COLUMNS:

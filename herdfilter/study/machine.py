@@ -73,18 +73,18 @@ def machine() -> dict[str, Any]:
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 
 VARIABLE = "HERDFILTER_CACHE"
 """Environment variable that names the folder; empty or ``off`` means that nothing is kept."""
 
 
 def remembered(
-    compute: Callable[[], T],
-    to_arrays: Callable[[T], dict[str, Array]],
-    from_arrays: Callable[[dict[str, Array]], T],
+    compute: Callable[[], Value],
+    to_arrays: Callable[[Value], dict[str, Array]],
+    from_arrays: Callable[[dict[str, Array]], Value],
     *decided_by: Any,
-) -> T:
+) -> Value:
     """Return ``compute()``, from the disk if it is there for equal arguments `decided_by`.
 
     The value is computed if no folder can be written, if an argument cannot be pickled (the pickle is only compared), or if

@@ -143,7 +143,7 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
         return None
     load = scenario.data_loader
     options = {k: v for k, v in scenario.data.items() if k != "type"}
-    check_keywords("[data]", load, options, taken=("folder",))
+    check_keywords("[data]", load, options, added=("folder",))
     loaded = load(None if folder is None else Path(folder), **options)
     data = getattr(loaded, "data_set", loaded)
     if not isinstance(data, DataSet):

@@ -275,7 +275,7 @@ def check_reference(scenario: Scenario) -> None:
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
-    check_keywords("[reference]", function, keywords, taken=("model", "recording", "rng"))
+    check_keywords("[reference]", function, keywords, added=("model", "recording", "rng"))
     for name in ("n", "repeats"):
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name], most=None)

@@ -96,8 +96,8 @@ _DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+
 _TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
 
 Count = Annotated[int, partial(check_count, most=None)]  # memory is checked beside the model
-Index = Annotated[int, partial(check_count, minimum=0, most=None)]
-Label = Annotated[str, check_label]
+NonNegative = Annotated[int, partial(check_count, minimum=0, most=None)]
+FigureText = Annotated[str, check_label]
 
 
 def _check_typed(name: str, table: Mapping[str, Any]) -> None:
@@ -144,20 +144,20 @@ class Scenario:
     """
 
     name: str
-    title: Label
+    title: FigureText
     model: TypedTable
     source: str = ""
     steps: Count = 100
     dt: Annotated[float, as_positive] = 1.0
     runs: Count = 20
     models: Annotated[int, check_count] | None = None
-    first_model: Index = 0
+    first_model: NonNegative = 0
     particles: tuple[Count, ...] = (100,)
-    filters: tuple[Label, ...] = ("bootstrap", "herded-kh", "mixture-kh")
-    error_dims: Annotated[tuple[Index, ...], _check_different] | None = None
-    unit: Label = ""
-    labels: tuple[Label, ...] = ()
-    time_label: Label = "time"
+    filters: tuple[FigureText, ...] = ("bootstrap", "herded-kh", "mixture-kh")
+    error_dims: Annotated[tuple[NonNegative, ...], _check_different] | None = None
+    unit: FigureText = ""
+    labels: tuple[FigureText, ...] = ()
+    time_label: FigureText = "time"
     view: Literal["plane", "time"] = "plane"
     truth: Mapping[str, Any] | None = None
     targets: Targets | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, as_number, check_flags, one_of, short_repr
-from herdfilter.study.columns import COLUMNS, SERIES, digits, error_measure, error_text
+from herdfilter.study.columns import COLUMNS, SERIES, digits, error_measure, error_phrase
 from herdfilter.study.statistics import AllRuns, geometric_mean, paired_median, paired_ratios
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def verdict(summary: pd.DataFrame) -> str:
     """Name, in one sentence, the best filter at the largest particle count; claim a gain only if it is shown."""
     n = summary["n_particles"].max()
     measure = error_measure(summary)
-    error = error_text(measure, "against")
+    error = error_phrase(measure, "against")
     ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median")
     if ranked.empty:
         return f"At n = {n} no filter finished a run."

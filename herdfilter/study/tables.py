@@ -23,7 +23,7 @@ def structured(where: str, cls: type[T], table: Mapping[str, Any], **given: Any)
 
     The fields `given` do not come from the table, and may not stand in it.
     """
-    check_keywords(where, cls, table, taken=given)
+    check_keywords(where, cls, table, added=given)
     hints = get_type_hints(cls)
     path = f"{where.strip('[]')}." if where.startswith("[") else ""
     return cls(**{key: _converted(f"{path}{key}", hints[key], value) for key, value in table.items()}, **given)

@@ -181,7 +181,7 @@ def update_noise(values: Array, weights: Array, points: Array, residuals: Array,
     return NoiseUpdate(means, gains, roots, log_dets, log_densities)
 
 
-LEAST_VARIANCE = 1e-12
+LEAST_NOISE_VARIANCE = 1e-12
 """Least share that is left of the variance of noise: a sharp observation would leave none, by rounding less than none."""
 
 
@@ -240,7 +240,7 @@ def _update_noise(
         log_densities[i] = log_density
         for a in range(k):
             for b in range(a + 1):
-                rest[a, b] = 1.0 + LEAST_VARIANCE if a == b else 0.0
+                rest[a, b] = 1.0 + LEAST_NOISE_VARIANCE if a == b else 0.0
                 for j in range(dim):
                     rest[a, b] -= gain[a, j] * gain[b, j]
         if not factorise(roots, i, k, rest):
