@@ -116,8 +116,7 @@ class Observation:
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        log_weights = particles.log_weights + self.log_likelihood(particles.x, particles.modes)
-        return Particles.unchecked(particles.x, log_weights, particles.modes, particles.n_next)
+        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
 
     @cached_property
     def has_moments(self) -> bool:
@@ -213,7 +212,7 @@ class _BeforeTransition:
     def observation_mean(self, joint: Array, step: int) -> Array:
         return contract.observation_mean(self.observed, self.transition.propagate_joint(joint), step)
 
-    def _noise(self, step: int, joint: Array) -> Array:
+    def _noise(self, step: int, joint: Array) -> Any:
         return self.observed.observation_covariance(step, self.transition.propagate_joint(joint))
 
 

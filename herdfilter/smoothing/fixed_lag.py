@@ -71,12 +71,9 @@ def fixed_lag_smoother(
     lag, user = check_count("lag", lag, minimum=0), "fixed_lag_smoother"
     _check_filter(filter, user)
     course = Course.of(filter.model, result, dt, controls, times)
-    steps: Sequence[FilteredStep]
     if isinstance(filter, ParticleFilter):
-        steps = particle_steps(result, course, user)
-    else:
-        steps = gaussian_steps(filter, result, course)
-    return course.smooth(filter.model, result, steps, lag)
+        return course.smooth(filter.model, result, particle_steps(result, course, user), lag)
+    return course.smooth(filter.model, result, gaussian_steps(filter, result, course), lag)
 
 
 def _check_filter(filter: Any, user: str) -> None:  # noqa: A002

@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.filters.transition import Transition
@@ -52,6 +52,7 @@ class AugmentedProposal(SampledProposal):
     fit: Fit
     sampler: Sampler
     uses: ClassVar[Uses] = Uses(weights=True)
+    check = BaseProposal.check  # the sampler draws more dimensions than the state has
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -10,7 +10,7 @@ from herdfilter._checks import Array, as_points
 from herdfilter.filters.proposals.base import BaseProposal
 from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import Model
-from herdfilter.samplers.base import Sampler, as_sampler, check_dim, draw_points
+from herdfilter.samplers.base import as_sampler, check_dim, draw_points
 from herdfilter.samplers.line import log_densities
 
 
@@ -32,7 +32,7 @@ class SampledProposal(BaseProposal):
         check_dim(name, self.sampler, dim, f"{user or type(self).__name__} with ")
 
     @property
-    def initial_sampler(self) -> Sampler | None:
+    def initial_sampler(self) -> Any:
         """See `BaseProposal`."""
         return self.sampler
 
