@@ -226,5 +226,9 @@ def test_bad_arguments_are_named(error, arguments, message):
         hf.backward_simulation(result=result, **arguments)
 
 
-def test_trajectories_print_as_one_line():
-    assert repr(smoothed(PLANE, series(), 10)[0]) == "Trajectories(n=10, steps=8, dim=2)"
+def test_trajectories_have_the_moments_of_a_sample_and_print_as_one_line():
+    drawn = smoothed(PLANE, series(), 10)[0]
+    assert repr(drawn) == "Trajectories(n=10, steps=8, dim=2)"
+    means, covariances, _ = statistics(drawn.x)
+    np.testing.assert_allclose(drawn.means, means, rtol=1e-12)
+    np.testing.assert_allclose(drawn.covariances, covariances, rtol=1e-9, atol=1e-12)
