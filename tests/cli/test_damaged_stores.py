@@ -197,7 +197,7 @@ def test_an_edited_store_is_told_by_the_row(intact, tmp_path, edit, told):
 def test_what_begins_as_a_small_text_is_unpacked_only_as_far_as_it_should_be():
     bomb = zlib.compress(bytes(2**30), 9)
     tracemalloc.start()
-    with pytest.raises(ValueError, match="expected at most 100 numbers"):
+    with pytest.raises(ValueError, match="expected at most 100 whole numbers"):
         store_module.unpacked(bomb, 100)
     assert tracemalloc.get_traced_memory()[1] < 2**21
     tracemalloc.stop()
