@@ -1,12 +1,16 @@
 """Small scenarios that run in milliseconds."""
 
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from herdfilter.study.scenario import Scenario
+
+sys.path.append(str(Path(__file__).parents[1]))  # last: child processes find `tests`, and the package that is installed
 
 MODEL = {
     "type": "LinearGaussian",
