@@ -88,7 +88,9 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
     if not np.isfinite(covariance).all():
-        raise ValueError("x, weights: expected numbers with finite squares, got an infinite covariance; choose larger units")
+        raise ValueError(
+            "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
+        )
     return wrap(mean, circular), covariance
 
 

@@ -147,7 +147,7 @@ def test_noise_of_deficient_rank_is_no_obstacle(of_any_rank):
 
 
 def test_noise_of_deficient_rank_is_refused_by_proposals_that_divide_by_its_density(of_full_rank):
-    with pytest.raises(ValueError, match=r"transition_covariance: .* expected a positive definite matrix"):
+    with pytest.raises(ValueError, match=r"transition_covariance: expected a positive definite matrix"):
         largest_error(of_full_rank)
 
 
