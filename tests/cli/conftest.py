@@ -1,6 +1,5 @@
 """Commands run in this process, and what a refused one must look like."""
 
-import gc
 import warnings
 
 import click
@@ -25,12 +24,14 @@ def planned(monkeypatch, tmp_path):
 @pytest.fixture
 def fault_of(planned, tmp_path):
     """A function that runs a command, and says what is wrong with the way it was refused: '' if nothing is."""
-    gc.collect()  # what another test left open warns then, not in the commands of this one
 
     def fault_of(*arguments, may_fit=False, naming=""):
         before = sorted(tmp_path.rglob("*"))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
+            warnings.simplefilter(
+                "ignore", ResourceWarning
+            )  # of what another test's thread lets go meanwhile; users see none
             result = CliRunner().invoke(main, arguments)
         left = sorted(set(tmp_path.rglob("*")) - set(before))
         if not isinstance(result.exception, SystemExit | None):
