@@ -74,11 +74,13 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
 
 def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
     """Return members of weighted points (M, d): n at even steps through their ranks, or those at n numbers from 0 to 1."""
+    return members_in_order(hilbert_order(x, weights / weights.sum(), circular), weights, n)
+
+
+def members_in_order(order: Indices, weights: Array, n: int | Array) -> Indices:
+    """Return members (M,) in this order: n at even steps through their cumulative weights, or those at numbers (n,)."""
     u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
-    if len(x) == 1:
-        return np.zeros(len(u), dtype=np.int64)
-    order = hilbert_order(x, weights / weights.sum(), circular)
-    return order[inverse_cdf(weights[order], u)]
+    return order[inverse_cdf(weights[order], u)] if len(order) > 1 else np.zeros(len(u), dtype=np.int64)
 
 
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
@@ -155,14 +157,37 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
     """
     x = unwrap_angles(x, weights, circular)
-    if x.shape[1] == 1:
-        return np.argsort(x[:, 0], kind="stable")
-    bits = BITS // x.shape[1]
-    centred = x - weights @ x
-    spread = np.sqrt(weights @ centred**2)
-    spread[spread == 0] = 1.0
-    cells = np.minimum((scipy.special.expit(centred / spread) * 2.0**bits).astype(np.int64), 2**bits - 1)
-    return np.argsort(hilbert_index(cells, bits), kind="stable")
+    n, d = x.shape
+    if d == 1:
+        return sorted_order(x[:, 0])
+    bits = BITS // d
+    cells, index = np.empty((d, n), np.int64), np.zeros(n, np.int64)
+    _cells(np.ascontiguousarray(x), weights, bits, cells)
+    _index(cells, bits, index)
+    return sorted_order(index)
+
+
+def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
+    """Return the indices that sort values (n,), equal ones as they come; that sorts twice where some are equal."""
+    order = values.argsort()
+    ranked = values[order]
+    return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
+
+
+@njit(cache=True, nogil=True)
+def _cells(x, weights, bits, cells):
+    """Fill the cells (d, n) that weighted points (n, d) lie in, their coordinates mapped by the logistic function."""
+    n, d = x.shape
+    for a in range(d):
+        mean, variance = 0.0, 0.0
+        for i in range(n):
+            mean += weights[i] * x[i, a]
+        for i in range(n):
+            variance += weights[i] * (x[i, a] - mean) ** 2
+        scale = 1.0 / np.sqrt(variance) if variance > 0.0 else 1.0
+        for i in range(n):
+            share = 1.0 / (1.0 + np.exp((mean - x[i, a]) * scale))
+            cells[a, i] = min(np.int64(share * 2.0**bits), (np.int64(1) << bits) - 1)
 
 
 def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:

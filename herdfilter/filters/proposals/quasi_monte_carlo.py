@@ -92,6 +92,7 @@ class SequentialQuasiMonteCarlo(BaseProposal):
     ) -> Particles:
         """See `Proposal`."""
         u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng)
+        u = u[u[:, 0].argsort()]  # ancestors that come in order are found in half the time
         chosen = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
         moved = Particles.equal(transition.propagate(particles.x[chosen], scipy.special.ndtri(u[:, 1:])))
         return moved if observation is None else observation.weigh(moved)
