@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import Particles, Transition
-from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.proposals.gaussianity import Gaussianity, noise_share, nonlinear_share, over_chance
+from herdfilter.filters.proposals.gaussianity import Gaussianity, narrow, nonlinear_share, over_chance
+from herdfilter.filters.proposals.lookahead import Ancestors
+from tests.helpers import model_of, normal
 
 
 def cumulants(x, weights):
@@ -59,30 +59,41 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     assert found.gaussian == (max(kept) <= 0.5)
 
 
-@pytest.mark.parametrize("circular", [(), (0,)])
-def test_the_share_of_the_noise_is_the_least_eigenvalue_of_its_covariance_in_that_of_all(circular):
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bound(scale):
     rng = np.random.default_rng(3)
-    state, noise = 0.2 * rng.standard_normal((2, 2)), 0.1 * rng.standard_normal((2, 2))
-
-    class Linear(hf.models.LinearGaussian):
-        pass
-
-    Linear.circular = circular
-    model = Linear(np.eye(2), np.eye(2), np.eye(2), np.eye(2), np.zeros(2), np.eye(2))
-    points, weights = UNSCENTED_RULE.points(4)
-    x = np.array([3.1, 0.0]) + points @ np.vstack([state.T, noise.T])
-    x = wrap_angles(x, circular)
-    whole = state @ state.T + noise @ noise.T
-    expected = scipy.linalg.eigh(noise @ noise.T, whole, eigvals_only=True)[0]
-    assert noise_share(x, weights, Transition(model)) == pytest.approx(expected, rel=1e-6)
+    state, noise = (scale * rng.standard_normal((3, 3)) * [1.0, 1e3, 1.0] for _ in range(2))
+    noise, whole = noise.T @ noise, state.T @ state + noise.T @ noise
+    least = scipy.linalg.eigh(noise, whole, eigvals_only=True)[0]
+    assert not narrow(noise, whole, 0.99 * least)
+    assert narrow(noise, whole, 1.01 * least)
+    one_direction = np.diag([0.0, 1.0, 1.0]) * noise
+    assert narrow(one_direction, one_direction + whole, 1e-9)  # nothing of the noise, nor of the whole
 
 
-def test_a_direction_that_only_the_noise_moves_is_all_noise_and_one_that_nothing_moves_has_none():
-    points, weights = UNSCENTED_RULE.points(4)
-    transition = Transition(hf.models.linear_chain(2))
-    assert noise_share(points[:, 2:], weights, transition) == pytest.approx(1, abs=1e-6)
-    assert noise_share(np.zeros_like(points[:, 2:]), weights, transition) == pytest.approx(0, abs=1e-6)
-    assert noise_share(points[:, 2:] * [1.0, 0.0], weights, transition) == pytest.approx(0, abs=1e-6)
+@pytest.mark.parametrize("circular", [(), (0,)])
+def test_additive_noise_and_the_same_as_a_function_spread_successors_alike(circular):
+    """Of a linear transition both are F P F' + Q; the heading is on the seam, its means are taken about their own."""
+    rng = np.random.default_rng(3)
+    F, root = np.array([[1.0, 0.3], [0.0, 0.8]]), np.array([[0.1, 0.0], [0.05, 0.2]])
+    x = np.array([3.1, 0.0]) + 0.2 * rng.standard_normal((500, 2)) @ [[1.0, 0.4], [0.0, 1.0]]
+    particles = Particles(wrap_angles(x, circular), np.log(rng.dirichlet(np.full(500, 5.0))))
+    common = {"circular": circular, "log_likelihood": lambda z, x, step: x[:, 0]}
+    mean = lambda x, dt, control, step: x @ F.T  # noqa: E731
+    additive = model_of(
+        normal([0.0, 0.0]), transition_mean=mean, transition_covariance=lambda dt, step: root @ root.T, **common
+    )
+    function = model_of(
+        normal([0.0, 0.0]), noise_dim=2, transition=lambda x, v, dt, control, step: x @ F.T + v @ root.T, **common
+    )
+    shape = Gaussianity.of(particles, circular)
+    noise, whole = Ancestors.of(Transition(additive), particles).spreads()
+    np.testing.assert_allclose(noise, root @ root.T, atol=1e-12)
+    np.testing.assert_allclose(
+        whole, F @ particles.moments(circular)[1] @ F.T + root @ root.T, rtol=0.2 if circular else 1e-9
+    )
+    one = Ancestors.gaussian(Transition(function), shape.mean, shape.root).spreads()
+    np.testing.assert_allclose(one, (noise, F @ shape.root @ shape.root.T @ F.T + noise), rtol=1e-9)
 
 
 def test_the_share_that_no_linear_function_explains_is_that_of_the_worst_dimension():

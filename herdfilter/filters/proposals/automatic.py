@@ -24,6 +24,9 @@ from herdfilter.samplers.base import Sampler
 UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
 
+MANY = 500
+"""Number of particles above which the weights of a few points are looked at before those of all."""
+
 EARLY_BOUND = 10.0
 """How far beyond the bound the weights of a few points must lie for those of all not to be computed."""
 
@@ -126,13 +129,13 @@ class AutomaticProposal:
             if size * gaussianity.nonlinear_share(x, noise, circular) <= 1:
                 return Particles.equal(x)
 
-        # with one, where Kalman's update leaves almost even weights: at a few points, which spares most others, then at all.
-        points, shares = gaussian.sigma_points
-        ahead = None if observation is None else gaussian.sigma_successors()
-        if found.gaussian and guide is not None and ahead is not None:
-            update = gaussian.update_noise(guide, ahead)
-            noise = gaussian.standard_noise(self.sampler, n, rng)
-            for z, weights, bound in ((points, shares, EARLY_BOUND), (noise, np.full(n, 1.0 / n), 1.0)):
+        # with one, where Kalman's update leaves almost even weights: of many at a few points first, then at all.
+        if found.gaussian and guide is not None:
+            _, update = gaussian.look_ahead(guide)
+            trials = [(gaussian.standard_noise(self.sampler, n, rng), np.full(n, 1.0 / n), 1.0)]
+            if n > MANY:
+                trials = [(*gaussian.sigma_points, EARLY_BOUND), *trials]
+            for z, weights, bound in trials:
                 log_weights = np.log(weights)
                 moved = gaussian.particles(guide, update, np.zeros(len(z), dtype=np.int64), z, log_weights)
                 ratios = moved.log_weights - log_weights
@@ -155,12 +158,13 @@ class AutomaticProposal:
             return self._guided_quantiles.propose(transition, particles, rng, observation)
 
         # in more dimensions as ranked particles, widened where the noise on the way is too narrow to part them.
+        ancestors = Ancestors.of(transition, particles)
         if found.gaussian and observation is not None and guide is None:
             ancestors = gaussian
-        elif ahead is not None and found.width and gaussianity.noise_share(ahead[0], shares, transition) < size**-0.5:
-            ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
-        else:
-            ancestors = Ancestors.of(transition, particles)
+        elif observation is not None and found.width:
+            noise, whole = (ancestors if transition.additive else gaussian).spreads()
+            if gaussianity.narrow(noise, whole, size**-0.5):
+                ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
         return self._ranked.follow(ancestors, n, rng, observation)
 
     @cached_property

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter._covariances import covariance_factor, plain_and_regular
+from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_and_regular
 from herdfilter.angles import unwrap
+from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.transition import Transition
 
-TINY_VARIANCE = 1e-10
-"""Added to variances relative to themselves, where successors leave a direction without any."""
+FEW = 512
+"""Number of particles whose cumulants are looked at first, where there are more."""
+
+CLEARLY = 6.0
+"""Cumulants of a few particles over chance, above which those of all need not be looked at."""
+
+LARGEST_CONDITION = 1e8
+"""Of a correlation matrix that is taken as it is: the inverse of the least eigenvalue that `regularised` leaves."""
 
 
-class Gaussianity(NamedTuple):
+class Gaussianity:
     """Moments of weighted particles, and how far the particles are from a Gaussian.
 
     Mardia's skewness (1970) is the sum of the squares of all third cumulants of the standardised particles; of the fourth
@@ -31,57 +37,123 @@ class Gaussianity(NamedTuple):
     mean : ndarray, shape (d,)
     root : ndarray, shape (d, d)
         Factor of the covariance.
-    gaussian : bool
-        True if at most half of their squared third and fourth cumulants is more than chance.
-    width : float
-        Of kernels, in the particles' standard deviations: they take the share ``width^2`` of the variance, the -1/2th power
-        of the effective sample size as its chance error is, and no more than leaves the cumulants what is not chance.
     """
 
-    mean: Array
-    root: Array
-    gaussian: bool
-    width: float
+    def __init__(self, particles: Particles, circular: tuple[int, ...]) -> None:
+        self._x, self._weights, self._ess = particles.x, particles.weights, particles.ess
+        if circular:
+            self._x = unwrap(self._x, self._weights, circular)
+        self.mean, self.root, self._z = standardised(self._x, self._weights)
 
     @classmethod
     def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
-        """Return that of particles, computed once: several detections may be compared with the same particles."""
+        """Return that of particles, made once: several detections may be compared with the same particles."""
         found = _KNOWN.get(particles)
         if found is None:
-            x, weights = particles.x, particles.weights
-            if circular:
-                x = unwrap(x, weights, circular)
-            mean = weights @ x
-            root = covariance_factor(plain_and_regular(x, weights, x - mean)[1])
-            third, fourth = over_chance(np.linalg.solve(root, (x - mean).T).T, weights)
-            third, fourth = 1.0 - 1.0 / max(1.0, third), 1.0 - 1.0 / max(1.0, fourth)
-            # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
-            kept = max(third ** (1 / 3), fourth**0.25)
-            width = min(particles.ess**-0.25, np.sqrt(1 - kept))
-            found = cls(mean, root, max(third, fourth) <= 0.5, float(width) if width < 1 else 0.0)
-            _KNOWN[particles] = found
+            found = _KNOWN[particles] = cls(particles, circular)
         return found
+
+    @cached_property
+    def gaussian(self) -> bool:
+        """True if at most half of their squared third and fourth cumulants is more than chance: of a few, then of all."""
+        if (stride := len(self._x) // FEW) > 1:
+            x, weights = self._x[::stride], self._weights[::stride]
+            weights = weights / (weights.sum() or 1.0)
+            if weights.any() and max(over_chance(standardised(x, weights)[2], weights)) > CLEARLY:
+                return False
+        return max(self._over_chance) <= 2
+
+    @cached_property
+    def width(self) -> float:
+        """Width of kernels, in the particles' standard deviations; 0 if they would take all of the variance.
+
+        They take the share ``width^2`` of the variance, the -1/2th power of the effective sample size as its chance error
+        is, and no more than leaves the cumulants what is not chance.
+        """
+        third, fourth = (1.0 - 1.0 / max(1.0, ratio) for ratio in self._over_chance)
+        # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
+        kept = max(third ** (1 / 3), fourth**0.25)
+        width = min(self._ess**-0.25, np.sqrt(1 - kept))
+        return float(width) if width < 1 else 0.0
+
+    @cached_property
+    def _over_chance(self) -> tuple[float, float]:
+        return over_chance(self._z, self._weights)
 
 
 _KNOWN: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
 
 
-def noise_share(x: Array, weights: Array, transition: Transition) -> float:
-    """Share of the noise in the variance of successors, in the direction where it is least.
+def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
+    """Return the mean (d,) of weighted points (n, d), a factor (d, d) of their covariance, and the points in its units."""
+    d = x.shape[1]
+    mean, root, inverse, z = np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.empty(x.shape)
+    if not _standardise(np.ascontiguousarray(x), weights, mean, root, inverse, z):
+        mean = weights @ x
+        root = covariance_factor(plain_and_regular(x, weights, x - mean)[1])
+        z = np.linalg.solve(root, (x - mean).T).T
+    return mean, root, z
 
-    `x` are successors (2 (d + q) + 1, d) of one Gaussian at the points of the unscented rule: at no noise, at one noise
-    after the other raised, at one after the other lowered; the last q of the noises are those of the transition.
-    """
-    d = transition.model.dim
-    half = (len(x) - 1) // 2
-    x = unwrap(x, weights, transition.circular)
-    slopes = (x[1 : half + 1] - x[half + 1 :]) * np.sqrt(0.5 * weights[1])
-    spread = np.sqrt((slopes**2).sum(axis=0))
-    slopes = slopes / np.where(spread > 0, spread, 1.0)
-    whole = slopes.T @ slopes + TINY_VARIANCE * np.eye(d)
-    inverse = np.linalg.inv(np.linalg.cholesky(whole))
-    noise = slopes[d:] @ inverse.T
-    return float(np.linalg.eigvalsh(noise.T @ noise)[0])
+
+@njit(cache=True, nogil=True)
+def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Array, z: Array) -> bool:
+    """Fill what `standardised` returns; return False if the covariance is not, or nearly not, of full rank."""
+    n, d = x.shape
+    for i in range(n):
+        for a in range(d):
+            mean[a] += weights[i] * x[i, a]
+    for i in range(n):
+        for a in range(d):
+            offset = weights[i] * (x[i, a] - mean[a])
+            for b in range(a + 1):
+                root[a, b] += offset * (x[i, b] - mean[b])
+    scale = z[0]
+    for a in range(d):
+        if not SUSPECT_VARIANCE * mean[a] ** 2 < root[a, a] < np.inf:
+            return False
+        scale[a] = np.sqrt(root[a, a])
+    for a in range(d):
+        for b in range(a + 1):
+            root[a, b] /= scale[a] * scale[b]
+    # the trace of the inverse of the correlation matrix bounds the inverse of its least eigenvalue
+    trace = 0.0
+    for i in range(d):
+        for j in range(i + 1):
+            entry = root[i, j]
+            for k in range(j):
+                entry -= root[i, k] * root[j, k]
+            if j < i:
+                root[i, j] = entry / root[j, j]
+            elif entry > 0.0:
+                root[i, i] = np.sqrt(entry)
+            else:
+                return False
+        inverse[i, i] = 1.0 / root[i, i]
+        for j in range(i):
+            entry = 0.0
+            for k in range(j, i):
+                entry -= root[i, k] * inverse[k, j]
+            inverse[i, j] = entry * inverse[i, i]
+        for j in range(i + 1):
+            trace += inverse[i, j] ** 2
+    if trace > LARGEST_CONDITION:
+        return False
+    for a in range(d):
+        for b in range(a + 1):
+            root[a, b] *= scale[a]
+            inverse[a, b] /= scale[b]
+    for i in range(n):
+        for a in range(d):
+            z[i, a] = 0.0
+            for b in range(a + 1):
+                z[i, a] += inverse[a, b] * (x[i, b] - mean[b])
+    return True
+
+
+def narrow(noise: Array, whole: Array, share: float) -> bool:
+    """Return True if a covariance (d, d) has less than this share of another in some direction."""
+    rest = noise - share * whole
+    return not factorise(rest[None], 0, len(rest), np.empty_like(rest))
 
 
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:

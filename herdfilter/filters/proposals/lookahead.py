@@ -20,7 +20,19 @@ from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.base import Sampler
 
+SPARE_POINTS = 1000
+"""Number of sigma points that take little more time than a few, most of it in the call of the model's functions."""
+
 _sigma_points = lru_cache(maxsize=64)(UNSCENTED_RULE.points)
+
+
+@lru_cache(maxsize=64)
+def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
+    """Sigma points that differ in the first d entries (2 d + 1,), and for each point (p,) which of those it agrees with."""
+    starts = np.concatenate([np.arange(d + 1), np.arange(noise_dim + 1, noise_dim + d + 1)])
+    start_of = np.zeros(2 * noise_dim + 1, dtype=np.int64)
+    start_of[starts] = np.arange(2 * d + 1)
+    return starts, start_of
 
 
 class Ancestors(NamedTuple):
@@ -91,26 +103,73 @@ class Ancestors(NamedTuple):
         """Points of the noise by the unscented rule, the first of them 0, and their weights; (p, noise_dim) and (p,)."""
         return _sigma_points(self.noise_dim)
 
-    def sigma_successors(self) -> Array:
-        """Successors (M, p, d) of every member at the p `sigma_points` of its noise."""
-        noise, _ = _sigma_points(self.noise_dim)
-        count, p = len(self.x), len(noise)
+    def centres(self) -> Array:
+        """Successors (M, d) of all members at no noise."""
         if self.means is not None:
-            return self.transition.wrapped(self.means[:, None] + noise @ self.transition.factor.T)
-        return self.successors(np.repeat(np.arange(count), p), np.tile(noise, (count, 1))).reshape(count, p, -1)
+            return self.transition.wrapped(self.means)
+        return self.successors(slice(None), np.zeros((len(self.x), self.noise_dim)))
 
-    def update_noise(self, observation: Observation, ahead: Array) -> NoiseUpdate:
-        """Return what an observation says about the noise of every member; `ahead` are the `sigma_successors`."""
-        points, weights = _sigma_points(self.noise_dim)
-        flat = ahead.reshape(-1, ahead.shape[-1])
-        values = observation.mean(flat).reshape(*ahead.shape[:2], -1)
-        about = values[:, :1]
-        offsets = wrap(values - about, observation.circular)[..., observation.observed_entries]
-        noises = observation.noises(flat)
+    def sigma_successors(self, members: Indices) -> Array:
+        """Successors (B, p, d) of members (B,) at the p `sigma_points` of their noise."""
+        noise, _ = self.sigma_points
+        count, p = len(members), len(noise)
+        if self.means is not None:
+            return self.transition.wrapped(self.means[members, None] + noise @ self.transition.factor.T)
+        if self.root is None or not self.transition.additive:
+            x = self.successors(np.repeat(members, p), np.tile(noise, (count, 1)))
+            return x.reshape(count, p, -1)
+        # points that start from the same state share its transition mean
+        d = len(self.root)
+        starts, start_of = _distinct_starts(self.noise_dim, d)
+        x = self.x[members, None] + noise[starts, :d] @ self.root.T
+        means = self.transition.mean(self.transition.wrapped(x).reshape(-1, d)).reshape(count, -1, d)
+        return self.transition.wrapped(means[:, start_of] + noise[:, d:] @ self.transition.factor.T)
+
+    def spreads(self) -> tuple[Array, Array]:
+        """Covariances (d, d) of the successors: what the transition noise makes of it, and the whole.
+
+        Noise that is not additive is linearised by the sigma points of the first member, which must have a width.
+        """
+        if self.means is not None:
+            noise = self.transition.factor @ self.transition.factor.T
+            means = unwrap(self.means, self.weights, self.transition.circular)
+            centred = means - self.weights @ means
+            return noise, noise + (self.weights * centred.T) @ centred
+        weights = self.sigma_points[1]
+        x = unwrap(self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular)
+        slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
+        noise = slopes[self.x.shape[1] :]
+        return noise.T @ noise, slopes.T @ slopes
+
+    def look_ahead(self, observation: Observation) -> tuple[Indices, NoiseUpdate]:
+        """Return the order of the members by where they will be, and what an observation says about their noise.
+
+        Where members are many, neighbours in that order share the gain of the one in their middle; each has its own
+        residual. There are so many gains that their sigma points are at most `SPARE_POINTS` more than the members.
+        """
+        points, weights = self.sigma_points
+        (count, d), p = self.x.shape, len(points)
+        gains = min(count, -(-(count + SPARE_POINTS) // p))
+        group = members = np.arange(count)
+        centres = self.centres() if gains < count else None
+        if centres is not None:
+            order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
+            group = np.empty_like(members)
+            group[order] = members * gains // count
+            members = order[(2 * np.arange(gains) + 1) * count // (2 * gains)]
+        ahead = self.sigma_successors(members)
+        if centres is None:
+            order = balanced.hilbert_order(ahead[:, 0], self.weights, self.transition.circular)
+        states = ahead.reshape(-1, d)
+        values = observation.mean(states if centres is None else np.concatenate([states, centres]))
+        by_gain = values[: gains * p].reshape(gains, p, -1)
+        offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[..., observation.observed_entries]
+        residuals = observation.residuals(by_gain[:, 0] if centres is None else values[gains * p :])
+        noises = observation.noises(states)
         if len(noises) > 1:
             k = len(observation.observed_entries)
-            noises = np.tensordot(noises.reshape(*ahead.shape[:2], k, k), weights, (1, 0))
-        return update_noise(offsets, weights, points, observation.residuals(about[:, 0]), noises, observation.step)
+            noises = np.tensordot(noises.reshape(gains, p, k, k), weights, (1, 0))
+        return order, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
     def particles(
         self, observation: Observation, update: NoiseUpdate, chosen: Indices, z: Array, log_weights: Array
@@ -130,17 +189,20 @@ class NoiseUpdate(NamedTuple):
 
     Attributes
     ----------
+    group : ndarray of int, shape (n,)
+        Whose gain, of B, each particle has.
     means : ndarray, shape (n, D)
-    gains : ndarray, shape (n, k, D)
+    gains : ndarray, shape (B, k, D)
         The matrices G: L^-1 times the covariance of observation and noise, with L L' that of the observation.
-    roots : ndarray, shape (n, k, k)
+    roots : ndarray, shape (B, k, k)
         The matrices T, lower triangular.
-    log_dets : ndarray, shape (n,)
+    log_dets : ndarray, shape (B,)
         Logarithms of the determinants of N.
     log_densities : ndarray, shape (n,)
         Of the observation, as each particle predicts it.
     """
 
+    group: Indices
     means: Array
     gains: Array
     roots: Array
@@ -152,33 +214,37 @@ class NoiseUpdate(NamedTuple):
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
         z = z.view()
         z.flags.writeable = False  # as some are: `_draw` is not compiled for both
-        _draw(self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
+        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
         return noise, log_ratio
 
 
-def update_noise(values: Array, weights: Array, points: Array, residuals: Array, noise: Array, step: int) -> NoiseUpdate:
-    """Update the noise of n particles by their mean observations at p points of it.
+def update_noise(
+    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices, step: int
+) -> NoiseUpdate:
+    """Update the noise of n particles by the mean observations at p points of the noise of B of them.
 
     Parameters
     ----------
-    values : ndarray, shape (n, p, k)
-        Mean observation at each point of each particle's noise, less some value of the particle's, angles unwrapped.
+    values : ndarray, shape (B, p, k)
+        Mean observation at each point of each particle's noise, less that at no noise, angles unwrapped.
     weights : ndarray, shape (p,)
     points : ndarray, shape (p, D)
         Of N(0, I): their weighted mean is 0 and their covariance I.
     residuals : ndarray, shape (n, k)
-        The observation less that value.
-    noise : ndarray, shape (n or 1, k, k)
+        The observation less the mean observation of each particle at no noise.
+    noise : ndarray, shape (B or 1, k, k)
         Covariance of the observation's own noise.
+    group : ndarray of int, shape (n,)
+        Which of the B each particle takes the gain of.
     """
-    (n, _, k), dim = values.shape, points.shape[1]
-    means, gains, roots = np.zeros((n, dim)), np.zeros((n, k, dim)), np.zeros((n, k, k))
-    log_dets, log_densities = np.zeros(n), np.zeros(n)
-    scratch = np.empty((1, k, k)), np.empty((2, k))
-    arrays = np.ascontiguousarray(values), np.ascontiguousarray(residuals), np.ascontiguousarray(noise)
-    if not _update_noise(*arrays, weights, points, means, gains, roots, log_dets, log_densities, *scratch):
+    (count, _, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
+    means, gains, roots = np.zeros((n, dim)), np.zeros((count, k, dim)), np.zeros((count, k, k))
+    log_dets, log_densities = np.zeros(count), np.zeros(n)
+    room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count)
+    arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.ascontiguousarray(noise)
+    if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
-    return NoiseUpdate(means, gains, roots, log_dets, log_densities)
+    return NoiseUpdate(group, means, gains, roots, log_dets, log_densities)
 
 
 LEAST_NOISE_VARIANCE = 1e-12
@@ -192,20 +258,20 @@ def _update_noise(
     noise: Array,
     weights: Array,
     points: Array,
+    group: Indices,
     means: Array,
     gains: Array,
     roots: Array,
     log_dets: Array,
     log_densities: Array,
-    square: Array,
-    line: Array,
+    lowers: Array,
+    offsets: Array,
+    constants: Array,
 ) -> bool:
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
-    (n, p, k), dim = values.shape, points.shape[1]
-    lower = square[0]
-    mean, white = line[0], line[1]
-    for i in range(n):
-        gain, rest = gains[i], roots[i]
+    (count, p, k), dim = values.shape, points.shape[1]
+    for i in range(count):
+        gain, rest, lower, mean = gains[i], roots[i], lowers[i], offsets[i]
         own = min(i, len(noise) - 1)
         for a in range(k):
             mean[a] = 0.0
@@ -222,22 +288,16 @@ def _update_noise(
                 if offset != 0.0:
                     for j in range(dim):
                         gain[a, j] += offset * points[t, j]
-        if not factorise(square, 0, k, lower):  # in place
+        if not factorise(lowers, i, k, lower):  # in place
             return False
-        log_density = -0.5 * k * np.log(2 * np.pi)
-        for a in range(k):  # by L^-1: the residual and the rows of the cross-covariance
-            white[a] = residuals[i, a] - mean[a]
-            for b in range(a):
-                white[a] -= lower[a, b] * white[b]
-                for j in range(dim):
-                    gain[a, j] -= lower[a, b] * gain[b, j]
+        constants[i] = -0.5 * k * np.log(2 * np.pi)
+        for a in range(k):  # by L^-1: the rows of the cross-covariance
             scale = 1.0 / lower[a, a]
-            white[a] *= scale
-            log_density += np.log(scale) - 0.5 * white[a] ** 2
+            constants[i] += np.log(scale)
             for j in range(dim):
+                for b in range(a):
+                    gain[a, j] -= lower[a, b] * gain[b, j]
                 gain[a, j] *= scale
-                means[i, j] += gain[a, j] * white[a]
-        log_densities[i] = log_density
         for a in range(k):
             for b in range(a + 1):
                 rest[a, b] = 1.0 + LEAST_NOISE_VARIANCE if a == b else 0.0
@@ -247,11 +307,24 @@ def _update_noise(
             return False
         for a in range(k):
             log_dets[i] += np.log(rest[a, a])
+    for i in range(len(residuals)):
+        g = group[i]
+        white = residuals[i]  # a copy
+        log_densities[i] = constants[g]
+        for a in range(k):  # by L^-1: the residual
+            white[a] -= offsets[g, a]
+            for b in range(a):
+                white[a] -= lowers[g, a, b] * white[b]
+            white[a] /= lowers[g, a, a]
+            log_densities[i] -= 0.5 * white[a] ** 2
+            for j in range(dim):
+                means[i, j] += gains[g, a, j] * white[a]
     return True
 
 
 @njit(cache=True, nogil=True)
 def _draw(
+    group: Indices,
     means: Array,
     gains: Array,
     roots: Array,
@@ -266,6 +339,7 @@ def _draw(
     along = np.empty(k)
     for t in range(m):
         i = chosen[t]
+        g = group[i]
         twice = 0.0
         for j in range(dim):
             noise[t, j] = means[i, j] + z[t, j]
@@ -273,12 +347,12 @@ def _draw(
         for a in range(k):  # (I + T)^-1 G z
             entry = 0.0
             for j in range(dim):
-                entry += gains[i, a, j] * z[t, j]
+                entry += gains[g, a, j] * z[t, j]
             for b in range(a):
-                entry -= roots[i, a, b] * along[b]
-            along[a] = entry / (1.0 + roots[i, a, a])
+                entry -= roots[g, a, b] * along[b]
+            along[a] = entry / (1.0 + roots[g, a, a])
             for j in range(dim):
-                noise[t, j] -= gains[i, a, j] * along[a]
+                noise[t, j] -= gains[g, a, j] * along[a]
         for j in range(dim):
             twice -= noise[t, j] ** 2
-        log_ratio[t] = 0.5 * twice + log_dets[i]
+        log_ratio[t] = 0.5 * twice + log_dets[g]

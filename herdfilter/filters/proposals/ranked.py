@@ -30,8 +30,10 @@ class RankedProposal(SampledProposal):
 
     Where the model has a mean and a covariance of the observation, that is looked at first (`guided`): the noise of every
     particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the particle's
-    weight is multiplied by its evidence, and the ranks are of where the particles will be. With an ancestor a of weight
-    :math:`w_a`, taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
+    weight is multiplied by its evidence, and the ranks are of where the particles will be. In that order groups of
+    neighbours share the gain of the particle in their middle, each with its own residual; with some hundred particles every
+    one has its own gain, with many the sigma points of all gains are about as many as the particles. With an ancestor a of
+    weight :math:`w_a`, taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
 
     .. math:: \frac{w_a}{q_a} \, \frac{N(v; 0, I)}{N(v; \mu_a, N_a N_a^T)} \, p(z \mid x) ,
 
@@ -125,8 +127,7 @@ class RankedProposal(SampledProposal):
         circular = ancestors.transition.circular
         guided = None
         if self.guided and observation is not None and observation.has_moments:
-            ahead = ancestors.sigma_successors()
-            update = ancestors.update_noise(observation, ahead)
+            order, update = ancestors.look_ahead(observation)
             # the ancestors are taken by the weights after the update, but for a share of those before
             with np.errstate(divide="ignore"):
                 log_weights = np.log(ancestors.weights)
@@ -137,7 +138,7 @@ class RankedProposal(SampledProposal):
                 share = self.defensive_share
                 ancestor_weights = (1 - share) / updated.sum() * updated + share * ancestor_weights
             # at even steps through the ranks of where they will be, each with updated noise and its exact weight
-            chosen = balanced.ranked_members(ahead[:, 0], ancestor_weights, circular, n)
+            chosen = balanced.members_in_order(order, ancestor_weights, n)
             log_ratio = log_weights[chosen] - np.log(n * ancestor_weights[chosen] / ancestor_weights.sum())
             noise = ancestors.standard_noise(self.sampler, n, rng)
             guided = ancestors.particles(observation, update, chosen, noise, log_ratio)
