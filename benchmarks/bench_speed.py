@@ -5,6 +5,7 @@ plain        the same beside the plain scipy version of `naive.py`, and how well
 components   milliseconds per sample where there are as many components as points
 growth       seconds and memory against the number of points, up to 100,000; a process for each size
 step         milliseconds of one filter step on two cheap models, d = 4, beside the package `particles`
+compiled     microseconds of a bootstrap step of models in NumPy and of compiled functions, in runs
 tracks       milliseconds to build a filter, for many tracks
 tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
 
@@ -31,9 +32,9 @@ import pandas as pd
 import peers
 from common import announce, cpu_seconds, parser, particle_mixture, save, show, timed
 
-from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
+from herdfilter import ContinuousHerdedGibbs, KernelHerding, ParticleFilter, Points, herding_error, make_filter, simulate
 from herdfilter.catalogue.specifications import resolve_filters
-from herdfilter.models import LinearGaussian, from_functions
+from herdfilter.models import UNGM, LinearGaussian, from_functions
 from herdfilter.paper.common import rotated_mixture
 from herdfilter.study.scenario import load_scenario
 
@@ -133,6 +134,27 @@ def step(args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def compiled(args: argparse.Namespace) -> pd.DataFrame:
+    """Microseconds of a step of the bootstrap filter in a run, by a NumPy model and by the same one compiled."""
+    rows = []
+    bearings = load_scenario("bearings")
+    for name, model, dt in (("ungm", UNGM(), 1.0), ("bearings", bearings.build_model(), bearings.dt)):
+        steps = 20 if args.quick else 500
+        _, observations = simulate(model, steps, np.random.default_rng(args.seed), dt)
+        forms = model, model.compiled()
+        for n in (100,) if args.quick else (100, 1_000, 10_000):
+
+            def seconds(form: Any, n: int = n, z: np.ndarray = observations, dt: float = dt) -> float:
+                pf = ParticleFilter(form, n, rng=0, on_degeneracy="predict")
+                return timed(lambda: pf.run(z, dt))[0]
+
+            rounds = np.array([[seconds(form) for form in forms] for _ in range(args.repeats + 1)][1:])
+            numpy_us, compiled_us = 1e6 / steps * np.median(rounds, axis=0)
+            numbers = {"numpy_us": numpy_us, "compiled_us": compiled_us}
+            rows.append({"model": name, "n": n} | numbers | {"ratio": np.median(rounds[:, 1] / rounds[:, 0])})
+    return pd.DataFrame(rows)
+
+
 def tracks(args: argparse.Namespace) -> pd.DataFrame:
     """Milliseconds to build a filter for one more track; the particles are drawn when they are first needed."""
     problems = {name: model for name, (model, _) in models().items()}
@@ -195,6 +217,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "components": (components, ["sampler", "n", "modes"]),
     "growth": (growth.measured, ["sampler", "bandwidth", "n"]),
     "step": (step, ["filter", "model"]),
+    "compiled": (compiled, ["model", "n"]),
     "tracks": (tracks, ["filter", "model"]),
     "tracker": (crowd.measured, ["filter", "association", "tracks"]),
 }

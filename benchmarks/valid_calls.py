@@ -51,6 +51,11 @@ def first(x: Any) -> Any:
     return x[:, :1]
 
 
+def fading(x: Any) -> Any:
+    """Return the only entry of one state, made smaller."""
+    return 0.9 * x[0]
+
+
 def normal(values: Any, x: Any) -> Any:
     """Return a conditional density."""
     return np.exp(-0.5 * values**2) / np.sqrt(2 * np.pi)
@@ -265,6 +270,8 @@ def valid() -> None:
     study.claims(table=TABLE, baseline="bootstrap", level=0.95, simultaneous=True)
     hf.compare(scenario="linear_gaussian", filters=["bootstrap"], particles=[5], runs=1, seed=0)
     steps(models.from_functions(f=np.sin, h=first, Q=I2, R=[[0.5]], x0=[0, 0], P0=I2), dt=1.0)
+    steps(models.compiled(f=fading, h=fading, Q=[[0.1]], R=[[0.5]], x0=[0], P0=[[1.0]]), dt=1.0)
+    models.CompiledFunction(function=fading, size=1, parameters=[1.0])
     steps(models.UNGM(), dt=1.0)
     steps(models.BallisticReentry(), dt=1.0)
     steps(models.BearingsOnly(), dt=1.0)

@@ -136,6 +136,12 @@ def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benc
         assert f"left out, {missing}" in text
 
 
+def test_compiled_models_are_timed_beside_those_in_numpy(run):
+    table = run("bench_speed", "compiled", "--quick", "--repeats", 2)["speed_compiled"]
+    assert set(table["model"]) == {"ungm", "bearings"}
+    assert (table[["numpy_us", "compiled_us", "ratio"]] > 0).all(axis=None)
+
+
 def test_peers_are_compared_where_they_are_installed(run):
     table = run("bench_peers", "samplers", "--sizes", 4, "--dims", 2, "--seeds", 1)["peers"]
     assert set(table["target"]) == {"5 components, d = 2", "N(0, I), d = 2"}

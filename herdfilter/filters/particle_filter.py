@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
 from herdfilter._repr import summary_repr
+from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import BootstrapProposal, Proposal
@@ -285,7 +286,10 @@ class ParticleFilter:
         """
         check_flags(keep_particles=keep_particles)
         steps = series(observations, dt, controls, times, start, late)
-        result: FilterResult = run(self, steps, self.model.dim, [] if keep_particles else None, watcher)
+        kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
+        if watcher is None and compiled_loop.takes(self):
+            return compiled_loop.run(self, steps, kept)
+        result: FilterResult = run(self, steps, self.model.dim, kept, watcher)
         return result
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:

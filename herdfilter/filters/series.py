@@ -86,7 +86,7 @@ def series(
             raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
     for k, value in enumerate(dts):
         try:
-            dts[k] = as_duration("dt", value)
+            dts[k] = dts[k - 1] if k and value is dt else as_duration("dt", value)  # one for all is checked once
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
     given = list(np.cumsum(dts)) if times is None else list(np.asarray(times))[-steps:]

@@ -9,6 +9,7 @@ TypeError a function with other arguments, or another kind of object. Those that
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
+from herdfilter.models.compiled import CompiledFunction, CompiledModel, compiled
 from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
@@ -35,6 +36,8 @@ __all__ = [
     "BearingsOnly",
     "BearingsTracking",
     "CirclingRange",
+    "CompiledFunction",
+    "CompiledModel",
     "ConstantVelocity",
     "CoordinatedTurn",
     "DoubleWell",
@@ -51,6 +54,7 @@ __all__ = [
     "StochasticVolatility",
     "UniformBox",
     "WithClutter",
+    "compiled",
     "from_functions",
     "linear_chain",
     "random_model",

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors
+from herdfilter.models.compiled import CompiledModel
+from herdfilter.models.parts import PlanarSensors, constant_velocity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,3 +74,15 @@ class BearingsTracking(PlanarSensors):
         jacobian[..., :2] = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(jacobian / (offset**2).sum(axis=-1)[..., None])
+
+    def compiled(self) -> CompiledModel:
+        """Return the same model of compiled functions."""
+        noises = (lambda dt: self.transition_covariance(dt, 1)), self.observation_covariance(1)
+        start, places = (self.initial_mean, self.initial_covariance), self.sensors.ravel()
+        angles = self.observation_circular
+        return CompiledModel(constant_velocity, _bearings, *noises, *start, observation_angles=angles, parameters=places)
+
+
+def _bearings(x: Array, parameters: Array, out: Array) -> None:
+    for i in range(out.size):
+        out[i] = np.arctan2(x[1] - parameters[2 * i + 1], x[0] - parameters[2 * i])

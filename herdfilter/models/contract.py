@@ -513,7 +513,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
     k = residuals.shape[1]
     try:
         if len(covariances) == 1:
-            whitening, log_root = _inverse_root(covariances.tobytes(), k)
+            whitening, log_root = inverse_root(covariances.tobytes(), k)
             white = residuals @ whitening.T
         else:
             roots = np.linalg.cholesky(covariances)
@@ -530,7 +530,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
 
 
 @lru_cache(maxsize=32)
-def _inverse_root(data: bytes, k: int) -> tuple[Array, float]:
+def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
     """Return W with ``W.T @ W`` the inverse of a covariance, and log|W|; computed once for a covariance."""
     root = np.linalg.cholesky(np.frombuffer(data).reshape(k, k))
     whitening = np.linalg.inv(root)

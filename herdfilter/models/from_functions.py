@@ -117,7 +117,7 @@ class FunctionModel:
         self.circular = as_dims("angles", angles, self.dim)
         check_both(h=h, R=R)
         self._f = _Function.of("f", f, ("dt", "control", "step"), vectorised)
-        self._Q = _Covariance.of("Q", Q, ("dt", "step"), self.dim)
+        self._Q = FunctionCovariance.of("Q", Q, ("dt", "step"), self.dim)
         if h is None:
             return
         self._h = _Function.of("h", h, ("step",), vectorised)
@@ -128,13 +128,13 @@ class FunctionModel:
             self._R_at = _Function.of("R", R, ("step",), vectorised)
             self.observation_covariance: Any = self._at_states
         else:
-            self._R = _Covariance.of("R", R, ("step",))
+            self._R = FunctionCovariance.of("R", R, ("step",))
             self._size = None if callable(R) else len(np.asarray(R))
             self.observation_covariance = self._at_step
         self.observation_circular = as_dims("observation_angles", observation_angles, self._size)
 
     def __repr__(self) -> str:
-        return f"FunctionModel(dim={self.dim})"
+        return f"{type(self).__name__}(dim={self.dim})"
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> ArrayLike:
         """States (n, d) to the mean of the next ones, (n, d)."""
@@ -251,14 +251,15 @@ class _Function(PicklesFunctions):
 
 
 @dataclass(frozen=True)
-class _Covariance(PicklesFunctions):
+class FunctionCovariance(PicklesFunctions):
     """A covariance matrix, or a function of the arguments that it names."""
 
     given: ArrayLike | Callable[..., ArrayLike]
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, given: Any, known: Sequence[str], dim: int | None = None) -> _Covariance:
+    def of(cls, name: str, given: Any, known: Sequence[str], dim: int | None = None) -> FunctionCovariance:
+        """Check what is given as a covariance."""
         if not callable(given):
             if np.ndim(as_numbers(name, given, (dim, dim))) != 2:
                 raise ValueError(f"{name}: expected a matrix, such as [[0.1]], or a function, got shape {np.shape(given)}")
@@ -271,6 +272,7 @@ class _Covariance(PicklesFunctions):
         return cls(given, names)
 
     def __call__(self, **given: Any) -> ArrayLike:
+        """Return the matrix."""
         if not callable(self.given):
             return self.given
         return self.given(**{name: given[name] for name in self.names})

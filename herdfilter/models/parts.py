@@ -198,6 +198,14 @@ class RangeAndBearing(GaussianStart):
         return independent_log_density(z, self.observation_mean(x, step), [self.range_sd, self.bearing_sd], (1,))
 
 
+def constant_velocity(x: Array, dt: float, out: Array) -> None:
+    """Write one state of position and velocity in the plane, (4,), moved on for a time `dt`, into `out`; to be compiled."""
+    out[0] = x[0] + dt * x[2]
+    out[1] = x[1] + dt * x[3]
+    out[2] = x[2]
+    out[3] = x[3]
+
+
 def acceleration_block(dt: float) -> list[list[float]]:
     """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]

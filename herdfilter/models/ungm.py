@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter.models.compiled import CompiledModel
 from herdfilter.models.parts import EntriesObserved, assign_positive
 
 
@@ -66,3 +67,16 @@ class UNGM(EntriesObserved):
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 1)."""
         return x[:, None] / 10.0
+
+    def compiled(self) -> CompiledModel:
+        """Return the same model of compiled functions."""
+        noises = [[self.process_variance]], [[self.observation_variance]]
+        return CompiledModel(_growth, _twentieth_square, *noises, x0=[0.0], P0=[[self.initial_variance]])
+
+
+def _growth(x: Array, step: int) -> Any:
+    return 0.5 * x[0] + 25.0 * x[0] / (1.0 + x[0] ** 2) + 8.0 * np.cos(1.2 * step)
+
+
+def _twentieth_square(x: Array) -> Any:
+    return x[0] ** 2 / 20.0

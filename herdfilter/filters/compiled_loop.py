@@ -1,0 +1,424 @@
+"""The bootstrap filter over a series of observations in one compiled loop, for models made of compiled functions.
+
+The loop does what `ParticleFilter.predict` and `update` do with `BootstrapProposal` and `SystematicResampling`, with the
+same random numbers in the same order. It stops before a step that is not plain: a likelihood that vanishes, a state that
+is not finite, an observation of another shape. The filter takes that step by itself, and raises its errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numba import boolean, float64, int64, njit, typeof, types
+
+from herdfilter._checks import LARGEST, Array
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.progress import stage
+from herdfilter.filters.proposals import BootstrapProposal
+from herdfilter.filters.resampling import SystematicResampling
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord, as_objects
+from herdfilter.filters.series import Step
+from herdfilter.filters.series import run as run_in_steps
+from herdfilter.models import contract
+from herdfilter.models.compiled import SIGNATURE, CompiledFunction, CompiledModel, plain_array
+from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.samplers.compiled import CALLED, FAST, exp
+
+BLOCK = 256
+"""Particles whose covariance is summed at a time: they stay in the cache."""
+
+MOST_PARTICLES = 3_000_000
+"""Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
+
+FEWEST_PARTICLES = 11_000
+"""Fewer particles of all steps, each with 2,500 more for its own cost, are not worth the call of the loop."""
+
+MISSING, USED, BY_ITSELF = 0, 1, 2
+"""What becomes of an observation: nothing; the loop takes it up; the filter takes the step by itself."""
+
+Kept = list[tuple[Array, Array]] | None
+
+
+def takes(online: Any) -> bool:
+    """Return True if a series can go through the loop, as far as model, proposal, resampling and generator say."""
+    parts = type(online.model), type(online.proposal), type(online.resampling), type(online.rng)
+    return parts == (CompiledModel, BootstrapProposal, SystematicResampling, np.random.Generator)
+
+
+def run(online: Any, steps: Sequence[Step], kept: Kept) -> FilterResult:
+    """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop."""
+    parts: list[FilterResult] = []
+    times = [step.time for step in steps]
+
+    def collect(records: list[StepRecord], times: list[Any], dim: int) -> FilterResult:
+        return FilterResult.collect(records, dim)
+
+    try:
+        for sensor, group in groupby(steps, key=lambda step: step.sensor):
+            left = list(group)
+            segment = _segment(online, left, sensor)
+            while left:
+                done, stopped = (0, len(left)) if segment is None else segment.run(online, len(left), parts, kept)
+                left = left[done:]
+                if stopped:
+                    parts.append(run_in_steps(online, left[:stopped], online.model.dim, kept, collect=collect))
+                    left = left[stopped:]
+    except (Exception, KeyboardInterrupt) as error:
+        parts += [error.result] if hasattr(error, "result") else []
+        error.result = _joined(parts, times, online, kept)  # type: ignore[union-attr]
+        raise
+    return _joined(parts, times, online, kept)
+
+
+def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Kept) -> FilterResult:
+    """Return one result of consecutive parts."""
+    parts = parts or [FilterResult.collect([], online.model.dim)]
+    columns = ("means", "covariances", "ess", "resampled", "log_likelihoods", "steps")
+    values = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
+    if kept is not None:
+        values |= {"particles": np.array([x for x, _ in kept]), "weights": np.array([weights for _, weights in kept])}
+    given = as_objects(times[: len(outcomes)])
+    return FilterResult(**values, outcomes=outcomes, times=given, circular=contract.circular_dims(online.model))
+
+
+def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:
+    """Return steps that the same sensor observes, for the loop; None if it cannot take them."""
+    model = online.model
+    if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
+        return None
+    try:
+        if sensor is None:
+            observe = model.likelihood or model.h
+            return None if observe is None else Segment(online, steps, observe, model)
+        others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
+        plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
+        return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
+    except Exception:  # the filter raises it, at the step that it belongs to
+        return None
+
+
+class Segment:
+    """Steps that are observed by the same function, as arrays for the compiled loop."""
+
+    def __init__(self, online: Any, steps: list[Step], observe: CompiledFunction, model: Any) -> None:
+        self.model: CompiledModel = online.model
+        self.observe, self.observed_model = observe, model
+        self.derived = observe is not self.model.likelihood
+        self.dts = np.array([step.dt for step in steps])
+        self.indices = online.step + np.cumsum(self.dts > 0)
+        inputs = [step.control for step in steps] if any(step.control is not None for step in steps) else [None]
+        self.controls = np.array([self.model.f.inputs(control) for control in inputs])
+        self.controls = np.broadcast_to(self.controls, (len(steps), self.controls.shape[1])).copy()
+        self.kinds = np.full(len(steps), USED)
+        self.z = self._observations([step.z for step in steps])
+        Q, ways = self.model.Q, list(zip(self.dts.tolist(), self.indices.tolist(), strict=True))
+        constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
+        self.factors = np.array(
+            [contract.transition_noise(self.model, *way).factor for way in ways[: 1 if constant else None]]
+        )
+        k = self.z.shape[1]
+        self.whitening, self.log_peaks, self.which = np.zeros((1, k, k)), np.zeros(1), np.zeros(len(steps), dtype=np.int64)
+        if self.derived:
+            self._set_noise()
+        self.circular = np.isin(np.arange(self.model.dim), self.model.circular)
+        self.angles = np.isin(np.arange(k), contract.observation_circular(model, k) if self.derived else ())
+
+    def _observations(self, given: list[Any]) -> Array:
+        """Return observations (T, k), NaN where there is none, and say what becomes of each."""
+        k = self.observe.size if self.derived else next((np.size(z) for z in given if z is not None), 1)
+        if all(type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (k,) for z in given):
+            rows = np.array(given)
+            if (np.abs(rows) <= LARGEST).all():
+                return rows
+        rows = np.full((len(given), k), np.nan)
+        for t, z in enumerate(given):
+            try:
+                observation = Observation.read(self.observed_model, z, int(self.indices[t]))
+            except ValueError:  # raised again by the filter
+                self.kinds[t] = BY_ITSELF
+                continue
+            vector = rows[t] if observation is None else np.atleast_1d(observation.z)
+            self.kinds[t] = MISSING if observation is None else USED if vector.shape == (k,) else BY_ITSELF
+            rows[t] = vector if self.kinds[t] == USED else np.nan
+        return rows
+
+    def _set_noise(self) -> None:
+        """Set W with ``W.T @ W`` the inverse of each noise covariance, the log-density at 0, and which a step has."""
+        k, missing, known = self.z.shape[1], np.isnan(self.z), {}
+        constant = self.observed_model is not self.model or not callable(self.model.R.given)
+        one_for_all = constant and not missing.any()
+        whitening: list[Array] = []
+        log_peaks: list[float] = []
+        for t, step in enumerate(self.indices[:1] if one_for_all else self.indices):
+            key = missing[t].tobytes(), 0 if constant else step
+            if key not in known:
+                part = np.ix_(~missing[t], ~missing[t])
+                matrix = contract.observation_noise(self.observed_model, k, int(step)).matrix[part]
+                root, log_root = contract.inverse_root(matrix.tobytes(), len(matrix))
+                known[key] = len(whitening)
+                whitening.append(np.zeros((k, k)))
+                whitening[-1][part] = root
+                log_peaks.append(log_root - 0.5 * len(matrix) * math.log(2 * math.pi))
+            self.which[t] = known[key]
+        self.whitening, self.log_peaks = np.array(whitening), np.array(log_peaks)
+
+    def run(self, online: Any, left: int, parts: list[FilterResult], kept: Kept) -> tuple[int, int]:
+        """Take as many of the last `left` steps as a call may, append their result, and leave the filter after them.
+
+        Returns how many went through, and how many (0 or 1) the filter has to take by itself before the next call.
+        """
+        particles = online._current()
+        if particles.modes is not None or not len(particles) == particles.n_next == online.n_particles:
+            return 0, 1
+        count = min(left, 1 + MOST_PARTICLES // len(particles))
+        part = slice(len(self.dts) - left, len(self.dts) - left + count)
+        stream = online.rng.bit_generator
+        before = stream.state
+        done, spoilt, out = self._call(online, particles, part, kept is not None)
+        stopped = int(done < count)
+        if spoilt:  # the step at which it stopped has drawn random numbers: go up to it again
+            stream.state = before
+            if done:
+                done, _, out = self._call(online, particles, slice(part.start, part.start + done), kept is not None)
+        if not done:
+            return 0, stopped
+        (means, covariances, numbers, resampled, sets, kept_weights), x, log_weights, weights = out
+        part, last = slice(part.start, part.start + done), done - 1
+        steps, resampled = self.indices[part], resampled[:done]
+        outcomes = tuple(Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[part].tolist())
+        ess, increments = numbers[:done].T.copy()
+        parts.append(FilterResult(means[:done], covariances[:done], ess, resampled, increments, outcomes, steps=steps))
+        online._particles, online.step = Particles.unchecked(x, log_weights), int(steps[last])
+        online._particles.weights, online._resampled = weights, bool(resampled[last])
+        online.log_likelihood += float(increments.sum())
+        figures = float(ess[last]), online._resampled, float(increments[last])
+        online.record = StepRecord(online.step, means[last], covariances[last], *figures, outcomes[last])
+        if kept is not None:
+            kept.extend(zip(sets[:done], kept_weights[:done], strict=True))
+        return done, stopped
+
+    def _call(self, online: Any, particles: Particles, part: slice, keep: bool) -> tuple[int, bool, Any]:
+        """Return how many steps went through, whether another one has drawn random numbers, and what they gave."""
+        n, d = particles.x.shape
+        count = part.stop - part.start
+        moments = np.empty((count, d)), np.empty((count, d, d))
+        figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
+        out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
+        move, observe, noise = self.model.f, self.observe, (self.whitening, self.log_peaks, self.circular, self.angles)
+        start = plain_array(particles.x), plain_array(particles.log_weights), plain_array(particles.weights)
+        factors = self.factors if len(self.factors) < 2 else self.factors[part]
+        ways = move.parameters, self.dts[part], self.indices[part], self.controls[part], factors
+        seen = observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part], *noise
+        threshold = (1 - 1e-9) * online.resample_below * n, bool(online._resampled)
+        given = move.compiled, observe.compiled, online.rng, start, ways, seen, threshold, out
+        done, spoilt, x, log_weights, weights = _loop()(*given)
+        return done, spoilt, (out, x, log_weights, weights)
+
+
+@cache
+def _loop() -> Any:
+    """Return the compiled loop; kept on the disk, and told where that takes long."""
+    row, rows, sets = (types.Array(float64, k, "C") for k in (1, 2, 3))
+    counts, flags, function = types.Array(int64, 1, "C"), types.Array(boolean, 1, "C"), types.FunctionType(SIGNATURE)
+    start, ways, threshold = (rows, row, row), (row, row, counts, rows, sets), (float64, boolean)
+    seen, out = (row, boolean, sets, counts, counts, sets, row, flags, flags), (rows, sets, rows, flags, sets, rows)
+    groups = map(types.Tuple, (start, ways, seen, threshold, out))
+    signature = types.Tuple((int64, boolean, rows, row, row))(function, function, typeof(np.random.default_rng()), *groups)
+    with stage("compiling the bootstrap filter's loop, once"):
+        return njit(signature, **CALLED)(_run)
+
+
+def _run(move: Any, observe: Any, rng: Any, start: Any, ways: Any, seen: Any, threshold: Any, out: Any) -> Any:
+    """Take T steps; return how many were taken, whether another one has drawn random numbers, and the weighted particles."""
+    moving, dts, indices, controls, factors = ways
+    observing, derived, z, kinds, which, whitening, log_peaks, circular, angles = seen
+    least, resampled = threshold
+    means, covariances, numbers, was_resampled, kept_x, kept_weights = out
+    x, log_weights, weights = start[0].copy(), start[1].copy(), start[2].copy()
+    n, d = x.shape
+    moved, noise, values, none = np.empty((n, d)), np.empty((n, d)), np.empty((n, z.shape[2] if derived else 1)), np.empty(0)
+    centred, buffer, likelihoods = np.empty((d, BLOCK)), np.empty(n), np.empty(n)
+    size = 1.0 / _dot(weights, weights)
+    for t in range(len(dts)):
+        if kinds[t] == BY_ITSELF:
+            return t, False, x, log_weights, weights
+        plain, increment = True, 0.0
+        if dts[t] > 0:
+            resampled = size < least
+            if resampled:  # systematically (Kitagawa 1996)
+                _systematic(x, weights, log_weights, rng.random(), moved)
+                x, moved = moved, x
+            for i in range(n):
+                for j in range(d):
+                    noise[i, j] = rng.standard_normal()
+            move(x, z[t], dts[t], controls[t], indices[t], moving, moved)  # x' = f(x) + F noise
+            _add_noise(moved, noise, factors[t if len(factors) > 1 else 0])
+            x, moved = moved, x
+            states = x.ravel()
+            plain = _dot(states, states) <= LARGEST**2  # NaN is not
+            _wrap(x, circular)
+        if kinds[t] == USED:
+            observe(x, z[t], 0.0, none, indices[t], observing, values)
+            found, place = values.ravel(), which[t]
+            if derived:
+                plain = plain and _dot(found, found) <= LARGEST**2
+                _weigh(values, z[t], angles, whitening[place], log_peaks[place], buffer, likelihoods)
+            increment = _normalise(log_weights, likelihoods if derived else found, weights)
+            plain = plain and increment == increment
+        size = 1.0 / _dot(weights, weights)
+        if not (plain and _moments(x, weights, circular, centred, means[t], covariances[t])):
+            return t, True, x, log_weights, weights
+        numbers[t, 0], numbers[t, 1], was_resampled[t] = size, increment, resampled
+        if len(kept_x):
+            for i in range(n):
+                kept_weights[t, i] = weights[i]
+                for a in range(d):
+                    kept_x[t, i, a] = x[i, a]
+    return len(dts), False, x, log_weights, weights
+
+
+@njit(**FAST)
+def _dot(a: Array, b: Array) -> float:
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(**FAST)
+def _wrapped(angle: float) -> float:
+    return angle - 2 * np.pi * np.floor(angle * (0.5 / np.pi) + 0.5)
+
+
+@njit(**FAST)
+def _systematic(x: Array, weights: Array, log_weights: Array, u: float, copies: Array) -> None:
+    """Copy the particles at the inverse of the cumulative weights at ``(j + u) / n``; as `SystematicResampling` does."""
+    n, d = x.shape
+    total = 0.0
+    for i in range(n):
+        total += weights[i]
+    i, reached = 0, weights[0]
+    for j in range(n):
+        place = (j + u) / n * total
+        while reached <= place and i < n - 1:
+            i += 1
+            reached += weights[i]
+        while weights[i] == 0.0:  # rounding has gone past the last of positive weight
+            i -= 1
+        for a in range(d):
+            copies[j, a] = x[i, a]
+    for j in range(n):
+        weights[j], log_weights[j] = 1.0 / n, -np.log(n)
+
+
+@njit(**FAST)
+def _add_noise(x: Array, noise: Array, factor: Array) -> None:
+    d, m = factor.shape
+    for a in range(d):
+        for b in range(m):
+            scale = factor[a, b]
+            if scale != 0.0:
+                for i in range(len(x)):
+                    x[i, a] += scale * noise[i, b]
+
+
+@njit(**FAST)
+def _wrap(x: Array, circular: Any) -> None:
+    for a in range(x.shape[1]):
+        if circular[a]:
+            for i in range(x.shape[0]):
+                x[i, a] = _wrapped(x[i, a])
+
+
+@njit(**FAST)
+def _weigh(values: Array, z: Array, angles: Any, whitening: Array, log_peak: float, buffer: Array, found: Array) -> None:
+    """Log-density ``log_peak - |W (z - h(x))|^2 / 2`` of the observed entries of z (1, k), with h(x) (n, k)."""
+    n, k = values.shape
+    for a in range(k):
+        for i in range(n):
+            values[i, a] = z[0, a] - values[i, a]
+    _wrap(values, angles)
+    for i in range(n):
+        found[i] = log_peak
+    for a in range(k):
+        for i in range(n):
+            buffer[i] = 0.0
+        for b in range(a + 1):
+            scale = whitening[a, b]
+            if scale != 0.0:  # a missing entry is NaN, and has no scale
+                for i in range(n):
+                    buffer[i] += scale * values[i, b]
+        for i in range(n):
+            found[i] -= 0.5 * buffer[i] * buffer[i]
+
+
+@njit(**FAST)
+def _normalise(log_weights: Array, likelihoods: Array, weights: Array) -> float:
+    """Add log-likelihoods to log-weights, make their sum 1 and return its logarithm; NaN if it is none, or one of them."""
+    n, peak, total, wrong = len(weights), -np.inf, 0.0, 0.0
+    for i in range(n):
+        log_weights[i] += likelihoods[i]
+        peak = max(peak, log_weights[i])
+    for i in range(n):
+        below = log_weights[i] - peak
+        weights[i] = exp(below) if below > -300.0 else 0.0  # squares of smaller ones are subnormal, and slow
+        total += weights[i]
+        wrong += 0.0 if below <= 0.0 else 1.0
+    increment = peak + np.log(total) if wrong == 0.0 else np.nan
+    share = 1.0 / total
+    for i in range(n):
+        log_weights[i] -= increment
+        weights[i] *= share
+    return increment
+
+
+@njit(**FAST)
+def _moments(x: Array, weights: Array, circular: Any, centred: Array, mean: Array, covariance: Array) -> bool:
+    """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
+    n, d = x.shape
+    for a in range(d):
+        reference = total = 0.0
+        if circular[a]:
+            sine = cosine = 0.0
+            for i in range(n):
+                sine += weights[i] * np.sin(x[i, a])
+                cosine += weights[i] * np.cos(x[i, a])
+            reference = np.arctan2(sine, cosine)
+            for i in range(n):
+                total += weights[i] * _wrapped(x[i, a] - reference)
+        else:
+            for i in range(n):
+                total += weights[i] * x[i, a]
+        mean[a] = reference + total
+        for b in range(a + 1):
+            covariance[a, b] = 0.0
+    for begin in range(0, n, BLOCK):
+        block = x[begin : begin + BLOCK]
+        shares = weights[begin : begin + BLOCK]
+        for a in range(d):
+            row = centred[a]
+            for i in range(len(block)):
+                row[i] = block[i, a] - mean[a]
+            if circular[a]:
+                for i in range(len(block)):
+                    row[i] = _wrapped(row[i])
+            for b in range(a + 1):
+                other, total = centred[b], 0.0
+                for i in range(len(block)):
+                    total += shares[i] * row[i] * other[i]
+                covariance[a, b] += total
+    finite = True
+    for a in range(d):
+        for b in range(a + 1):
+            covariance[b, a] = covariance[a, b]
+            finite = finite and abs(covariance[a, b]) < np.inf
+        if circular[a]:
+            mean[a] = _wrapped(mean[a])
+    return finite

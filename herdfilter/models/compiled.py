@@ -1,0 +1,273 @@
+"""A model made of functions of ONE state, compiled: every filter takes it, and the bootstrap filter runs in one loop."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.core.errors import NumbaWarning
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_numbers, check_count, short_repr
+from herdfilter._repr import fields_in_line
+from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
+from herdfilter.models.parts import assign
+
+_ROWS, _VECTOR = types.Array(types.float64, 2, "C"), types.Array(types.float64, 1, "C")
+SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTOR, _ROWS)
+"""Of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
+
+_SHARED = ("dt", "control", "step", "parameters")
+_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | dict(zip(_SHARED, _SHARED, strict=True))
+"""Argument that a function of one state may name -> what it is given for state i."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CompiledFunction(PicklesFunctions):
+    """A function of one state, compiled, that is called with states (n, d) and returns rows (n, size).
+
+    It may be the mean of a `Sensor`, whose readings then take part in the compiled loop.
+
+    Parameters
+    ----------
+    function : callable
+        As those of `CompiledModel`.
+    size : int
+        Number of entries that it writes.
+    parameters : array_like of shape (p,)
+        Numbers that it may name.
+    name : str
+        What it is called in errors.
+
+    Raises
+    ------
+    TypeError
+        If it does not compile, or names other arguments.
+
+    Examples
+    --------
+    The range from a beacon, whose place is a parameter: a beacon elsewhere costs no compilation.
+
+    >>> def distance(x, parameters, out):
+    ...     out[0] = np.hypot(x[0] - parameters[0], x[1] - parameters[1])
+    ...
+    >>> beacons = [hf.models.CompiledFunction(distance, 1, place) for place in ([0.0, 0.0], [6.0, 8.0])]
+    >>> [beacon(np.array([[3.0, 4.0], [0.0, 8.0]])).tolist() for beacon in beacons]
+    [[[5.0], [8.0]], [[5.0], [6.0]]]
+    >>> sensors = [hf.Sensor(beacon, [[0.1]]) for beacon in beacons]
+    """
+
+    function: Callable[..., Any]
+    size: int
+    parameters: Any = ()
+    name: str = "function"
+    arguments: tuple[str, ...] = field(init=False)  # of the function of one state
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        numbers = as_array("parameters", self.parameters, (None,))
+        assign(self, size=check_count("size", self.size), parameters=np.array(numbers, order="C"))
+        if not callable(self.function):
+            raise TypeError(f"{self.name}: expected a function of one state, got {short_repr(self.function)}")
+        plain = getattr(self.function, "py_func", self.function)
+        assign(self, arguments=tuple(inspect.signature(plain).parameters))
+        got = f"got one of ({', '.join(self.arguments)})"
+        if "x" not in self.arguments or not set(self.arguments) <= set(_ARGUMENTS):
+            raise TypeError(f"{self.name}: expected a function of x and any of {', '.join(_ARGUMENTS)}, by name, {got}")
+        if "out" not in self.arguments and self.size > 1:
+            raise TypeError(f"{self.name}: expected a function that writes {self.size} entries into its argument out, {got}")
+        _ = self.compiled  # errors are raised here
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled loop over states, of `SIGNATURE`."""
+        return _compiled(self.function, self.arguments, self.name)
+
+    def __call__(self, x: Array, step: int = 1) -> Array:
+        """Return the values at states (n, d), (n, size)."""
+        return self.rows(x, step=step)
+
+    def rows(self, x: Array, dt: float = 1.0, control: Any = None, step: int = 1, z: Array | None = None) -> Array:
+        """Return the values at states (n, d), (n, size), given all that the function may name; z is a row (1, k)."""
+        out = np.empty((len(x), self.size))
+        seen = out if z is None else plain_array(z)
+        self.compiled(plain_array(x), seen, float(dt), self.inputs(control), int(step), self.parameters, out)
+        return out
+
+    def inputs(self, control: Any) -> Array:
+        """Return the control input as a vector; without any, empty."""
+        if control is None and "control" in self.arguments:
+            raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
+        return np.array([] if control is None else as_numbers("control", control, (None,)), dtype=np.float64).reshape(-1)
+
+    def checked(self, x: Array, k: int = 0) -> CompiledFunction:
+        """Return it if, run in Python at one state, it stays inside its arguments and writes all entries of out."""
+        plain = getattr(self.function, "py_func", self.function)
+        outs = np.full(self.size, 0.734375), np.full(self.size, -1.265625)  # as no function leaves both
+        for out in outs if "control" not in self.arguments else ():  # its length is not known
+            known = {"x": x.copy(), "z": np.zeros(k), "dt": 1.0, "step": 1, "parameters": self.parameters, "out": out}
+            try:
+                with np.errstate(all="ignore"):
+                    plain(*(known[name] for name in self.arguments))
+            except IndexError as error:
+                raise ValueError(f"{self.name}: expected indices in range at the state {x}, got {error}") from None
+            except ArithmeticError:  # compiled code divides as NumPy does
+                return self
+        left = np.flatnonzero((outs[0] == 0.734375) & (outs[1] == -1.265625)).tolist()
+        if {"out", "control"} & set(self.arguments) == {"out"} and left:
+            raise ValueError(f"{self.name}: expected a function that writes all entries of out, got none at {left}")
+        return self
+
+
+def plain_array(x: Array) -> Array:
+    """Return numbers in the form that compiled code takes: in order, and writeable."""
+    return x if x.flags.carray and x.dtype == np.float64 else np.array(x, dtype=np.float64, order="C")
+
+
+@cache
+def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
+    """Return the loop over states around a function of one state, compiled.
+
+    The loop bears the name and the file of the function, so that numba keeps it on the disk beside that file, for as long
+    as the file stays as it is. A closure is not kept: what it encloses does not stand in the file.
+    """
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    inner = function if hasattr(function, "py_func") else njit(function, forceinline=True, **options)
+    plain, code = inner.py_func, inner.py_func.__code__
+    call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
+    body = call if "out" in arguments else f"out[i, 0] = {call}"
+    source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
+    own: dict[str, Any] = {"function": inner, "__name__": plain.__module__}
+    exec(compile(source, code.co_filename, "exec"), own)
+    rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_consts, code.co_names)).encode())
+    rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
+    rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
+    try:
+        loop = njit(rows, cache=plain.__closure__ is None, **options)
+    except RuntimeError:  # typed at a prompt: there is no file
+        loop = njit(rows, **options)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)  # a large array among globals keeps code from the disk
+            loop.compile(SIGNATURE)
+    except Exception as error:
+        raise TypeError(f"{name}: expected a function of one state that numba compiles, got {_first_cause(error)}") from None
+    loop.disable_compile()
+    return loop
+
+
+def _first_cause(error: Exception) -> str:
+    """Return the first cause in an error of numba's, with its place, in one line."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if not line.startswith(("Failed in ", "- Resolution", "During:"))]
+    cause = causes[0] if causes else type(error).__name__
+    if cause.endswith("found for signature:") and len(causes) > 1:
+        cause = f"{cause} {causes[1].lstrip('> ')}"
+    place = re.search(r'File "([^"]+)", line (\d+)', text)
+    return cause if place is None else f"{cause} (line {place[2]} of {place[1]})"
+
+
+class CompiledModel(FunctionModel):
+    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` of compiled functions, for any filter.
+
+    Functions take ONE state (d,) and write what they find into ``out``; numba compiles them, with the loop over particles
+    around them. `ParticleFilter.run` with the bootstrap proposal and systematic resampling takes a whole series in one
+    compiled call. Estimates are those of the same model in NumPy, up to rounding, from the same random numbers.
+    ``hf.models.compiled`` is another name of this class.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x, dt, out)`` writes the mean of the next state into out (d,). It names the arguments that it takes, in any
+        order: ``x``, ``dt``, ``control`` (a vector), ``step``, ``parameters``, ``out``. A function without ``out`` returns
+        the only entry. It is plain Python, or made by ``numba.njit``.
+    h : callable or None
+        ``h(x, out)`` writes the mean observation into out (k,); it may name ``step`` and ``parameters``, too. None if only
+        sensors observe the state, or `log_likelihood` alone is known.
+    Q : array_like of shape (d, d), or callable
+        Covariance of the transition noise: a matrix, or a Python function of any of ``dt`` and ``step``, by name.
+    R : array_like of shape (k, k), or callable, or None
+        Covariance of the observation noise: a matrix, or a Python function of ``step``.
+    x0, P0 : array_like of shapes (d,) and (d, d)
+        Mean and covariance of the state at step 0.
+    log_likelihood : callable, optional
+        ``log_likelihood(z, x)`` returns a number; it may name ``step`` and ``parameters``, too. Without it, the likelihood
+        is that of Gaussian noise.
+    angles, observation_angles : sequence of int
+        Indices of the angle-valued entries of state and observation, in radians.
+    parameters : array_like of shape (p,)
+        Numbers that functions may name. A model with other numbers uses the same compiled code; a number that a function
+        finds elsewhere is compiled into it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a function does not compile, takes other arguments, or leaves entries of ``out`` as they were.
+
+    Notes
+    -----
+    The first model of some functions takes a second or two to compile. Numba keeps the code on the disk, beside the file in
+    which a function stands, unless that is a closure or was typed at a prompt. As everywhere in compiled code, an index out
+    of range is not noticed; each function is therefore run once in Python, at `x0`.
+
+    Examples
+    --------
+    A pendulum whose horizontal position is observed; the angle is in radians.
+
+    >>> def swing(x, dt, out):
+    ...     out[0] = x[0] + dt * x[1]
+    ...     out[1] = x[1] - dt * 9.81 * np.sin(x[0])
+    ...
+    >>> def position(x, out):
+    ...     out[0] = np.sin(x[0])
+    ...
+    >>> Q, R = 1e-3 * np.eye(2), [[0.01]]
+    >>> model = hf.models.compiled(swing, position, Q, R, x0=[0.5, 0], P0=0.1 * np.eye(2), angles=[0])
+    >>> truth, z = hf.simulate(model, steps=50, dt=0.05, rng=1)
+    >>> result = hf.ParticleFilter(model, n_particles=1000, rng=0).run(z, dt=0.05)
+    >>> bool(np.std((result.means - truth)[:, 0]) < 0.15)
+    True
+    """
+
+    def __init__(
+        self,
+        f: Callable[..., Any],
+        h: Callable[..., Any] | None,
+        Q: ArrayLike | Callable[..., ArrayLike],
+        R: ArrayLike | Callable[..., ArrayLike] | None,
+        x0: ArrayLike,
+        P0: ArrayLike,
+        log_likelihood: Callable[..., float] | None = None,
+        angles: Sequence[int] = (),
+        observation_angles: Sequence[int] = (),
+        parameters: ArrayLike = (),
+    ) -> None:
+        mean = as_array("x0", np.atleast_1d(as_numbers("x0", x0, (None,))), (None,))
+        self.f = CompiledFunction(f, len(mean), parameters, "f").checked(mean)
+        self.h = self.likelihood = None
+        size = 1
+        if h is not None and R is not None:
+            self.R = FunctionCovariance.of("R", R, ("step",))
+            size = len(np.atleast_1d(np.asarray(self.R(step=1))))
+            self.h = CompiledFunction(h, size, parameters, "h").checked(mean)
+        super().__init__(self.f.rows, self.h or h, Q, R, mean, P0, angles, observation_angles)
+        self.Q = self._Q
+        if log_likelihood is not None:
+            self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood").checked(mean, size)
+            self.log_likelihood = self._log_likelihood
+
+    def _log_likelihood(self, z: Array, x: Array, step: int) -> Array:
+        return self.likelihood.rows(x, step=step, z=np.reshape(z, (1, -1)))[:, 0]  # type: ignore[union-attr]
+
+
+compiled = CompiledModel

@@ -1,0 +1,181 @@
+"""Models of compiled functions: the same numbers as in NumPy, errors in one line, pickling, copying and the disk's cache."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.models import contract
+
+
+def swing(x, dt, out):
+    out[0] = x[0] + dt * x[1]
+    out[1] = x[1] - dt * 9.81 * np.sin(x[0])
+
+
+def position(x, out):
+    out[0] = np.sin(x[0])
+
+
+def line(x):
+    return 0.9 * x[0]
+
+
+def one(**changes):
+    given = {"f": line, "h": line, "Q": [[1.0]], "R": [[2.0]], "x0": [0.0], "P0": [[1.0]]}
+    return hf.models.compiled(**(given | changes))
+
+
+@pytest.mark.parametrize("model", [hf.models.UNGM(3.0, 2.0, 1.0), hf.models.BearingsTracking()])
+def test_a_model_of_the_project_and_its_compiled_form_agree(model):
+    other, rng = model.compiled(), np.random.default_rng(0)
+    x = model.initial.sample(50, rng)
+    assert np.allclose(other.initial.sample(50, np.random.default_rng(0)), x)
+    assert np.allclose(other.transition_mean(x, 0.5, None, 3), model.transition_mean(x, 0.5, None, 3))
+    assert np.allclose(other.transition_covariance(0.5, 3), model.transition_covariance(0.5, 3))
+    assert np.allclose(other.observation_mean(x, 3), model.observation_mean(x, 3))
+    z = model.observation_mean(x[:1], 3)[0] + 3.0
+    assert np.allclose(contract.log_likelihood(other, z, x, 3), contract.log_likelihood(model, z, x, 3))
+    assert getattr(other, "observation_circular", ()) == getattr(model, "observation_circular", ())
+
+
+def test_functions_name_what_they_take_in_any_order():
+    def f(control, x, step, out, parameters, dt):
+        out[0] = parameters[1] * x[0] + control[0] * dt + step
+
+    model = one(f=f, parameters=[0.0, 0.5])
+    assert model.transition_mean(np.array([[2.0]]), 0.1, [30.0], 7).tolist() == [[1.0 + 3.0 + 7.0]]
+    assert one(f=f, parameters=[0.0, 1.0]).f.compiled is model.f.compiled
+
+
+def test_states_may_be_read_only_transposed_or_of_another_kind():
+    model, x = one(x0=[0.0, 0.0], f=swing, h=position, Q=np.eye(2), R=[[1.0]], P0=np.eye(2)), np.arange(6.0).reshape(2, 3).T
+    expected = model.transition_mean(np.ascontiguousarray(x), 0.5, None, 1)
+    frozen = np.array(x)
+    frozen.flags.writeable = False
+    for given in (x, frozen, x.astype(np.float32)):
+        assert np.array_equal(model.transition_mean(given, 0.5, None, 1), expected)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_copies_and_pickles_give_the_same_run(copied):
+    def half(x):  # found by no name
+        return x[0] / 2
+
+    for model in (
+        hf.models.BearingsTracking().compiled(),
+        one(f=half, h=lambda x: x[0] ** 2, R=lambda step: [[1.0 + step]]),
+    ):
+        _, z = hf.simulate(model, 6, rng=1)
+        expected = hf.ParticleFilter(model, 40, rng=0).run(z)
+        assert np.array_equal(hf.ParticleFilter(copied(model), 40, rng=0).run(z).means, expected.means)
+
+
+def wrong_name(x):
+    return nothing * x[0]  # noqa: F821
+
+
+def no_attribute(x, out):
+    out[0] = x.shines
+
+
+def text(x, out):
+    out[0] = x[0] + "a"
+
+
+def two_axes(x, out):
+    out[0] = x[:, 0].sum()
+
+
+def too_far(x, out):
+    out[1] = x[0]
+
+
+def unwritten(x, out):
+    out = 2 * x  # noqa: F841
+
+
+def strange(x, speed):
+    return x[0]
+
+
+ERRORS = {
+    "an unknown name": (
+        {"f": wrong_name},
+        TypeError,
+        "f: expected a function of one state that numba compiles, got NameError",
+    ),
+    "an attribute": (
+        {"h": no_attribute},
+        TypeError,
+        r"h: expected .* Unknown attribute 'shines' .*line \d+ of .*test_compiled.py",
+    ),
+    "a text": ({"h": text}, TypeError, r"h: expected .*add\(float64, Literal\[str\]\(a\)\)"),
+    "a function of states": ({"f": two_axes}, TypeError, r"f: expected a function of one state that numba compiles, got"),
+    "an index out of range": ({"f": too_far}, ValueError, "f: expected indices in range at the state"),
+    "out as it was": (
+        {"f": unwritten},
+        ValueError,
+        r"f: expected a function that writes all entries of out, got none at \[0\]",
+    ),
+    "another argument": ({"f": strange}, TypeError, r"f: expected a function of x and any of .*, got one of \(x, speed\)"),
+    "no out": ({"h": line, "R": np.eye(2)}, TypeError, "h: expected a function that writes 2 entries into its argument out"),
+    "no function": ({"f": 3}, TypeError, "f: expected a function of one state, got 3"),
+    "h without R": ({"R": None}, ValueError, "R: expected one beside h"),
+    "a matrix for x0": ({"x0": [[0.0]]}, ValueError, "x0: expected shape"),
+    "another size of Q": ({"Q": np.eye(2)}, ValueError, "Q: expected shape"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_a_fault_is_told_in_one_line(case):
+    changes, kind, message = ERRORS[case]
+    with pytest.raises(kind, match=message) as error:
+        one(**changes)
+    assert "\n" not in str(error.value)
+
+
+def test_a_control_that_is_needed_and_not_given():
+    def f(x, control):
+        return x[0] + control[0]
+
+    pf = hf.ParticleFilter(one(f=f), 20, rng=0)
+    with pytest.raises(TypeError, match="control: expected numbers, as f takes them, got None"):
+        pf.run([1.0, 2.0])
+    assert pf.run([1.0, 2.0], controls=[3.0, [4.0]]).means.shape == (2, 1)
+
+
+def test_what_a_compiled_function_raises_arrives():
+    def f(x):
+        if x[0] > 100.0:
+            raise ValueError("too high")
+        return x[0]
+
+    with pytest.raises(ValueError, match="too high"):
+        hf.ParticleFilter(one(f=f, x0=[0.0], P0=[[1e6]]), 50, rng=0).run([0.0])
+
+
+PROGRAM = """
+import herdfilter as hf
+def f(x):
+    return {factor} * x[0]
+model = hf.models.compiled(f, None, [[1.0]], None, [0.0], [[1.0]], log_likelihood=lambda z, x: -abs(z[0] - x[0]))
+print([sum(part.compiled.stats.cache_hits.values()) for part in (model.f, model.likelihood)], model.f(hf.Points([[2.0]]).x))
+"""
+
+
+def test_compiled_functions_are_found_on_the_disk_until_their_file_changes(tmp_path):
+    program = tmp_path / "program.py"
+
+    def run():
+        return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True).stdout.strip()
+
+    program.write_text(PROGRAM.format(factor=0.5))
+    assert run() == "[0, 0] [[1.]]"
+    assert run() == "[1, 1] [[1.]]"
+    program.write_text(PROGRAM.format(factor=0.25))
+    assert run() == "[0, 0] [[0.5]]"
