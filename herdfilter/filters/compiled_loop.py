@@ -229,13 +229,14 @@ def _loop() -> Any:
     counts, flags, function = types.Array(int64, 1, "C"), types.Array(boolean, 1, "C"), types.FunctionType(SIGNATURE)
     start, ways, threshold = (rows, row, row), (row, row, counts, rows, sets), (float64, boolean)
     seen, out = (row, boolean, sets, counts, counts, sets, row, flags, flags), (rows, sets, rows, flags, sets, rows)
-    groups = map(types.Tuple, (start, ways, seen, threshold, out))
-    signature = types.Tuple((int64, boolean, rows, row, row))(function, function, typeof(np.random.default_rng()), *groups)
+    group: Any = types.Tuple
+    given = typeof(np.random.default_rng()), *map(group, (start, ways, seen, threshold, out))  # type: ignore[no-untyped-call]
+    signature = group((int64, boolean, rows, row, row))(function, function, *given)
     with stage("compiling the bootstrap filter's loop, once"):
         return njit(signature, **CALLED)(_run)
 
 
-def _run(move: Any, observe: Any, rng: Any, start: Any, ways: Any, seen: Any, threshold: Any, out: Any) -> Any:
+def _run(move, observe, rng, start, ways, seen, threshold, out):
     """Take T steps; return how many were taken, whether another one has drawn random numbers, and the weighted particles."""
     moving, dts, indices, controls, factors = ways
     observing, derived, z, kinds, which, whitening, log_peaks, circular, angles = seen
@@ -285,7 +286,7 @@ def _run(move: Any, observe: Any, rng: Any, start: Any, ways: Any, seen: Any, th
 
 
 @njit(**FAST)
-def _dot(a: Array, b: Array) -> float:
+def _dot(a, b):
     total = 0.0
     for i in range(len(a)):
         total += a[i] * b[i]
@@ -293,12 +294,12 @@ def _dot(a: Array, b: Array) -> float:
 
 
 @njit(**FAST)
-def _wrapped(angle: float) -> float:
+def _wrapped(angle):
     return angle - 2 * np.pi * np.floor(angle * (0.5 / np.pi) + 0.5)
 
 
 @njit(**FAST)
-def _systematic(x: Array, weights: Array, log_weights: Array, u: float, copies: Array) -> None:
+def _systematic(x, weights, log_weights, u, copies):
     """Copy the particles at the inverse of the cumulative weights at ``(j + u) / n``; as `SystematicResampling` does."""
     n, d = x.shape
     total = 0.0
@@ -319,7 +320,7 @@ def _systematic(x: Array, weights: Array, log_weights: Array, u: float, copies: 
 
 
 @njit(**FAST)
-def _add_noise(x: Array, noise: Array, factor: Array) -> None:
+def _add_noise(x, noise, factor):
     d, m = factor.shape
     for a in range(d):
         for b in range(m):
@@ -330,7 +331,7 @@ def _add_noise(x: Array, noise: Array, factor: Array) -> None:
 
 
 @njit(**FAST)
-def _wrap(x: Array, circular: Any) -> None:
+def _wrap(x, circular):
     for a in range(x.shape[1]):
         if circular[a]:
             for i in range(x.shape[0]):
@@ -338,7 +339,7 @@ def _wrap(x: Array, circular: Any) -> None:
 
 
 @njit(**FAST)
-def _weigh(values: Array, z: Array, angles: Any, whitening: Array, log_peak: float, buffer: Array, found: Array) -> None:
+def _weigh(values, z, angles, whitening, log_peak, buffer, found):
     """Log-density ``log_peak - |W (z - h(x))|^2 / 2`` of the observed entries of z (1, k), with h(x) (n, k)."""
     n, k = values.shape
     for a in range(k):
@@ -360,7 +361,7 @@ def _weigh(values: Array, z: Array, angles: Any, whitening: Array, log_peak: flo
 
 
 @njit(**FAST)
-def _normalise(log_weights: Array, likelihoods: Array, weights: Array) -> float:
+def _normalise(log_weights, likelihoods, weights):
     """Add log-likelihoods to log-weights, make their sum 1 and return its logarithm; NaN if it is none, or one of them."""
     n, peak, total, wrong = len(weights), -np.inf, 0.0, 0.0
     for i in range(n):
@@ -380,7 +381,7 @@ def _normalise(log_weights: Array, likelihoods: Array, weights: Array) -> float:
 
 
 @njit(**FAST)
-def _moments(x: Array, weights: Array, circular: Any, centred: Array, mean: Array, covariance: Array) -> bool:
+def _moments(x, weights, circular, centred, mean, covariance):
     """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
     n, d = x.shape
     for a in range(d):

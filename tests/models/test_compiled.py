@@ -125,7 +125,7 @@ ERRORS = {
     "another argument": ({"f": strange}, TypeError, r"f: expected a function of x and any of .*, got one of \(x, speed\)"),
     "no out": ({"h": line, "R": np.eye(2)}, TypeError, "h: expected a function that writes 2 entries into its argument out"),
     "no function": ({"f": 3}, TypeError, "f: expected a function of one state, got 3"),
-    "h without R": ({"R": None}, ValueError, "R: expected one beside h"),
+    "h without R": ({"R": None}, ValueError, "R: expected a value, as h is given, got None"),
     "a matrix for x0": ({"x0": [[0.0]]}, ValueError, "x0: expected shape"),
     "another size of Q": ({"Q": np.eye(2)}, ValueError, "Q: expected shape"),
 }
