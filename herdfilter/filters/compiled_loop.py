@@ -30,9 +30,6 @@ from herdfilter.models.compiled import SIGNATURE, CompiledFunction, CompiledMode
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.samplers.compiled import CALLED, FAST, exp
 
-BLOCK = 256
-"""Particles whose covariance is summed at a time: they stay in the cache."""
-
 MOST_PARTICLES = 3_000_000
 """Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
 
@@ -55,10 +52,6 @@ def run(online: Any, steps: Sequence[Step], kept: Kept) -> FilterResult:
     """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop."""
     parts: list[FilterResult] = []
     times = [step.time for step in steps]
-
-    def collect(records: list[StepRecord], times: list[Any], dim: int) -> FilterResult:
-        return FilterResult.collect(records, dim)
-
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
             left = list(group)
@@ -67,7 +60,7 @@ def run(online: Any, steps: Sequence[Step], kept: Kept) -> FilterResult:
                 done, stopped = (0, len(left)) if segment is None else segment.run(online, len(left), parts, kept)
                 left = left[done:]
                 if stopped:
-                    parts.append(run_in_steps(online, left[:stopped], online.model.dim, kept, collect=collect))
+                    parts.append(run_in_steps(online, left[:stopped], online.model.dim, kept, collect=FilterResult.collect))
                     left = left[stopped:]
     except (Exception, KeyboardInterrupt) as error:
         parts += [error.result] if hasattr(error, "result") else []
@@ -113,9 +106,7 @@ class Segment:
         self.derived = observe is not self.model.likelihood
         self.dts = np.array([step.dt for step in steps])
         self.indices = online.step + np.cumsum(self.dts > 0)
-        inputs = [step.control for step in steps] if any(step.control is not None for step in steps) else [None]
-        self.controls = np.array([self.model.f.inputs(control) for control in inputs])
-        self.controls = np.broadcast_to(self.controls, (len(steps), self.controls.shape[1])).copy()
+        self.controls = np.array([self.model.f.inputs(step.control) for step in steps])
         self.kinds = np.full(len(steps), USED)
         self.z = self._observations([step.z for step in steps])
         Q, ways = self.model.Q, list(zip(self.dts.tolist(), self.indices.tolist(), strict=True))
@@ -245,7 +236,7 @@ def _run(move, observe, rng, start, ways, seen, threshold, out):
     x, log_weights, weights = start[0].copy(), start[1].copy(), start[2].copy()
     n, d = x.shape
     moved, noise, values, none = np.empty((n, d)), np.empty((n, d)), np.empty((n, z.shape[2] if derived else 1)), np.empty(0)
-    centred, buffer, likelihoods = np.empty((d, BLOCK)), np.empty(n), np.empty(n)
+    centred, buffer, likelihoods = np.empty((d, n)), np.empty(n), np.empty(n)
     size = 1.0 / _dot(weights, weights)
     for t in range(len(dts)):
         if kinds[t] == BY_ITSELF:
@@ -398,28 +389,21 @@ def _moments(x, weights, circular, centred, mean, covariance):
             for i in range(n):
                 total += weights[i] * x[i, a]
         mean[a] = reference + total
-        for b in range(a + 1):
-            covariance[a, b] = 0.0
-    for begin in range(0, n, BLOCK):
-        block = x[begin : begin + BLOCK]
-        shares = weights[begin : begin + BLOCK]
-        for a in range(d):
-            row = centred[a]
-            for i in range(len(block)):
-                row[i] = block[i, a] - mean[a]
-            if circular[a]:
-                for i in range(len(block)):
-                    row[i] = _wrapped(row[i])
-            for b in range(a + 1):
-                other, total = centred[b], 0.0
-                for i in range(len(block)):
-                    total += shares[i] * row[i] * other[i]
-                covariance[a, b] += total
-    finite = True
     for a in range(d):
+        row = centred[a]
+        for i in range(n):
+            row[i] = x[i, a] - mean[a]
+        if circular[a]:
+            for i in range(n):
+                row[i] = _wrapped(row[i])
         for b in range(a + 1):
-            covariance[b, a] = covariance[a, b]
-            finite = finite and abs(covariance[a, b]) < np.inf
+            other, total = centred[b], 0.0
+            for i in range(n):
+                total += weights[i] * row[i] * other[i]
+            covariance[a, b] = covariance[b, a] = total
+    total = 0.0
+    for a in range(d):
+        total += covariance[a, a]
         if circular[a]:
             mean[a] = _wrapped(mean[a])
-    return finite
+    return total < np.inf

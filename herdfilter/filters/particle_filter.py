@@ -287,7 +287,7 @@ class ParticleFilter:
         check_flags(keep_particles=keep_particles)
         steps = series(observations, dt, controls, times, start, late)
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
-        if watcher is None and compiled_loop.takes(self):
+        if watcher is None and type(self) is ParticleFilter and compiled_loop.takes(self):
             return compiled_loop.run(self, steps, kept)
         result: FilterResult = run(self, steps, self.model.dim, kept, watcher)
         return result

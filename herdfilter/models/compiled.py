@@ -29,6 +29,8 @@ _SHARED = ("dt", "control", "step", "parameters")
 _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | dict(zip(_SHARED, _SHARED, strict=True))
 """Argument that a function of one state may name -> what it is given for state i."""
 
+_NO_CONTROL = np.empty(0)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CompiledFunction(PicklesFunctions):
@@ -105,9 +107,11 @@ class CompiledFunction(PicklesFunctions):
 
     def inputs(self, control: Any) -> Array:
         """Return the control input as a vector; without any, empty."""
-        if control is None and "control" in self.arguments:
+        if control is not None:
+            return np.array(as_numbers("control", control, (None,)), dtype=np.float64).reshape(-1)
+        if "control" in self.arguments:
             raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
-        return np.array([] if control is None else as_numbers("control", control, (None,)), dtype=np.float64).reshape(-1)
+        return _NO_CONTROL
 
     def checked(self, x: Array, k: int = 0) -> CompiledFunction:
         """Return it if, run in Python at one state, it stays inside its arguments and writes all entries of out."""
