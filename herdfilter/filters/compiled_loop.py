@@ -57,11 +57,11 @@ def run(online: Any, steps: Sequence[Step], kept: Kept) -> FilterResult:
             left = list(group)
             segment = _segment(online, left, sensor)
             while left:
-                done, stopped = (0, len(left)) if segment is None else segment.run(online, len(left), parts, kept)
+                done = 0 if segment is None else segment.run(online, len(left), parts, kept)
+                if not done:
+                    done = len(left) if segment is None else 1
+                    parts.append(run_in_steps(online, left[:done], online.model.dim, kept, collect=FilterResult.collect))
                 left = left[done:]
-                if stopped:
-                    parts.append(run_in_steps(online, left[:stopped], online.model.dim, kept, collect=FilterResult.collect))
-                    left = left[stopped:]
     except (Exception, KeyboardInterrupt) as error:
         parts += [error.result] if hasattr(error, "result") else []
         error.result = _joined(parts, times, online, kept)  # type: ignore[union-attr]
@@ -77,8 +77,8 @@ def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Kept
     outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
     if kept is not None:
         values |= {"particles": np.array([x for x, _ in kept]), "weights": np.array([weights for _, weights in kept])}
-    given = as_objects(times[: len(outcomes)])
-    return FilterResult(**values, outcomes=outcomes, times=given, circular=contract.circular_dims(online.model))
+    values |= {"outcomes": outcomes, "times": as_objects(times[: len(outcomes)])}
+    return FilterResult(**values, circular=contract.circular_dims(online.model))
 
 
 def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:
@@ -111,9 +111,8 @@ class Segment:
         self.z = self._observations([step.z for step in steps])
         Q, ways = self.model.Q, list(zip(self.dts.tolist(), self.indices.tolist(), strict=True))
         constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
-        self.factors = np.array(
-            [contract.transition_noise(self.model, *way).factor for way in ways[: 1 if constant else None]]
-        )
+        ways = ways[:1] if constant else ways
+        self.factors = np.array([contract.transition_noise(self.model, *way).factor for way in ways])
         k = self.z.shape[1]
         self.whitening, self.log_peaks, self.which = np.zeros((1, k, k)), np.zeros(1), np.zeros(len(steps), dtype=np.int64)
         if self.derived:
@@ -160,26 +159,22 @@ class Segment:
             self.which[t] = known[key]
         self.whitening, self.log_peaks = np.array(whitening), np.array(log_peaks)
 
-    def run(self, online: Any, left: int, parts: list[FilterResult], kept: Kept) -> tuple[int, int]:
-        """Take as many of the last `left` steps as a call may, append their result, and leave the filter after them.
-
-        Returns how many went through, and how many (0 or 1) the filter has to take by itself before the next call.
-        """
+    def run(self, online: Any, left: int, parts: list[FilterResult], kept: Kept) -> int:
+        """Take as many of the last `left` steps as go through one call, append their result, and return their number."""
         particles = online._current()
         if particles.modes is not None or not len(particles) == particles.n_next == online.n_particles:
-            return 0, 1
+            return 0
         count = min(left, 1 + MOST_PARTICLES // len(particles))
         part = slice(len(self.dts) - left, len(self.dts) - left + count)
         stream = online.rng.bit_generator
         before = stream.state
         done, spoilt, out = self._call(online, particles, part, kept is not None)
-        stopped = int(done < count)
         if spoilt:  # the step at which it stopped has drawn random numbers: go up to it again
             stream.state = before
             if done:
                 done, _, out = self._call(online, particles, slice(part.start, part.start + done), kept is not None)
         if not done:
-            return 0, stopped
+            return 0
         (means, covariances, numbers, resampled, sets, kept_weights), x, log_weights, weights = out
         part, last = slice(part.start, part.start + done), done - 1
         steps, resampled = self.indices[part], resampled[:done]
@@ -193,7 +188,7 @@ class Segment:
         online.record = StepRecord(online.step, means[last], covariances[last], *figures, outcomes[last])
         if kept is not None:
             kept.extend(zip(sets[:done], kept_weights[:done], strict=True))
-        return done, stopped
+        return done
 
     def _call(self, online: Any, particles: Particles, part: slice, keep: bool) -> tuple[int, bool, Any]:
         """Return how many steps went through, whether another one has drawn random numbers, and what they gave."""

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from numba import njit, types
 from numba.core.errors import NumbaWarning
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
 from herdfilter.models.parts import assign
@@ -49,11 +50,6 @@ class CompiledFunction(PicklesFunctions):
     name : str
         What it is called in errors.
 
-    Raises
-    ------
-    TypeError
-        If it does not compile, or names other arguments.
-
     Examples
     --------
     The range from a beacon, whose place is a parameter: a beacon elsewhere costs no compilation.
@@ -78,9 +74,10 @@ class CompiledFunction(PicklesFunctions):
     def __post_init__(self) -> None:
         numbers = as_array("parameters", self.parameters, (None,))
         assign(self, size=check_count("size", self.size), parameters=np.array(numbers, order="C"))
-        if not callable(self.function):
-            raise TypeError(f"{self.name}: expected a function of one state, got {short_repr(self.function)}")
+        check_label("name", self.name)
         plain = getattr(self.function, "py_func", self.function)
+        if not inspect.isfunction(plain):
+            raise TypeError(f"{self.name}: expected a function of one state, got {short_repr(self.function)}")
         assign(self, arguments=tuple(inspect.signature(plain).parameters))
         got = f"got one of ({', '.join(self.arguments)})"
         if "x" not in self.arguments or not set(self.arguments) <= set(_ARGUMENTS):
@@ -164,7 +161,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
             warnings.simplefilter("ignore", NumbaWarning)  # a large array among globals keeps code from the disk
             loop.compile(SIGNATURE)
     except Exception as error:
-        raise TypeError(f"{name}: expected a function of one state that numba compiles, got {_first_cause(error)}") from None
+        kind = "a function of one state" if "out" in arguments else "a function of one state, returning a number,"
+        raise TypeError(f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}") from None
     loop.disable_compile()
     return loop
 
@@ -178,7 +176,7 @@ def _first_cause(error: Exception) -> str:
     if cause.endswith("found for signature:") and len(causes) > 1:
         cause = f"{cause} {causes[1].lstrip('> ')}"
     place = re.search(r'File "([^"]+)", line (\d+)', text)
-    return cause if place is None else f"{cause} (line {place[2]} of {place[1]})"
+    return cause if place is None else f"{cause} (line {place[2]} of {Path(place[1]).name})"
 
 
 class CompiledModel(FunctionModel):
@@ -212,17 +210,6 @@ class CompiledModel(FunctionModel):
     parameters : array_like of shape (p,)
         Numbers that functions may name. A model with other numbers uses the same compiled code; a number that a function
         finds elsewhere is compiled into it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a function does not compile, takes other arguments, or leaves entries of ``out`` as they were.
-
-    Notes
-    -----
-    The first model of some functions takes a second or two to compile. Numba keeps the code on the disk, beside the file in
-    which a function stands, unless that is a closure or was typed at a prompt. As everywhere in compiled code, an index out
-    of range is not noticed; each function is therefore run once in Python, at `x0`.
 
     Examples
     --------

@@ -107,7 +107,7 @@ ERRORS = {
     "an unknown name": (
         {"f": wrong_name},
         TypeError,
-        "f: expected a function of one state that numba compiles, got NameError",
+        "f: expected a function of one state, returning a number, that numba compiles, got NameError",
     ),
     "an attribute": (
         {"h": no_attribute},
