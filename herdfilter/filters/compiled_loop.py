@@ -73,7 +73,7 @@ def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Kept
     """Return one result of consecutive parts."""
     parts = parts or [FilterResult.collect([], online.model.dim)]
     columns = ("means", "covariances", "ess", "resampled", "log_likelihoods", "steps")
-    values = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
+    values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
     outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
     if kept is not None:
         values |= {"particles": np.array([x for x, _ in kept]), "weights": np.array([weights for _, weights in kept])}
@@ -109,10 +109,10 @@ class Segment:
         self.controls = np.array([self.model.f.inputs(step.control) for step in steps])
         self.kinds = np.full(len(steps), USED)
         self.z = self._observations([step.z for step in steps])
-        Q, ways = self.model.Q, list(zip(self.dts.tolist(), self.indices.tolist(), strict=True))
+        Q, ways = self.model.Q, zip(self.dts.tolist(), self.indices.tolist(), strict=True)
         constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
-        ways = ways[:1] if constant else ways
-        self.factors = np.array([contract.transition_noise(self.model, *way).factor for way in ways])
+        noises = (contract.transition_noise(self.model, *way) for way in ways)
+        self.factors = np.array([next(noises).factor] if constant else [noise.factor for noise in noises])
         k = self.z.shape[1]
         self.whitening, self.log_peaks, self.which = np.zeros((1, k, k)), np.zeros(1), np.zeros(len(steps), dtype=np.int64)
         if self.derived:
@@ -143,10 +143,8 @@ class Segment:
         """Set W with ``W.T @ W`` the inverse of each noise covariance, the log-density at 0, and which a step has."""
         k, missing, known = self.z.shape[1], np.isnan(self.z), {}
         constant = self.observed_model is not self.model or not callable(self.model.R.given)
-        one_for_all = constant and not missing.any()
-        whitening: list[Array] = []
-        log_peaks: list[float] = []
-        for t, step in enumerate(self.indices[:1] if one_for_all else self.indices):
+        whitening, log_peaks = list[Array](), list[float]()
+        for t, step in enumerate(self.indices if missing.any() or not constant else self.indices[:1]):
             key = missing[t].tobytes(), 0 if constant else step
             if key not in known:
                 part = np.ix_(~missing[t], ~missing[t])
@@ -248,8 +246,7 @@ def _run(move, observe, rng, start, ways, seen, threshold, out):
             move(x, z[t], dts[t], controls[t], indices[t], moving, moved)  # x' = f(x) + F noise
             _add_noise(moved, noise, factors[t if len(factors) > 1 else 0])
             x, moved = moved, x
-            states = x.ravel()
-            plain = _dot(states, states) <= LARGEST**2  # NaN is not
+            plain = _dot(x.ravel(), x.ravel()) <= LARGEST**2  # NaN is not
             _wrap(x, circular)
         if kinds[t] == USED:
             observe(x, z[t], 0.0, none, indices[t], observing, values)
@@ -288,12 +285,9 @@ def _wrapped(angle):
 def _systematic(x, weights, log_weights, u, copies):
     """Copy the particles at the inverse of the cumulative weights at ``(j + u) / n``; as `SystematicResampling` does."""
     n, d = x.shape
-    total = 0.0
-    for i in range(n):
-        total += weights[i]
     i, reached = 0, weights[0]
     for j in range(n):
-        place = (j + u) / n * total
+        place = (j + u) / n
         while reached <= place and i < n - 1:
             i += 1
             reached += weights[i]

@@ -60,7 +60,6 @@ class CompiledFunction(PicklesFunctions):
     >>> beacons = [hf.models.CompiledFunction(distance, 1, place) for place in ([0.0, 0.0], [6.0, 8.0])]
     >>> [beacon(np.array([[3.0, 4.0], [0.0, 8.0]])).tolist() for beacon in beacons]
     [[[5.0], [8.0]], [[5.0], [6.0]]]
-    >>> sensors = [hf.Sensor(beacon, [[0.1]]) for beacon in beacons]
     """
 
     function: Callable[..., Any]
@@ -72,17 +71,17 @@ class CompiledFunction(PicklesFunctions):
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        numbers = as_array("parameters", self.parameters, (None,))
-        assign(self, size=check_count("size", self.size), parameters=np.array(numbers, order="C"))
         check_label("name", self.name)
+        numbers = np.array(as_array("parameters", self.parameters, (None,)))
         plain = getattr(self.function, "py_func", self.function)
         if not inspect.isfunction(plain):
             raise TypeError(f"{self.name}: expected a function of one state, got {short_repr(self.function)}")
-        assign(self, arguments=tuple(inspect.signature(plain).parameters))
-        got = f"got one of ({', '.join(self.arguments)})"
-        if "x" not in self.arguments or not set(self.arguments) <= set(_ARGUMENTS):
+        arguments = tuple(inspect.signature(plain).parameters)
+        assign(self, size=check_count("size", self.size), parameters=numbers, arguments=arguments)
+        got = f"got one of ({', '.join(arguments)})"
+        if not {"x"} <= set(arguments) <= set(_ARGUMENTS):
             raise TypeError(f"{self.name}: expected a function of x and any of {', '.join(_ARGUMENTS)}, by name, {got}")
-        if "out" not in self.arguments and self.size > 1:
+        if "out" not in arguments and self.size > 1:
             raise TypeError(f"{self.name}: expected a function that writes {self.size} entries into its argument out, {got}")
         _ = self.compiled  # errors are raised here
 
