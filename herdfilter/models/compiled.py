@@ -141,6 +141,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     as the file stays as it is. A closure is not kept: what it encloses does not stand in the file.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    function.__module__ = function.__module__ or "__main__"  # numba needs one, and code that is executed may have none
     inner = function if hasattr(function, "py_func") else njit(function, forceinline=True, **options)
     plain, code = inner.py_func, inner.py_func.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"

@@ -159,6 +159,12 @@ def test_what_a_compiled_function_raises_arrives():
         hf.ParticleFilter(one(f=f, x0=[0.0], P0=[[1e6]]), 50, rng=0).run([0.0])
 
 
+def test_functions_of_code_that_is_executed_compile():
+    names = {}
+    exec("def half(x):\n    return x[0] / 2", names)
+    assert one(f=names["half"]).transition_mean(np.array([[3.0]]), 1.0, None, 1) == 1.5
+
+
 PROGRAM = """
 import herdfilter as hf
 def f(x):
