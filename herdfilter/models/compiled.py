@@ -149,7 +149,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
     own: dict[str, Any] = {"function": inner, "__name__": plain.__module__}
     exec(compile(source, code.co_filename, "exec"), own)
-    rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_consts, code.co_names)).encode())
+    constants = [value for value in code.co_consts if not inspect.iscode(value)]  # its address is another every time
+    rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, constants, code.co_names)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
     try:
