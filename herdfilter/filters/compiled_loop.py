@@ -39,8 +39,6 @@ FEWEST_PARTICLES = 11_000
 MISSING, USED, BY_ITSELF = 0, 1, 2
 """What becomes of an observation: nothing; the loop takes it up; the filter takes the step by itself."""
 
-Kept = list[tuple[Array, Array]] | None
-
 
 def takes(online: Any) -> bool:
     """Return True if a series can go through the loop, as far as model, proposal, resampling and generator say."""
@@ -48,7 +46,7 @@ def takes(online: Any) -> bool:
     return parts == (CompiledModel, BootstrapProposal, SystematicResampling, np.random.Generator)
 
 
-def run(online: Any, steps: Sequence[Step], kept: Kept) -> FilterResult:
+def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult:
     """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop."""
     parts: list[FilterResult] = []
     times = [step.time for step in steps]
@@ -69,7 +67,7 @@ def run(online: Any, steps: Sequence[Step], kept: Kept) -> FilterResult:
     return _joined(parts, times, online, kept)
 
 
-def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Kept) -> FilterResult:
+def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any) -> FilterResult:
     """Return one result of consecutive parts."""
     parts = parts or [FilterResult.collect([], online.model.dim)]
     columns = ("means", "covariances", "ess", "resampled", "log_likelihoods", "steps")
@@ -157,7 +155,7 @@ class Segment:
             self.which[t] = known[key]
         self.whitening, self.log_peaks = np.array(whitening), np.array(log_peaks)
 
-    def run(self, online: Any, left: int, parts: list[FilterResult], kept: Kept) -> int:
+    def run(self, online: Any, left: int, parts: list[FilterResult], kept: Any) -> int:
         """Take as many of the last `left` steps as go through one call, append their result, and return their number."""
         particles = online._current()
         if particles.modes is not None or not len(particles) == particles.n_next == online.n_particles:

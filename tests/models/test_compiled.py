@@ -1,9 +1,11 @@
 """Models of compiled functions: the same numbers as in NumPy, errors in one line, pickling, copying and the disk's cache."""
 
 import copy
+import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -166,9 +168,11 @@ def test_functions_of_code_that_is_executed_compile():
 
 
 PROGRAM = """
+import os
 import herdfilter as hf
+offset = float(os.environ.get("OFFSET", 0))
 def f(x):
-    return {factor} * x[0]
+    return {factor} * x[0] + offset
 model = hf.models.compiled(f, None, [[1.0]], None, [0.0], [[1.0]], log_likelihood=lambda z, x: -abs(z[0] - x[0]))
 print([sum(part.compiled.stats.cache_hits.values()) for part in (model.f, model.likelihood)], model.f(hf.Points([[2.0]]).x))
 """
@@ -177,11 +181,13 @@ print([sum(part.compiled.stats.cache_hits.values()) for part in (model.f, model.
 def test_compiled_functions_are_found_on_the_disk_until_their_file_changes(tmp_path):
     program = tmp_path / "program.py"
 
-    def run():
-        return subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=True).stdout.strip()
+    def run(**given):
+        call = partial(subprocess.run, capture_output=True, text=True, check=True)
+        return call([sys.executable, str(program)], env=os.environ | given).stdout.strip()
 
     program.write_text(PROGRAM.format(factor=0.5))
     assert run() == "[0, 0] [[1.]]"
     assert run() == "[1, 1] [[1.]]"
+    assert run(OFFSET="2") == "[0, 1] [[3.]]"
     program.write_text(PROGRAM.format(factor=0.25))
     assert run() == "[0, 0] [[0.5]]"
