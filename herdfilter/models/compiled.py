@@ -148,8 +148,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     own: dict[str, Any] = {"function": inner, "__name__": plain.__module__}
     exec(compile(source, code.co_filename, "exec"), own)
     found = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]  # numbers are compiled into the code
-    kinds = complex | float | int | str | tuple | np.ndarray | np.generic
-    numbers = [(repr(value), getattr(value, "tobytes", bytes)()) for value in found if isinstance(value, kinds)]
+    numbers = [getattr(v, "tobytes", v.__repr__)() for v in found if not (callable(v) or inspect.iscode(v))]
     rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
