@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from page_format import markdown
 
-from herdfilter.models.random import drifts, model, noises, observations
+from herdfilter.models.random import departures, drifts, localisation, model, noises, observations
 
 
 def random_models() -> str:
@@ -33,6 +33,27 @@ def random_models() -> str:
             markdown(["drift", "share", "dimensions", "standard deviation of the noise, in natural scales"], kinds),
         ]
     )
+
+
+def random_localisation() -> str:
+    """Write what models of the kind localisation are drawn from, and how data may depart."""
+    special = {
+        "no transition noise": localisation.NOISE_FREE_SHARE,
+        "one sensor at a time, in turn": localisation.IN_TURN_SHARE,
+        "unknown constant offset of all readings": localisation.OFFSET_SHARE,
+        "only the likelihood known": localisation.LIKELIHOOD_ONLY_SHARE,
+        "heavy-tailed (not bearings)": localisation.HEAVY_TAILED_SHARE,
+    }
+    rows = [
+        ["target", _shares(localisation.MOTIONS)],
+        ["dimension of its place", _shares(localisation.PLACES)],
+        ["sensors", _shares(localisation.SENSORS)],
+        ["Gaussians of the prior", _shares(localisation.MODES)],
+        *[[name, f"{share:g}"] for name, share in special.items()],
+        ["noise of a reading, in spreads under the prior", "{:g} to {:g}".format(*localisation.SHARPNESS)],
+        ["departures of data (one of four)", ", ".join(departures.DEPARTURES)],
+    ]
+    return markdown(["what", "probability or range"], rows)
 
 
 def _shares(shares: Mapping[object, float]) -> str:

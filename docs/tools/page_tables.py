@@ -21,7 +21,7 @@ import page_views
 import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, read
-from page_random import random_models
+from page_random import random_localisation, random_models
 from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning
 
 ROOT = Path(__file__).parents[2]
@@ -219,6 +219,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers": peers,
     "thinning": thinning,
     "roughness": roughness,
+    "random_localisation": random_localisation,
     "random_models": random_models,
     "published": partial(plain, "published"),
     "import": partial(plain, "import"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
@@ -44,6 +45,10 @@ def _section(scenario: Scenario, path: Path) -> str:
     return "\n".join([*lines, text, "```"])
 
 
+def _keywords(table: Mapping[str, object]) -> str:
+    return ", ".join(f"`{key} = {value}`" for key, value in table.items())
+
+
 def _reference(scenario: Scenario) -> str:
     match scenario.reference:
         case None:
@@ -52,6 +57,8 @@ def _reference(scenario: Scenario) -> str:
             return f"the exact posterior, on a grid of {points} points from {lower:g} to {upper:g}"
         case {"type": "large", "n": n}:
             repeats, name = (scenario.reference.get(k, v) for k, v in (("repeats", 4), ("filter", "bootstrap")))
+            if not isinstance(name, str):
+                return f"the average of {repeats} filters with {n} particles, each with {_keywords(name)}"
             return f"the average of {repeats} {name} filters with {n} particles"
         case {"type": "grid-or-large", "n": n, "repeats": repeats, "filter": [first, *others]}:
             names = first + "".join(f" (or {name}, where that does not serve)" for name in others)

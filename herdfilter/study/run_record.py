@@ -260,7 +260,12 @@ class RunRecord:
         bound = self.scenario.divergence
         if bound is None:
             return np.nan
-        return root_mean(self.truth[-max(1, round(bound.final_part * len(self.recording))) :])
+        squares = self.truth
+        if bound.in_spreads:
+            spread = np.asarray(self.model.spread)
+            errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model)) / spread
+            squares = np.asarray((errors[:, self.dims] ** 2).mean(axis=1))
+        return root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
 
     @property
     def diverged(self) -> bool:

@@ -27,6 +27,7 @@ process_variance = 10.0       # further keys are keyword arguments of the class;
 
 [truth]                       # of a simulation
 initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
+model = {}                    # keys of [model] that differ in the simulation: the data are not as the filters believe
 
 [targets]                     # many, which [model], a WithClutter, observes in scans; further keys: `Targets`
 cutoff = 100.0                # of GOSPA and OSPA: an estimate farther away does not belong to the target
@@ -51,6 +52,7 @@ type = "grid"
 [divergence]                  # a run diverged if its RMSE over the last part exceeds the bound
 final_part = 0.25
 rmse_above = 15.0
+in_spreads = false            # true: the error of each dimension is divided by the model's `spread`, as in a family
 
 [[published]]                 # a figure from elsewhere, to compare ours with (benchmarks/bench_known.py)
 filter = "bootstrap"          # or "reference": the posterior mean itself
@@ -75,7 +77,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -185,6 +187,7 @@ class Scenario:
             if self.data is not None:
                 raise ValueError("[truth]: cannot be combined with [data], which brings its own")
             check_keywords("[truth]", _truth, self.truth)
+            _truth(**self.truth)
         if self.targets is not None:
             for name in ("truth", "reference", "divergence", "models"):
                 if getattr(self, name) is not None:
@@ -199,7 +202,13 @@ class Scenario:
     @property
     def initial_truth(self) -> Sequence[float] | None:
         """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
-        return None if self.truth is None else _truth(**self.truth)
+        return None if self.truth is None else _truth(**self.truth)[0]
+
+    @property
+    def simulated(self) -> Scenario:
+        """The scenario with the model that simulates: keys of ``[truth] model`` replace those of ``[model]``."""
+        changes = {} if self.truth is None else _truth(**self.truth)[1]
+        return replace(self, model={**self.model, **changes}) if changes else self
 
     @property
     def data_loader(self) -> Callable[..., Any]:
@@ -267,9 +276,13 @@ def _blamed_on(part: str) -> Iterator[None]:
         raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 
-def _truth(initial: Sequence[float]) -> Sequence[float]:
-    """Return the only key of ``[truth]``."""
-    return initial
+def _truth(
+    initial: Sequence[float] | None = None, model: Mapping[str, Any] | None = None
+) -> tuple[Sequence[float] | None, Mapping[str, Any]]:
+    """Return the keys of ``[truth]``, with a table for an absent model."""
+    if initial is None and not (model and isinstance(model, Mapping)):
+        raise ValueError(f"[truth]: expected the key 'initial', or a table 'model' with keys, got {short_repr(model)}")
+    return initial, model or {}
 
 
 def scenario_files() -> dict[str, Path]:

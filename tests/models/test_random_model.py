@@ -10,7 +10,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.models import RandomModel, contract, random_model
-from herdfilter.models.random import drifts, noises, observations
+from herdfilter.models.random import departures, drifts, localisation, noises, observations
 from herdfilter.models.random.model import MULTIMODAL_SHARE
 
 SEEDS = range(40)
@@ -279,3 +279,136 @@ def test_the_docstring_states_the_constants():
 def test_a_seed_that_is_none_is_named(seed):
     with pytest.raises((TypeError, ValueError), match="seed: expected an integer of at least 0, got"):
         random_model(seed)
+
+
+@cache
+def found_models():
+    return [random_model(seed, "localisation") for seed in SEEDS]
+
+
+def test_a_kind_leaves_the_others_models_as_they_are():
+    assert str(random_model(3, kind="general")) == PINNED[3]
+    assert str(random_model(5, kind="localisation")) == FOUND
+    assert random_model(3) == RandomModel(3) != random_model(3, "localisation")
+
+
+FOUND = """\
+Random model 5 (localisation): dimension 2, 77 steps
+drift: still, place x1, x2
+noise: none
+observed: the distance of the place (x1; x2) from sensors at (23.2, 11.2); (3.27, -45.4); (9.9, -72.2); at every step
+its noise: Gaussian, standard deviation (0.684, 0.779, 0.861)
+start: Gaussian, mean (0, 0), standard deviation (28.7, 28.7)
+prior spread: (28.7, 28.7)"""
+
+
+def test_models_of_localisation_are_treated_alone_and_observed_as_stated():
+    for model in found_models():
+        x, rng = states(model, 20), np.random.default_rng(2)
+        z = model.sample_observation(x[:1], rng, 2)[0]
+        noise = rng.standard_normal((20, contract.noise_dim(model)))
+        values, moved = model.log_likelihood(z, x, 2), contract.propagate(model, x, noise, 1.0, None, 1)
+        np.testing.assert_allclose(model.log_likelihood(z, x[7:8], 2), values[7:8], rtol=1e-9)
+        np.testing.assert_allclose(contract.propagate(model, x[7:8], noise[7:8], 1.0, None, 1), moved[7:8], rtol=1e-9)
+        assert hasattr(model, "observation_mean") == ("likelihood only" not in model.labels)
+        assert model.grid is None
+        for other in (pickle.loads(pickle.dumps(model)), copy.copy(model)):
+            assert other == model
+            np.testing.assert_array_equal(other.log_likelihood(z, x, 2), values)
+
+
+def test_sensors_in_turn_differ_from_step_to_step_and_return():
+    model = next(model for model in found_models() if "in turn" in model.labels and hasattr(model, "observation_mean"))
+    x = states(model, 1)
+    means = np.array([model.observation_mean(x, step)[0, 0] for step in range(1, 20)])
+    period = next(k for k in range(2, 10) if means[k] == means[0])
+    assert len(set(means[:period])) == period
+    np.testing.assert_array_equal(means[period:], means[:-period])
+
+
+def test_constant_parts_stay_and_no_noise_is_none():
+    for model in found_models():
+        x = states(model, 6)
+        moved = contract.sample_transition(model, x, np.random.default_rng(1), 1.0, None, 1)
+        constant = np.diagonal(model.transition_covariance(1.0, 1)) == 0
+        if "noise-free" in model.labels:
+            assert constant.all()
+            np.testing.assert_array_equal(moved, model.transition_mean(x, 1.0, None, 1))
+        if "offset" in model.labels:
+            assert constant[-1]
+            np.testing.assert_array_equal(moved[:, -1], x[:, -1])
+        if "circling" in model.labels:
+            speeds = [np.hypot(*state[:, 2:4].T) for state in (x, model.transition_mean(x, 1.0, None, 1))]
+            np.testing.assert_allclose(*speeds)
+            assert constant[4]
+
+
+def test_the_posterior_of_a_found_place_is_hundreds_of_times_as_narrow_as_the_prior():
+    """Of targets that stand still, by a large filter with kernels, which keep its particles apart."""
+    still = [model for model in found_models() if "still" in model.labels and model.dim <= 2][:4]
+    assert len(still) == 4
+    for model in still:
+        truth, z = hf.simulate(model, model.steps, 1)
+        result = hf.ParticleFilter(model, 20_000, resampling=hf.RegularisedResampling(), rng=0).run(z)
+        sd = np.sqrt(np.diagonal(result.covariances[-1]))
+        assert ((model.spread / sd > 50) & (model.spread / sd < 5000)).all()
+        assert (np.abs(result.means[-1] - truth[-1]) < 6 * sd).all()
+
+
+def test_departures_are_as_stated():
+    """Noise about the model's own means has half or twice the deviation; a drift shifts each next state by the same."""
+    model, n = random_model(4), 4000  # additive noise, Gaussian observations
+    assert {"additive", "sharp", "missing", "heavy-tailed"}.isdisjoint(set(model.labels) - {"additive"})
+    x, rng = np.repeat(states(model, 1), n, axis=0), np.random.default_rng(1)
+    mean, view = model.transition_mean(x, 1.0, None, 1), model.observation_mean(x, 1)
+    own = np.sqrt(np.diagonal(model.transition_covariance(1.0, 1))), np.sqrt(np.diagonal(model.observation_covariance(1)))
+    for name, factor in departures.NOISE_FACTORS.items():
+        other = random_model(4, departure=name)
+        moved, seen = other.sample_transition(x, rng, 1.0, None, 1), other.sample_observation(x, rng, 1)
+        np.testing.assert_allclose((moved - mean).std(axis=0), factor * own[0], rtol=0.06)
+        np.testing.assert_allclose((seen - view).std(axis=0), factor * own[1], rtol=0.06)
+    other = random_model(4, departure="unknown drift")
+    shift = (other.sample_transition(x, rng, 1.0, None, 1) - mean).mean(axis=0) / model.spread
+    assert np.sqrt(np.mean(shift**2)) == pytest.approx(departures.UNKNOWN_DRIFT, rel=0.25)
+    assert not hasattr(other, "log_likelihood")  # no filter takes it for the model
+
+
+def test_one_observation_of_twenty_is_an_outlier():
+    model, other = random_model(4), random_model(4, departure="outliers")
+    x, n = states(model, 1), 8000
+    many = np.repeat(x, n, axis=0)
+    off = np.abs(other.sample_observation(many, np.random.default_rng(0), 1) - model.observation_mean(many, 1))
+    far = (off > 4.5 * np.sqrt(np.diagonal(model.observation_covariance(1)))).any(axis=1).mean()
+    assert 0.2 * departures.OUTLIER_SHARE < far < 1.2 * departures.OUTLIER_SHARE
+
+
+def test_any_departure_is_one_of_them_by_the_seed():
+    drawn = [random_model(seed, departure="any").labels[-1] for seed in range(40)]
+    assert set(drawn) == set(departures.DEPARTURES)
+    again = random_model(3, departure="any")
+    assert again.labels[-1] == drawn[3]
+    assert repr(again) == "RandomModel(seed=3, kind='general', departure='any')"
+    assert pickle.loads(pickle.dumps(again)) == again
+
+
+def test_the_docstring_states_the_constants_of_localisation():
+    text = " ".join(RandomModel.__doc__.split())
+    for shares in (localisation.MOTIONS, localisation.SENSORS):
+        for name, share in shares.items():
+            assert f"{name} {share:g}" in text, name
+    for shares in (localisation.PLACES, localisation.MODES):
+        for name, share in shares.items():
+            assert f"{name}: {share:g}" in text or f"of {name} dimension {share:g}" in text, name
+    for share in (localisation.IN_TURN_SHARE, localisation.OFFSET_SHARE, localisation.LIKELIHOOD_ONLY_SHARE):
+        assert f"probability {share:g}" in text
+    assert f"noise-free {localisation.NOISE_FREE_SHARE:g}" in text
+    assert f"heavy-tailed {localisation.HEAVY_TAILED_SHARE:g}" in text
+    assert "log-uniform from {:g} to {:g}".format(*localisation.SHARPNESS) in text
+    for share in (departures.OUTLIER_SHARE, departures.UNKNOWN_DRIFT, localisation.UNKNOWN_DRIFT):
+        assert f" {share:g}" in text
+
+
+@pytest.mark.parametrize("options", [{"kind": "localization"}, {"departure": "outlier"}])
+def test_an_unknown_kind_or_departure_is_named_with_the_nearest(options):
+    with pytest.raises(ValueError, match=r"did you mean '(localisation|outliers)'"):
+        random_model(0, **options)

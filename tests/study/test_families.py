@@ -423,3 +423,35 @@ def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():
     row = row_of(table)
     assert [row[f"ratio_{q}"] for q in (10, 50, 90)] == [1.0, 5.0, 9.0]
     assert (row["time"], row["time_90"], row["time_worst"]) == (11.0, 18.0, 20.0)
+
+
+@pytest.mark.parametrize(("bound", "lost"), [(0.02, True), (50.0, False)])
+def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
+    """The filters get the model of the scenario, and the data are those of the other, of the same seed."""
+    base = load_scenario("random_misspecified")
+    believed = dataclasses.replace(base, reference=None, divergence=dataclasses.replace(base.divergence, rmse_above=bound))
+    study = plan_study(believed, ["bootstrap"], particles=[20], runs=1, models=2, first_model=4)
+    model, other = study.build_model(1), study.build_model(1, simulated=True)
+    assert (model.departure, other.departure) == ("", "any")
+    recording = study.record(1)
+    truth, z = hf.simulate(other, model.steps, study.recording_rng(1))
+    np.testing.assert_array_equal(recording.truth, truth)
+    np.testing.assert_array_equal(recording.observations, z)
+    table = hf.compare(believed, ["bootstrap"], particles=[20], runs=1, models=2, first_model=4)
+    assert table["diverged"].tolist() == [lost] * 2
+    row = table.iloc[1]
+    means = study.build_filter(study.tasks[1], model).run(z).means
+    last = -round(0.25 * len(z))
+    errors = ((means - truth) / model.spread)[last:]
+    assert row["final_rmse"] == pytest.approx(np.sqrt((errors**2).mean()))
+
+
+def test_a_reference_may_be_a_filter_of_ones_own():
+    base = load_scenario("random_localisation")
+    quick = dataclasses.replace(base, reference={**base.reference, "n": 256})
+    table = hf.compare(quick, ["bootstrap"], particles=[20], runs=1, models=2, first_model=10)
+    assert (table["error"] == "").all()
+    assert np.isfinite(table["reference_error_sd"]).all()
+    fixed = dataclasses.replace(quick, reference={**quick.reference, "filter": {"proposal": "RankedProposal()"}})
+    with pytest.raises(ValueError, match=r"\[reference\] filter: expected a particle filter that draws at random"):
+        plan_study(fixed)

@@ -187,7 +187,7 @@ def test_a_changed_model_file_is_read_again(write):
         (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
         (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
         (MINIMAL + "[truth]\ninital = [0.1]", "did you mean 'initial'"),
-        (MINIMAL + "[truth]", "key 'initial' is missing"),
+        (MINIMAL + "[truth]", "[truth]: expected the key 'initial', or a table 'model' with keys, got None"),
         (MINIMAL + "[truth]\ninitial = [0.1, 0.2]", "[truth]: initial: expected shape (1,), got (2,)"),
         (MINIMAL + "[truth]\ninitial = ['a']", "[truth]: initial: expected numbers"),
         (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "[truth]: cannot be combined with [data]"),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count
+from herdfilter._checks import Array, check_count, one_of
+from herdfilter._repr import summary_repr
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
+from herdfilter.models.random.departures import DEPARTURES, UNKNOWN_DRIFT, departing
 from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform, rounded
+from herdfilter.models.random.localisation import draw_localisation
 from herdfilter.models.random.noises import LongRun, Motion, draw_noise, simulate_long_run
 from herdfilter.models.random.observations import Sensing, draw_observation
 
+KINDS = ("general", "localisation")
 MULTIMODAL_SHARE = 0.15  # probability of a prior of several far Gaussians
 MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of points of a grid in each dimension
 # Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior
@@ -36,6 +41,11 @@ class RandomModel:
     seed : int
         Not negative. By convention seeds below 10,000 are for tuning, and seeds from 1,000,000 on for claims: whoever makes
         a claim has not looked at them before.
+    kind : {"general", "localisation"}
+        The distribution that the model is drawn from; the same seed is another model in each.
+    departure : str, optional
+        What the data have that the model does not: "outliers", "half noise", "double noise", "unknown drift", or "any" of
+        these, drawn by the seed. Such a model simulates the data, and the one without departure is the filter's.
 
     Attributes
     ----------
@@ -46,7 +56,8 @@ class RandomModel:
     steps : int
         Recommended length of a run.
     spread : ndarray, shape (d,)
-        Long-run standard deviation of each coordinate, from a simulation of chains started all over the system.
+        Long-run standard deviation of each coordinate, from a simulation of chains started all over the system; of
+        localisation that of the prior.
     labels : tuple of str
         The kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
         "missing" and "multimodal prior".
@@ -88,6 +99,26 @@ class RandomModel:
     the product of their ratios of noise to spread is below 0.03, all of them are raised to a common power. Kinds of
     observation that a dimension lacks share their probability among the others.
 
+    Of the kind "localisation" the posterior of the place is in the end 100 to 1,000 times as narrow as its prior. The state
+    is the place of a target, with its velocity and turn rate, in a field whose width is the unit of length below:
+
+    ==================  ===============================================================================================
+    target              still 0.3, straight 0.4 (velocity unknown, constant), circling 0.3 (turn rate unknown, too); place
+                        of 1 dimension 0.2, 2: 0.7, 3: 0.1; velocity 0.1 to 0.5 in all steps together
+    prior               Gaussians: 1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15; several are 1 to 2 from the centre and 0.1 to 0.3 wide
+    transition noise    noise-free 0.4, else of place and velocity, log-uniform from 0.0001 to 0.01; constant parts have none
+    sensors             range 0.5, bearing 0.2 (of a plane), terrain 0.3 (its height, if the target moves); with
+                        probability 0.7 one of several at a time, in turn; with probability 0.3 an unknown constant offset
+                        in all readings
+    their noise         log-uniform from 0.001 to 0.01 of the spread of the reading (of 1 rad), raised where the product over
+                        as many entries as the place has dimensions is below 0.001; heavy-tailed 0.3
+    known               with probability 0.3 only the likelihood, without ``observation_mean``
+    ==================  ===============================================================================================
+
+    Departures: "outliers" replaces an observation with probability 0.05 by a reading of an independent state of the long
+    run, or of the prior; "half noise" and "double noise" scale all noise but that of counts; "unknown drift" adds at every
+    step 0.05 of the spread in a drawn direction; of localisation, 0.001 of the field's width to the place.
+
     Examples
     --------
     >>> model = hf.models.RandomModel(seed=3)
@@ -102,31 +133,52 @@ class RandomModel:
     """
 
     seed: int
+    kind: str = "general"
+    departure: str = ""
 
     def __post_init__(self) -> None:
         assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
-        drawn = _draw_model(self.seed)
-        assign(self, **drawn._asdict(), **drawn.motion.functions, **drawn.sensing.functions)
+        drawn = _draw_model(self.seed, one_of("kind", self.kind, KINDS))
+        functions = drawn.motion.functions | drawn.sensing.functions
+        if self.departure:
+            departure = one_of("departure", self.departure, (*DEPARTURES, "any"))
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0,)))
+            number, direction = int(rng.integers(len(DEPARTURES))), rng.standard_normal(drawn.dim)
+            departure = DEPARTURES[number] if departure == "any" else departure
+            drift = direction * drawn.drifts / np.sqrt(np.mean(direction**2))
+            functions = departing(departure, drawn.motion, drawn.sensing, drift, drawn.elsewhere)
+            drawn = drawn._replace(labels=(*drawn.labels, departure))
+        assign(self, **drawn._asdict(), **functions)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # the seed is the whole model
-        return RandomModel, (self.seed,)
+    def __repr__(self) -> str:
+        return summary_repr(self, seed=self.seed, **self._options)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # they are the whole model
+        return RandomModel, (self.seed, *self._options.values())
+
+    @property
+    def _options(self) -> dict[str, str]:
+        """Kind and departure, unless they are the default."""
+        options = {"kind": self.kind, "departure": self.departure}
+        return options if self.departure else {} if self.kind == KINDS[0] else {"kind": self.kind}
 
     @property
     def equations(self) -> str:
         """The model in words, on a few lines."""
-        drawn = _draw_model(self.seed)
+        drawn = _draw_model(self.seed, self.kind)
         prior = drawn.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
         kind = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means" if len(prior) > 1 else "Gaussian, mean"
+        of_kind = "".join(f" ({option})" for option in self._options.values())
         return "\n".join(
             [
-                f"Random model {self.seed}: dimension {drawn.dim}, {drawn.steps} steps",
+                f"Random model {self.seed}{of_kind}: dimension {drawn.dim}, {drawn.steps} steps",
                 f"drift: {drawn.motion.drift.words}",
                 f"noise: {drawn.motion.words}",
                 f"observed: {drawn.sensing.words}",
                 f"its noise: {drawn.sensing.noise_words}",
                 f"start: {kind} {listed(prior.means)}, standard deviation {listed(sd)}",
-                f"long-run spread: {listed(drawn.spread)}",
+                f"{'long-run' if self.kind == KINDS[0] else 'prior'} spread: {listed(drawn.spread)}",
             ]
         )
 
@@ -139,11 +191,13 @@ class RandomModel:
 
         The most are 3000 points in one dimension, 250 in each of two.
         """
-        drawn = _draw_model(self.seed)
+        drawn = _draw_model(self.seed, self.kind)
+        if self.kind == "localisation":
+            return None
         return _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
-def random_model(seed: int) -> RandomModel:
+def random_model(seed: int, kind: str = "general", departure: str = "") -> RandomModel:
     """Draw a state-space model from a stated distribution; `RandomModel` says which, and which seeds are for what.
 
     Examples
@@ -159,7 +213,7 @@ def random_model(seed: int) -> RandomModel:
     >>> bool(np.mean(np.std(means - truth, axis=0) / model.spread) < 1)
     True
     """
-    return RandomModel(seed)
+    return RandomModel(seed, kind, departure)
 
 
 class _Drawn(NamedTuple):
@@ -170,6 +224,8 @@ class _Drawn(NamedTuple):
     labels: tuple[str, ...]
     motion: Motion
     sensing: Sensing
+    drifts: Array  # size of an unknown drift
+    elsewhere: Callable[[int, Rng], Array]  # draws states that outliers are readings of
 
 
 def _at_large(motion: Motion) -> LongRun:
@@ -179,7 +235,12 @@ def _at_large(motion: Motion) -> LongRun:
 
 
 @lru_cache(maxsize=256)
-def _draw_model(seed: int) -> _Drawn:
+def _draw_model(seed: int, kind: str) -> _Drawn:
+    if kind == "localisation":
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
+        motion, sensing, initial, steps, labels, drifts = draw_localisation(rng)
+        spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
+        return _Drawn(motion.dim, initial, steps, spread, labels, motion, sensing, drifts, initial.sample)
     rng = np.random.Generator(np.random.PCG64(seed))
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)
@@ -190,7 +251,13 @@ def _draw_model(seed: int) -> _Drawn:
     if len(initial) > 1:
         labels += ("multimodal prior",)
     spread = rounded(system.spread)
-    return _Drawn(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
+    states = system.states
+
+    def elsewhere(n: int, rng: Rng) -> Array:
+        return states[rng.integers(len(states), size=n)]
+
+    steps, drifts = int(rng.integers(40, 81)), UNKNOWN_DRIFT * spread
+    return _Drawn(drift.dim, initial, steps, spread, labels, motion, sensing, drifts, elsewhere)
 
 
 def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:

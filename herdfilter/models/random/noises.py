@@ -29,7 +29,8 @@ class Motion:
 def spread_words(factor: Array) -> str:
     """Write the standard deviations of noise ``factor e``, and how far its entries are correlated."""
     sd = np.linalg.norm(factor, axis=1)
-    correlation = np.abs((factor / sd[:, None]) @ (factor / sd[:, None]).T - np.eye(len(sd))).max()
+    scaled = factor / np.where(sd > 0, sd, 1.0)[:, None]
+    correlation = np.abs(scaled @ scaled.T - np.diag(sd > 0)).max()
     return f"standard deviation {listed(sd)}" + (f", correlated up to {correlation:.2f}" if correlation > 1e-9 else "")
 
 

@@ -121,7 +121,14 @@ class Sensing:
     def __init__(self, view: View, schedule: Schedule, noise_words: str, **functions: Any) -> None:
         self.view, self.schedule, self.noise_words, self.functions = view, schedule, noise_words, functions
         self.words, self.scaled = f"{view.words}; {schedule.words}", functions.pop("scaled")
+        self.circular = functions.get("observation_circular", ())
+        self.noiseless = functions.get("observation_mean", lambda x, step: view.h(x))
         vars(self).update(functions)
+
+    def likelihood_only(self) -> Sensing:
+        """Leave out mean and covariance, so that only the likelihood of a state is known."""
+        self.functions = {k: v for k, v in self.functions.items() if k in ("log_likelihood", "sample_observation")}
+        return self
 
 
 def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
