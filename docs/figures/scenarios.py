@@ -9,6 +9,7 @@ from herdfilter.plotting.over_time import mark_ends, mark_sensors, model_sensors
 from herdfilter.plotting.style import dimension_label
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
+from herdfilter.study.recording import record
 from herdfilter.study.scenario import Scenario, load_scenario
 
 from .look import INK
@@ -40,7 +41,7 @@ def scenario(name: str) -> Figure:
     who = next(known for known in ("augmented-kh", "mixture-chg", *shown.filters) if known in shown.filters)
     study = plan_study(shown, who, max(shown.particles), 1)
     model = study.build_model()
-    recording = study.record()
+    recording = record(shown, model, study.data, study.recording_rng(0))
     key = (who, max(shown.particles))
     built = study.filters[who](model, key[1], study.filter_rng(0, key))
     result = built.run(recording.observations, dt=recording.dt, controls=recording.controls)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from page_format import markdown
 
-from herdfilter.models.random import departures, drifts, localisation, model, noises, observations
+from herdfilter.models.random import drifts, localisation, model, noises, observations
 
 
 def random_models() -> str:
@@ -51,7 +51,7 @@ def random_localisation() -> str:
         ["Gaussians of the prior", _shares(localisation.MODES)],
         *[[name, f"{share:g}"] for name, share in special.items()],
         ["noise of a reading, in spreads under the prior", "{:g} to {:g}".format(*localisation.SHARPNESS)],
-        ["departures of data (one of four)", ", ".join(departures.DEPARTURES)],
+        ["departures of data (one of four)", ", ".join(model.DEPARTURES)],
     ]
     return markdown(["what", "probability or range"], rows)
 

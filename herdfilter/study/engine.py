@@ -20,6 +20,7 @@ from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
 from herdfilter.study.plan import Study, plan_study
+from herdfilter.study.recording import record
 from herdfilter.study.reference import compute_reference, snapshot_steps
 from herdfilter.study.results import StudyResult, feed, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
@@ -100,7 +101,7 @@ def _compile(study: Study, visible: bool) -> None:
     """
     with suppress_errors():
         model = study.build_model()
-        recording = study.record().first(_WARM_UP_STEPS)
+        recording = record(study.scenario, model, study.data, study.recording_rng(0)).first(_WARM_UP_STEPS)
         for name, factory in study.filters.items():
             if isinstance(factory, FilterSpec):
                 with stage(f"compiling {name}, once", visible), suppress_errors():
@@ -195,7 +196,7 @@ def _prepare(study: Study, run: int) -> None:
     reference = None
     try:
         model = study.build_model(run)
-        recording = study.record(run)
+        recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
             reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
     except Stopped:

@@ -36,7 +36,7 @@ from herdfilter.catalogue.specifications import (
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
 from herdfilter.study.machine import check_study_fits
-from herdfilter.study.recording import DataSet, Recording, load_data, record
+from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
 from herdfilter.study.tasks import Key, Task
@@ -74,16 +74,10 @@ class Study:
         """Particle count of the `Trajectory`: the middle one."""
         return self.particles[len(self.particles) // 2]
 
-    def build_model(self, run: int = 0, simulated: bool = False) -> Any:
-        """Build the model of a run, or the one that simulates it: of the scenario, with arguments of its data, or family."""
-        scenario = self.scenario.simulated if simulated else self.scenario
+    def build_model(self, run: int = 0) -> Any:
+        """Build the model of a run: the scenario's, with what the data bring along, or that of its family."""
         drawn = {} if self.family is None else {"seed": self.family.seed(run)}
-        return scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
-
-    def record(self, run: int = 0, steps: int | None = None) -> Recording:
-        """Return the recording of a run, or its first `steps` steps."""
-        model = self.build_model(run, simulated=True)
-        return record(self.scenario, model, self.data, self.recording_rng(run), steps)
+        return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
 
     def build_filter(self, task: Task, model: Any, factory: FilterFactory | None = None) -> Any:
         """Build the filter of a task, by another factory if one is given."""
@@ -218,7 +212,7 @@ def _try_parts(study: Study) -> None:
     if study.family is not None:
         return  # another model of the family may work
     try:
-        try_reference(scenario, model, study.record(steps=1))
+        try_reference(scenario, model, record(scenario, model, study.data, study.recording_rng(0), steps=1))
     except SystemExit as error:  # of a user's model
         raise ValueError(f"the first run cannot be prepared: SystemExit: {error}") from error
 

@@ -160,6 +160,9 @@ def record(
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
+    simulated = scenario.simulated
+    if simulated is not scenario:
+        model = simulated.build_model(**({} if scenario.models is None else {"seed": model.seed}))
     steps = scenario.steps_of(model) if steps is None else steps
     if scenario.targets is not None:
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)

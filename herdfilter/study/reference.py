@@ -25,9 +25,6 @@ from herdfilter.study.machine import NUMBER_BYTES, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
 
-Named = str | Mapping[str, Any]
-"""A filter: a name of the catalogue, or a table of keywords."""
-
 SNAPSHOTS = 10
 """Number of steps of a run at which an exact posterior is kept."""
 
@@ -130,12 +127,11 @@ def _large(
     *,
     n: int,
     repeats: int = 4,
-    filter: Named | Sequence[Named] = "bootstrap",  # noqa: A002
+    filter: Any = "bootstrap",  # noqa: A002
 ) -> Reference:
     """Average `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
 
-    The filter, a name or a table, must draw at random, or the error comes out too small; of a list, the first that supports
-    the model is used.
+    A filter (name or table) must draw at random, or the error comes out too small; of a list, the first that fits is used.
     Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
     build = filter_for(filter, model)
@@ -151,11 +147,11 @@ def _large(
     return Reference(means, log_likelihood, error, covariances)
 
 
-def filter_for(names: Named | Sequence[Named], model: Any) -> FilterFactory:
-    """Return the first of these filters that supports the model, or raise the last one's error."""
-    names = _listed(names)
+def filter_for(names: Any, model: Any) -> FilterFactory:
+    """Return the first of these filters, names or tables, that supports the model, or raise the last one's error."""
+    names = names if isinstance(names, (list, tuple)) else [names]
     for name in names:
-        build = _resolved(name)
+        build = resolve_filters({"reference": name})["reference"]
         try:
             build(model, 2, np.random.default_rng(0))
         except (TypeError, ValueError):
@@ -164,14 +160,6 @@ def filter_for(names: Named | Sequence[Named], model: Any) -> FilterFactory:
         else:
             break
     return build
-
-
-def _listed(names: Named | Sequence[Named]) -> list[Named]:
-    return [names] if isinstance(names, (str, Mapping)) or not isinstance(names, Sequence) else list(names)
-
-
-def _resolved(name: Named) -> FilterFactory:
-    return resolve_filters({"reference": name})["reference"]
 
 
 def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
@@ -189,7 +177,7 @@ def _grid_or_large(
     *,
     n: int,
     repeats: int = 2,
-    filter: Named | Sequence[Named] = "bootstrap",  # noqa: A002
+    filter: Any = "bootstrap",  # noqa: A002
 ) -> Reference:
     """Compute the posterior on the grid that the model names in `grid`; with many particles if that fails."""
     grid = getattr(model, "grid", None)
@@ -291,15 +279,14 @@ def check_reference(scenario: Scenario) -> None:
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name], most=None)
     if "filter" in keywords:
-        names = _listed(keywords["filter"])
+        names = keywords["filter"] if isinstance(keywords["filter"], (list, tuple)) else [keywords["filter"]]
         if not names:
             raise ValueError("[reference] filter: expected at least one name, got none")
-        for entry in names:
-            if not isinstance(entry, Mapping):
-                one_of("[reference] filter", entry, catalogue())
-            if not _draws_at_random(entry):
+        for name in names:
+            table = name if isinstance(name, Mapping) else catalogue()[one_of("[reference] filter", name, catalogue())]
+            if not _draws_at_random(table):
                 expected = "a particle filter that draws at random, without which the error is unknown"
-                raise ValueError(f"[reference] filter: expected {expected}, got {entry!r}")
+                raise ValueError(f"[reference] filter: expected {expected}, got {name!r}")
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
@@ -329,13 +316,12 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
         machine.warn_if_unusable()
 
 
-def _draws_at_random(name: Named) -> bool:
-    """Return True if a filter is a particle filter whose second step, on a chain, uses its generator."""
-    table = name if isinstance(name, Mapping) else catalogue()[name]
+def _draws_at_random(table: Mapping[str, Any]) -> bool:
+    """Return True if a table is of a particle filter whose second step, on a chain, uses its generator."""
     if table.get("filter", "ParticleFilter") != "ParticleFilter":
         return False
     rng, states = np.random.default_rng(0), []
-    particle_filter = _resolved(name)(linear_chain(1), 8, rng)
+    particle_filter = resolve_filters({"reference": table})["reference"](linear_chain(1), 8, rng)
     for _ in range(2):
         particle_filter.predict()
         with suppress(DegenerateWeightsError):

@@ -262,8 +262,7 @@ class RunRecord:
             return np.nan
         squares = self.truth
         if bound.in_spreads:
-            spread = np.asarray(self.model.spread)
-            errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model)) / spread
+            errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model)) / self.model.spread
             squares = np.asarray((errors[:, self.dims] ** 2).mean(axis=1))
         return root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
 

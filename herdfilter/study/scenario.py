@@ -27,7 +27,7 @@ process_variance = 10.0       # further keys are keyword arguments of the class;
 
 [truth]                       # of a simulation
 initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
-model = {}                    # keys of [model] that differ in the simulation: the data are not as the filters believe
+model = {}                    # keys of [model] that differ in the simulation; of a family, a model has its `seed`
 
 [targets]                     # many, which [model], a WithClutter, observes in scans; further keys: `Targets`
 cutoff = 100.0                # of GOSPA and OSPA: an estimate farther away does not belong to the target
@@ -206,7 +206,7 @@ class Scenario:
 
     @property
     def simulated(self) -> Scenario:
-        """The scenario with the model that simulates: keys of ``[truth] model`` replace those of ``[model]``."""
+        """The scenario of the model that simulates, which has the keys of ``[truth] model`` besides; itself without any."""
         changes = {} if self.truth is None else _truth(**self.truth)[1]
         return replace(self, model={**self.model, **changes}) if changes else self
 
@@ -276,9 +276,7 @@ def _blamed_on(part: str) -> Iterator[None]:
         raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 
-def _truth(
-    initial: Sequence[float] | None = None, model: Mapping[str, Any] | None = None
-) -> tuple[Sequence[float] | None, Mapping[str, Any]]:
+def _truth(initial: Any = None, model: Any = None) -> tuple[Any, Mapping[str, Any]]:
     """Return the keys of ``[truth]``, with a table for an absent model."""
     if initial is None and not (model and isinstance(model, Mapping)):
         raise ValueError(f"[truth]: expected the key 'initial', or a table 'model' with keys, got {short_repr(model)}")

@@ -87,9 +87,9 @@ as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lamb
 
 @dataclass(frozen=True)
 class Divergence:
-    """Bound, in the unit of the error, on the RMSE to the truth over the final part of the steps, a fraction in (0, 1].
+    """Bound on the RMSE to the truth over the final part of the steps, a fraction in (0, 1].
 
-    With `in_spreads` the unit is the model's ``spread`` in each dimension, and the mean is over the dimensions, too.
+    It is in the unit of the error; with `in_spreads` in the model's ``spread``, and a mean over the dimensions, too.
     """
 
     rmse_above: Annotated[float, as_positive]

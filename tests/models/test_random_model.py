@@ -10,8 +10,8 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.models import RandomModel, contract, random_model
-from herdfilter.models.random import departures, drifts, localisation, noises, observations
-from herdfilter.models.random.model import MULTIMODAL_SHARE
+from herdfilter.models.random import drifts, noises, observations
+from herdfilter.models.random.model import DEPARTURES, MULTIMODAL_SHARE, NOISE_FACTORS, OUTLIER_SHARE, UNKNOWN_DRIFTS
 
 SEEDS = range(40)
 
@@ -288,18 +288,18 @@ def found_models():
 
 def test_a_kind_leaves_the_others_models_as_they_are():
     assert str(random_model(3, kind="general")) == PINNED[3]
-    assert str(random_model(5, kind="localisation")) == FOUND
+    assert str(random_model(18, kind="localisation")) == FOUND
     assert random_model(3) == RandomModel(3) != random_model(3, "localisation")
 
 
 FOUND = """\
-Random model 5 (localisation): dimension 2, 77 steps
-drift: still, place x1, x2
-noise: none
-observed: the distance of the place (x1; x2) from sensors at (23.2, 11.2); (3.27, -45.4); (9.9, -72.2); at every step
-its noise: Gaussian, standard deviation (0.684, 0.779, 0.861)
-start: Gaussian, mean (0, 0), standard deviation (28.7, 28.7)
-prior spread: (28.7, 28.7)"""
+Random model 18 (localisation): dimension 1, 40 steps
+drift: still, place x1
+noise: additive Gaussian, standard deviation 0.000912
+observed: the distance of the place (x1) from sensors at -5.44; 1.93; one of them at every step, in turn
+its noise: Gaussian, standard deviation (0.00258, 0.00249)
+start: 4 Gaussians of weights (0.343, 0.277, 0.176, 0.204), means -2.15; -2.19; 1.88; -1.77, standard deviation 0.207
+prior spread: 1.53"""
 
 
 def test_models_of_localisation_are_treated_alone_and_observed_as_stated():
@@ -347,12 +347,15 @@ def test_the_posterior_of_a_found_place_is_hundreds_of_times_as_narrow_as_the_pr
     """Of targets that stand still, by a large filter with kernels, which keep its particles apart."""
     still = [model for model in found_models() if "still" in model.labels and model.dim <= 2][:4]
     assert len(still) == 4
+    narrower = []
     for model in still:
         truth, z = hf.simulate(model, model.steps, 1)
         result = hf.ParticleFilter(model, 20_000, resampling=hf.RegularisedResampling(), rng=0).run(z)
         sd = np.sqrt(np.diagonal(result.covariances[-1]))
-        assert ((model.spread / sd > 50) & (model.spread / sd < 5000)).all()
+        narrower += list(model.spread / sd)
         assert (np.abs(result.means[-1] - truth[-1]) < 6 * sd).all()
+    assert 100 < np.median(narrower) < 1000
+    assert min(narrower) > 20
 
 
 def test_departures_are_as_stated():
@@ -362,14 +365,14 @@ def test_departures_are_as_stated():
     x, rng = np.repeat(states(model, 1), n, axis=0), np.random.default_rng(1)
     mean, view = model.transition_mean(x, 1.0, None, 1), model.observation_mean(x, 1)
     own = np.sqrt(np.diagonal(model.transition_covariance(1.0, 1))), np.sqrt(np.diagonal(model.observation_covariance(1)))
-    for name, factor in departures.NOISE_FACTORS.items():
+    for name, factor in NOISE_FACTORS.items():
         other = random_model(4, departure=name)
         moved, seen = other.sample_transition(x, rng, 1.0, None, 1), other.sample_observation(x, rng, 1)
         np.testing.assert_allclose((moved - mean).std(axis=0), factor * own[0], rtol=0.06)
         np.testing.assert_allclose((seen - view).std(axis=0), factor * own[1], rtol=0.06)
     other = random_model(4, departure="unknown drift")
     shift = (other.sample_transition(x, rng, 1.0, None, 1) - mean).mean(axis=0) / model.spread
-    assert np.sqrt(np.mean(shift**2)) == pytest.approx(departures.UNKNOWN_DRIFT, rel=0.25)
+    assert np.sqrt(np.mean(shift**2)) == pytest.approx(UNKNOWN_DRIFTS["general"], rel=0.25)
     assert not hasattr(other, "log_likelihood")  # no filter takes it for the model
 
 
@@ -379,33 +382,16 @@ def test_one_observation_of_twenty_is_an_outlier():
     many = np.repeat(x, n, axis=0)
     off = np.abs(other.sample_observation(many, np.random.default_rng(0), 1) - model.observation_mean(many, 1))
     far = (off > 4.5 * np.sqrt(np.diagonal(model.observation_covariance(1)))).any(axis=1).mean()
-    assert 0.2 * departures.OUTLIER_SHARE < far < 1.2 * departures.OUTLIER_SHARE
+    assert 0.2 * OUTLIER_SHARE < far < 1.2 * OUTLIER_SHARE
 
 
 def test_any_departure_is_one_of_them_by_the_seed():
     drawn = [random_model(seed, departure="any").labels[-1] for seed in range(40)]
-    assert set(drawn) == set(departures.DEPARTURES)
+    assert set(drawn) == set(DEPARTURES)
     again = random_model(3, departure="any")
     assert again.labels[-1] == drawn[3]
-    assert repr(again) == "RandomModel(seed=3, kind='general', departure='any')"
+    assert repr(again) == "RandomModel(seed=3, departure='any')"
     assert pickle.loads(pickle.dumps(again)) == again
-
-
-def test_the_docstring_states_the_constants_of_localisation():
-    text = " ".join(RandomModel.__doc__.split())
-    for shares in (localisation.MOTIONS, localisation.SENSORS):
-        for name, share in shares.items():
-            assert f"{name} {share:g}" in text, name
-    for shares in (localisation.PLACES, localisation.MODES):
-        for name, share in shares.items():
-            assert f"{name}: {share:g}" in text or f"of {name} dimension {share:g}" in text, name
-    for share in (localisation.IN_TURN_SHARE, localisation.OFFSET_SHARE, localisation.LIKELIHOOD_ONLY_SHARE):
-        assert f"probability {share:g}" in text
-    assert f"noise-free {localisation.NOISE_FREE_SHARE:g}" in text
-    assert f"heavy-tailed {localisation.HEAVY_TAILED_SHARE:g}" in text
-    assert "log-uniform from {:g} to {:g}".format(*localisation.SHARPNESS) in text
-    for share in (departures.OUTLIER_SHARE, departures.UNKNOWN_DRIFT, localisation.UNKNOWN_DRIFT):
-        assert f" {share:g}" in text
 
 
 @pytest.mark.parametrize("options", [{"kind": "localization"}, {"departure": "outlier"}])

@@ -13,7 +13,7 @@ import herdfilter as hf
 from herdfilter.study import over_models, reference
 from herdfilter.study.families import verdict_over_models
 from herdfilter.study.plan import plan_study
-from herdfilter.study.recording import Recording
+from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import Reference
 from herdfilter.study.run_record import RunRecord
 from herdfilter.study.scenario import Scenario, load_scenario
@@ -431,9 +431,9 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     base = load_scenario("random_misspecified")
     believed = dataclasses.replace(base, reference=None, divergence=dataclasses.replace(base.divergence, rmse_above=bound))
     study = plan_study(believed, ["bootstrap"], particles=[20], runs=1, models=2, first_model=4)
-    model, other = study.build_model(1), study.build_model(1, simulated=True)
-    assert (model.departure, other.departure) == ("", "any")
-    recording = study.record(1)
+    model, other = study.build_model(1), hf.models.random_model(5, departure="any")
+    assert model == hf.models.random_model(5)
+    recording = record(believed, model, None, study.recording_rng(1))
     truth, z = hf.simulate(other, model.steps, study.recording_rng(1))
     np.testing.assert_array_equal(recording.truth, truth)
     np.testing.assert_array_equal(recording.observations, z)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -11,15 +10,19 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count, one_of
 from herdfilter._repr import summary_repr
+from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
 from herdfilter.models.parts import assign
-from herdfilter.models.random.departures import DEPARTURES, UNKNOWN_DRIFT, departing
 from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform, rounded
 from herdfilter.models.random.localisation import draw_localisation
 from herdfilter.models.random.noises import LongRun, Motion, draw_noise, simulate_long_run
 from herdfilter.models.random.observations import Sensing, draw_observation
 
-KINDS = ("general", "localisation")
+UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}  # kind of model -> drift of a step, in spreads
+NOISE_FACTORS = {"half noise": 0.5, "double noise": 2.0}
+DEPARTURES = ("outliers", *NOISE_FACTORS, "unknown drift")
+OUTLIER_SHARE = 0.05  # of the observations
 MULTIMODAL_SHARE = 0.15  # probability of a prior of several far Gaussians
 MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of points of a grid in each dimension
 # Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior
@@ -42,10 +45,11 @@ class RandomModel:
         Not negative. By convention seeds below 10,000 are for tuning, and seeds from 1,000,000 on for claims: whoever makes
         a claim has not looked at them before.
     kind : {"general", "localisation"}
-        The distribution that the model is drawn from; the same seed is another model in each.
+        The distribution: the one below, or that of targets which must be found, whose prior is 100 to 1,000 times as wide as
+        the posterior (the page "Many models" states it). The same seed is another model in each.
     departure : str, optional
-        What the data have that the model does not: "outliers", "half noise", "double noise", "unknown drift", or "any" of
-        these, drawn by the seed. Such a model simulates the data, and the one without departure is the filter's.
+        What the data have that the filters do not know: "outliers", "half noise", "double noise", "unknown drift", or "any"
+        of these, drawn by the seed. Such a model only simulates; the filter's is that without departure.
 
     Attributes
     ----------
@@ -56,8 +60,7 @@ class RandomModel:
     steps : int
         Recommended length of a run.
     spread : ndarray, shape (d,)
-        Long-run standard deviation of each coordinate, from a simulation of chains started all over the system; of
-        localisation that of the prior.
+        Long-run standard deviation of each coordinate, from chains started all over the system; of localisation the prior's.
     labels : tuple of str
         The kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
         "missing" and "multimodal prior".
@@ -99,26 +102,6 @@ class RandomModel:
     the product of their ratios of noise to spread is below 0.03, all of them are raised to a common power. Kinds of
     observation that a dimension lacks share their probability among the others.
 
-    Of the kind "localisation" the posterior of the place is in the end 100 to 1,000 times as narrow as its prior. The state
-    is the place of a target, with its velocity and turn rate, in a field whose width is the unit of length below:
-
-    ==================  ===============================================================================================
-    target              still 0.3, straight 0.4 (velocity unknown, constant), circling 0.3 (turn rate unknown, too); place
-                        of 1 dimension 0.2, 2: 0.7, 3: 0.1; velocity 0.1 to 0.5 in all steps together
-    prior               Gaussians: 1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15; several are 1 to 2 from the centre and 0.1 to 0.3 wide
-    transition noise    noise-free 0.4, else of place and velocity, log-uniform from 0.0001 to 0.01; constant parts have none
-    sensors             range 0.5, bearing 0.2 (of a plane), terrain 0.3 (its height, if the target moves); with
-                        probability 0.7 one of several at a time, in turn; with probability 0.3 an unknown constant offset
-                        in all readings
-    their noise         log-uniform from 0.001 to 0.01 of the spread of the reading (of 1 rad), raised where the product over
-                        as many entries as the place has dimensions is below 0.001; heavy-tailed 0.3
-    known               with probability 0.3 only the likelihood, without ``observation_mean``
-    ==================  ===============================================================================================
-
-    Departures: "outliers" replaces an observation with probability 0.05 by a reading of an independent state of the long
-    run, or of the prior; "half noise" and "double noise" scale all noise but that of counts; "unknown drift" adds at every
-    step 0.05 of the spread in a drawn direction; of localisation, 0.001 of the field's width to the place.
-
     Examples
     --------
     >>> model = hf.models.RandomModel(seed=3)
@@ -138,47 +121,37 @@ class RandomModel:
 
     def __post_init__(self) -> None:
         assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
-        drawn = _draw_model(self.seed, one_of("kind", self.kind, KINDS))
+        drawn = _draw_model(self.seed, one_of("kind", self.kind, UNKNOWN_DRIFTS))
         functions = drawn.motion.functions | drawn.sensing.functions
         if self.departure:
-            departure = one_of("departure", self.departure, (*DEPARTURES, "any"))
-            rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0,)))
-            number, direction = int(rng.integers(len(DEPARTURES))), rng.standard_normal(drawn.dim)
-            departure = DEPARTURES[number] if departure == "any" else departure
-            drift = direction * drawn.drifts / np.sqrt(np.mean(direction**2))
-            functions = departing(departure, drawn.motion, drawn.sensing, drift, drawn.elsewhere)
+            departure, functions = _departing(self, drawn)
             drawn = drawn._replace(labels=(*drawn.labels, departure))
         assign(self, **drawn._asdict(), **functions)
 
     def __repr__(self) -> str:
-        return summary_repr(self, seed=self.seed, **self._options)
+        kind = None if self.kind == "general" else self.kind
+        return summary_repr(self, seed=self.seed, kind=kind, departure=self.departure or None)
 
     def __reduce__(self) -> tuple[Any, ...]:  # they are the whole model
-        return RandomModel, (self.seed, *self._options.values())
-
-    @property
-    def _options(self) -> dict[str, str]:
-        """Kind and departure, unless they are the default."""
-        options = {"kind": self.kind, "departure": self.departure}
-        return options if self.departure else {} if self.kind == KINDS[0] else {"kind": self.kind}
+        return RandomModel, (self.seed, self.kind, self.departure)
 
     @property
     def equations(self) -> str:
         """The model in words, on a few lines."""
-        drawn = _draw_model(self.seed, self.kind)
+        drawn, general = _draw_model(self.seed, self.kind), self.kind == "general"
+        name = f"Random model {self.seed}" + ("" if general else f" ({self.kind})")
         prior = drawn.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
         kind = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means" if len(prior) > 1 else "Gaussian, mean"
-        of_kind = "".join(f" ({option})" for option in self._options.values())
         return "\n".join(
             [
-                f"Random model {self.seed}{of_kind}: dimension {drawn.dim}, {drawn.steps} steps",
+                f"{name}: dimension {drawn.dim}, {drawn.steps} steps",
                 f"drift: {drawn.motion.drift.words}",
                 f"noise: {drawn.motion.words}",
                 f"observed: {drawn.sensing.words}",
                 f"its noise: {drawn.sensing.noise_words}",
                 f"start: {kind} {listed(prior.means)}, standard deviation {listed(sd)}",
-                f"{'long-run' if self.kind == KINDS[0] else 'prior'} spread: {listed(drawn.spread)}",
+                f"{'long-run' if general else 'prior'} spread: {listed(drawn.spread)}",
             ]
         )
 
@@ -192,9 +165,8 @@ class RandomModel:
         The most are 3000 points in one dimension, 250 in each of two.
         """
         drawn = _draw_model(self.seed, self.kind)
-        if self.kind == "localisation":
-            return None
-        return _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
+        local = self.kind == "localisation"
+        return None if local else _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
 def random_model(seed: int, kind: str = "general", departure: str = "") -> RandomModel:
@@ -224,8 +196,6 @@ class _Drawn(NamedTuple):
     labels: tuple[str, ...]
     motion: Motion
     sensing: Sensing
-    drifts: Array  # size of an unknown drift
-    elsewhere: Callable[[int, Rng], Array]  # draws states that outliers are readings of
 
 
 def _at_large(motion: Motion) -> LongRun:
@@ -238,9 +208,9 @@ def _at_large(motion: Motion) -> LongRun:
 def _draw_model(seed: int, kind: str) -> _Drawn:
     if kind == "localisation":
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
-        motion, sensing, initial, steps, labels, drifts = draw_localisation(rng)
+        motion, sensing, initial, steps, labels = draw_localisation(rng)
         spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
-        return _Drawn(motion.dim, initial, steps, spread, labels, motion, sensing, drifts, initial.sample)
+        return _Drawn(motion.dim, initial, steps, spread, labels, motion, sensing)
     rng = np.random.Generator(np.random.PCG64(seed))
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)
@@ -251,13 +221,37 @@ def _draw_model(seed: int, kind: str) -> _Drawn:
     if len(initial) > 1:
         labels += ("multimodal prior",)
     spread = rounded(system.spread)
-    states = system.states
+    return _Drawn(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
 
-    def elsewhere(n: int, rng: Rng) -> Array:
-        return states[rng.integers(len(states), size=n)]
 
-    steps, drifts = int(rng.integers(40, 81)), UNKNOWN_DRIFT * spread
-    return _Drawn(drift.dim, initial, steps, spread, labels, motion, sensing, drifts, elsewhere)
+def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
+    """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(model.seed, spawn_key=(0,))))
+    chosen, direction = DEPARTURES[rng.integers(len(DEPARTURES))], rng.standard_normal(drawn.dim)
+    departure = chosen if model.departure == "any" else one_of("departure", model.departure, (*DEPARTURES, "any"))
+    factor, sensing = NOISE_FACTORS.get(departure, 1.0), drawn.sensing
+    elsewhere = _at_large(drawn.motion).states if model.kind == "general" else drawn.initial.sample(1000, rng)
+    drift = UNKNOWN_DRIFTS[model.kind] * drawn.spread * direction / np.sqrt(np.mean(direction**2))
+
+    def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
+        moved = contract.sample_transition(drawn.motion, x, rng, dt, control, step)
+        if factor != 1:
+            mean = drawn.motion.drift.f(x)
+            return np.asarray(mean + factor * (moved - mean))
+        return moved + drift if departure == "unknown drift" else moved
+
+    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
+        seen: Array = contract.sample_observation(sensing, x, rng, step)
+        if departure == "outliers":
+            other = elsewhere[rng.integers(len(elsewhere), size=len(x))]
+            other = contract.sample_observation(sensing, other, rng, step)
+            return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, other, seen)
+        if factor != 1 and sensing.view.kind != "counts":
+            mean = sensing.noiseless(x, step)
+            return wrap_angles(mean + factor * wrap_angles(seen - mean, sensing.circular), sensing.circular)
+        return seen
+
+    return departure, {"sample_transition": sample_transition, "sample_observation": sample_observation}
 
 
 def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:

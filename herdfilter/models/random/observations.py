@@ -125,11 +125,6 @@ class Sensing:
         self.noiseless = functions.get("observation_mean", lambda x, step: view.h(x))
         vars(self).update(functions)
 
-    def likelihood_only(self) -> Sensing:
-        """Leave out mean and covariance, so that only the likelihood of a state is known."""
-        self.functions = {k: v for k, v in self.functions.items() if k in ("log_likelihood", "sample_observation")}
-        return self
-
 
 def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
     """Return a view with independent noise of scales `sd`, (k,): Gaussian, or Student's t with `freedom` above 2 degrees.
