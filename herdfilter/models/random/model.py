@@ -45,7 +45,7 @@ class RandomModel:
         Not negative. By convention seeds below 10,000 are for tuning, and seeds from 1,000,000 on for claims: whoever makes
         a claim has not looked at them before.
     kind : {"general", "localisation"}
-        The distribution: the one below, or that of targets which must be found, whose prior is 100 to 1,000 times as wide as
+        The distribution: the one below, or that of targets which must be found, whose prior is 50 to 1,000 times as wide as
         the posterior (the page "Many models" states it). The same seed is another model in each.
     departure : str, optional
         What the data have that the filters do not know: "outliers", "half noise", "double noise", "unknown drift", or "any"
