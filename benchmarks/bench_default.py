@@ -4,9 +4,14 @@
 --part exponent   how errors and times grow with n
 --part budget     the least error within so many milliseconds a step
 --part scenarios  every named scenario: the default beside the best of the other filters, or trackers
+--part peers      UNGM and 4-d bearings: the filters of other libraries beside ours, at equal time
 
-Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once. Seeds of
-models below 10,000 are for tuning, from 1,000,000 on for claims. Killed and started anew it goes on where it was.
+Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once, with two runs
+at least. The reference's own error is taken out of them: squared error minus the squared standard error that independent
+repeats of the reference tell. Tables count the models whose reference is too uncertain. `--kind` and `--departure` take
+random models of another kind, and data that depart from the model. Filters of `particles` are in the budgets if it is there;
+those of smcx and cuthbert in `peers` with `--jax-python`, the Python of an environment that has them. Seeds of models below
+10,000 are for tuning, from 1,000,000 on for claims. Killed and started anew it goes on where it was.
 
 python benchmarks/bench_default.py [--part NAMES] [--models 200] [--first-model 1000000] [--runs 2] [--filters NAMES]
 python benchmarks/bench_default.py --timing    the times of what was measured, with one worker, for a quiet machine
@@ -15,15 +20,19 @@ python benchmarks/bench_default.py --report    only the results files, from the 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from common import announce, save, show
-from over_random import by_budget, exponents, named, ratios
-from studies import BASELINE, RIVAL, measured, models_cell, models_folder, of_models, study_parser
+from jax_filters import measured_peers
+from over_random import by_budget, debiased, exponents, named, ratios, uncertain
+from peers import FILTERS as PEERS
+from studies import BASELINE, RIVAL, family, measured, models_cell, models_folder, of_models, study_parser
 
 from herdfilter.models import random_model
 from herdfilter.study import over_models
@@ -57,14 +66,22 @@ def command(part: str, args) -> str:
     name = "models" if part == "equal" else f"{part}-models"
     count = getattr(args, name.replace("-", "_"))
     models = f"--{name} {count} --first-model {args.first_model} --runs {args.runs}"
+    models += f" --kind {args.kind}" if args.kind != "general" else ""
+    models += f" --departure {args.departure.replace(' ', '-')}" if args.departure else ""
     return f"--part {part} {models} --reference {args.reference}"
 
 
 def equal(args) -> None:
     """Compare filters with as many particles."""
-    table = of_models(product(args.filters, args.particles), args.models, args)
-    made = over_models(table, BASELINE)
-    ours = made[["filter", "n_particles", "models", "compared", "uncertain", "unknown"]].copy()
+    raw = of_models(product(args.filters, args.particles), args.models, args)
+    table = debiased(raw)
+    made, doubtful = over_models(table, BASELINE), uncertain(table)
+    ours = made[["filter", "n_particles", "models", "compared", "unknown"]].copy()
+    keys = list(zip(made["filter"], made["n_particles"], strict=True))
+    too_uncertain = [(doubtful[name, n] | doubtful[BASELINE, n]).mean() for name, n in keys]
+    ours.insert(4, "uncertain", [round(share * len(doubtful)) for share in too_uncertain])
+    ours.insert(5, "uncertain_share", too_uncertain)
+    ours[f"raw_{BASELINE}"] = over_models(raw, BASELINE)["ratio"]
     for base in (BASELINE, RIVAL, COUNTERPART):
         if base in args.filters:
             found = over_models(table, base)
@@ -94,9 +111,7 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
     The first runs only choose the models. A model stays above where the 95 % interval of the median of the new ratios does.
     """
     first = ratios(table, args.default, BASELINE)["ratio"]
-    base = load_scenario("random")
-    base = replace(base, reference={**(base.reference or {}), "n": args.reference})
-    runs = []
+    base, runs = family(args), []
     for model in first.index[first > 1]:
         path = models_folder(args) / "again" / f"{args.default}-{n}-{model}.sqlite"
         both, new = [BASELINE, args.default], {"runs": NEW_RUNS, "seed": args.seed + 1}
@@ -106,7 +121,7 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
     runs = [found for found in runs if not found.empty]
     if not runs:
         return row | {"repeated": 0, "stay": 0, "share": 0.0, "worst": np.nan, "largest": "", "staying": ""}
-    both = pd.concat(runs, ignore_index=True)
+    both = debiased(pd.concat(runs, ignore_index=True))
     new = ratios(both, args.default, BASELINE).sort_values("ratio", ascending=False)
     stay = new[new["low"] > 1]
     row |= {"repeated": len(new), "stay": len(stay), "share": len(stay) / len(first)}
@@ -117,7 +132,7 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
 def exponent(args) -> None:
     """Compare how the errors of the default and the random filters fall with n, and what the steps take."""
     filters = [name for name in (BASELINE, RIVAL, args.default) if name in args.filters]
-    table = of_models(product(filters, args.growing), args.exponent_models, args)
+    table = debiased(of_models(product(filters, args.growing), args.exponent_models, args))
     found = save("default_exponent", exponents(table), args.results, options=command("exponent", args))
     show("slope of log error in log n over models", found, 230)
     columns = {"n_particles": "n", "ratio": "to_bootstrap"}
@@ -129,8 +144,9 @@ def exponent(args) -> None:
 def budget(args) -> None:
     """Compare the least errors within a budget of time, also for a model that is dearer."""
     rivals = [name for name in (BASELINE, RIVAL) if name in args.filters]
-    cells = [*product(args.filters, args.many), *product(rivals, args.more)]
-    table = of_models(cells, args.budget_models, args)
+    peers = [name for name in PEERS if name not in args.filters] if args.peers else []
+    cells = [*product([*args.filters, *peers], args.many), *product(rivals, args.more)]
+    table = debiased(of_models(cells, args.budget_models, args))
     found = pd.concat([by_budget(table, BUDGETS, cost, rivals) for cost in DEARER], ignore_index=True)
     found = save("default_budget", found, args.results, options=command("budget", args))
     show(f"least error over that of the best of {' and '.join(rivals)}", found, 230)
@@ -153,12 +169,25 @@ def scenarios(args) -> None:
         table = measured(name, cells, runs, np.inf, args, base)
         known = table.groupby("n_particles") if len(table) else ()
         rows += [beside(name, at_n, own) for _, at_n in known if own in set(at_n["filter"])]
+        if name not in {row["scenario"] for row in rows}:
+            print(f"{name}: not in the table", flush=True)
     if rows:
         keys = ["scenario", "n"]
         command = f"--part scenarios --first-model {args.first_model} --reference {args.reference} --seed {args.seed}"
         command += f" --scenario-runs {args.scenario_runs}"
         found = save("default_scenarios", pd.DataFrame(rows), args.results, keys, command)
         show(f"{args.default} on named scenarios, over the best other filter", found.iloc[:, :10], 200)
+        if args.before is not None:
+            then = pd.read_csv(args.before)[[*keys, "ratio", "to_bootstrap", "lost"]]
+            both = found[[*keys, "ratio", "to_bootstrap", "lost"]].merge(then, "outer", keys, suffixes=("", "_before"))
+            show("now and before", both, 200)
+
+
+def peers(args) -> None:
+    """Compare with the filters of other libraries on two models, whose JAX versions are in peers_jax.py."""
+    found = pd.concat([measured_peers(name, args) for name in ("ungm", "bearings")], ignore_index=True)
+    found = save("default_peers", found, args.results, ["scenario", "filter", "n"], f"--part peers --seed {args.seed}")
+    show("errors and times of filters of other libraries", found, 200)
 
 
 def beside(name: str, table: pd.DataFrame, own: str) -> dict[str, object]:
@@ -190,7 +219,7 @@ def _over(column: str, own: pd.Series, other: pd.Series) -> dict[str, float]:
     return {column: float(np.median(values)), f"{column}_low": low, f"{column}_high": high}
 
 
-PARTS = {part.__name__: part for part in (equal, exponent, budget, scenarios)}
+PARTS = {part.__name__: part for part in (equal, exponent, budget, scenarios, peers)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -208,10 +237,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--many", type=int, nargs="+", default=MANY, help="counts for the budgets")
     options.add_argument("--more", type=int, nargs="*", default=MORE, help="more for the random filters")
     options.add_argument("--budget-models", type=int, default=50)
+    options.add_argument("--kind", default="general", help="of random models")
+    options.add_argument("--departure", default="", help="of the data from random models, such as outliers")
+    options.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="in the budgets")
+    options.add_argument("--jax-python", type=Path, help="Python of an environment with smcx and cuthbert")
+    options.add_argument("--peer-particles", type=int, nargs="+", default=(100, 1000, 10_000))
+    options.add_argument("--before", type=Path, help="an earlier default_scenarios.csv, to be shown beside")
     options.add_argument("--scenarios", nargs="+", default=sorted(scenario_files()))
     options.add_argument("--scenario-runs", type=int, default=12)
     options.add_argument("--scenario-particles", type=int, nargs="+", default=(100, 300))
     args = options.parse_args(arguments)
+    if args.runs < 2 and not args.report:
+        options.error(f"--runs: expected two of each model at least, got {args.runs}")
     announce(args.seed)
     for part in args.part:
         PARTS[part](args)

@@ -7,11 +7,33 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from herdfilter.study.families import UNCERTAIN
 from herdfilter.study.statistics import mean_interval, median_interval, paired_ratios
 
 SOLVED = 1e-3
 """Error in posterior standard deviations, at the smallest count, below which a filter's error need not fall any more."""
+
+
+UNCERTAIN = 1.0
+"""A reference is too uncertain if its standard error exceeds this multiple of the debiased error, half of the square."""
+
+
+def debiased(table: pd.DataFrame) -> pd.DataFrame:
+    """Take the reference's own error out of the errors of filters: squared error minus squared standard error, run by run.
+
+    The two are independent, so that the difference is an unbiased estimate of the squared error to the true posterior mean.
+    Of a reference that is the mean r of two independent ones r1 and r2 it is exactly the mean of (m - r1)(m - r2), m being
+    the filter's estimate. It is not taken below half of the square: there the reference is too uncertain. `raw_error_sd`
+    keeps the error as it was measured.
+    """
+    raw, own = table["reference_error_sd"], table["reference_uncertainty"]
+    squares = np.maximum(raw**2 - own.fillna(np.inf) ** 2, raw**2 / 2)
+    return table.assign(reference_error_sd=np.sqrt(squares), raw_error_sd=raw)
+
+
+def uncertain(table: pd.DataFrame) -> pd.DataFrame:
+    """Say of which models the reference is too uncertain, for each filter and particle count."""
+    errors, own = medians(with_loss(table), "loss"), medians(table, "reference_uncertainty")
+    return ~(own <= UNCERTAIN * errors)
 
 
 def with_loss(table: pd.DataFrame) -> pd.DataFrame:

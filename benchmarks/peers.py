@@ -7,6 +7,8 @@ Samplers stand behind one signature, ``draw(mixture, n, width, rng) -> x (n, d)`
 
 from __future__ import annotations
 
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from herdfilter import GaussianMixture
-from herdfilter.models import BearingsTracking, LinearGaussian
+from herdfilter.models import BearingsTracking, LinearGaussian, contract
 
 try:
     from goodpoints import compress, kt
@@ -139,3 +141,73 @@ def _functions(model: LinearGaussian | BearingsTracking, observations: np.ndarra
             return model.log_likelihood(observations[t], x, t)
 
     return FeynmanKac(len(observations))
+
+
+class ParticlesFilter:
+    """A filter of `particles` as `compare` takes it, on any of our models with one observation at a step: form "functions".
+
+    Its first step is our step 0, without an observation.
+    """
+
+    def __init__(self, model: Any, n: int, rng: np.random.Generator, qmc: bool) -> None:
+        contract.require(model, "particles", contract.ADDITIVE, ("transition",), *([] if qmc else [("sample_transition",)]))
+        self.model, self.n, self.rng, self.qmc = model, n, rng, qmc
+
+    def run(self, observations: np.ndarray, dt: float = 1.0, controls: np.ndarray | None = None) -> Any:
+        """Return means and log-likelihood."""
+        np.random.seed(_seed(self.rng))  # noqa: NPY002  its resampling and its shifts
+        model, rng, d, dts = self.model, self.rng, self.model.dim, np.broadcast_to(dt, len(observations))
+        noise_dim = contract.noise_dim(model)
+
+        def given(t: int) -> tuple[float, Any, int]:
+            return float(dts[t - 1]), None if controls is None else controls[t - 1], t
+
+        def flat(x: np.ndarray) -> np.ndarray:
+            return x[:, 0] if d == 1 else x  # as the library sorts states on a line
+
+        def rows(x: np.ndarray) -> np.ndarray:
+            return np.reshape(x, (-1, d))
+
+        class FeynmanKac(particles.FeynmanKac):
+            du = max(noise_dim, d + 1)  # the first picks a component of the prior
+
+            def M0(self, N):  # noqa: N802
+                return flat(contract.sample_initial(model, N, rng))
+
+            def M(self, t, xp):  # noqa: N802
+                return flat(contract.sample_transition(model, rows(xp), rng, *given(t)))
+
+            def Gamma0(self, u):  # noqa: N802
+                prior = model.initial
+                k = np.searchsorted(np.cumsum(prior.weights)[:-1], u[:, 0], side="right")
+                factors = np.linalg.cholesky(np.broadcast_to(prior.covariances, (len(prior), d, d)))
+                return flat(prior.means[k] + np.einsum("nij,nj->ni", factors[k], _normal(u[:, 1 : d + 1])))
+
+            def Gamma(self, t, xp, u):  # noqa: N802
+                return flat(contract.propagate(model, rows(xp), _normal(u[:, :noise_dim]), *given(t)))
+
+            def logG(self, t, xp, x):  # noqa: N802
+                missing = t == 0 or np.isnan(observations[t - 1]).all()
+                return np.zeros(len(x)) if missing else contract.log_likelihood(model, observations[t - 1], rows(x), t)
+
+        fk = FeynmanKac(len(observations) + 1)
+        moments = [collectors.Moments()]
+        smc = particles.SMC(fk=fk, N=self.n, resampling="systematic", ESSrmin=0.5, qmc=self.qmc, collect=moments)
+        smc.run()
+        means = rows(np.array([one["mean"] for one in smc.summaries.moments[1:]]))
+        return SimpleNamespace(means=means, log_likelihood=smc.logLt)
+
+
+def _normal(u: np.ndarray) -> np.ndarray:
+    return ndtri(np.clip(u, 1e-12, 1 - 1e-12))
+
+
+FILTERS = (
+    {}
+    if particles is None
+    else {
+        "particles-bootstrap": partial(ParticlesFilter, qmc=False),
+        "particles-sqmc": partial(ParticlesFilter, qmc=True),
+    }
+)
+"""Filters of other libraries, name -> factory for `compare`."""

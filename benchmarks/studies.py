@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from common import parser
+from peers import FILTERS
 
 import herdfilter as hf
 from herdfilter.study import summarise
@@ -59,9 +61,9 @@ VARIATIONS: dict[str, dict[str, str]] = {
 """Filters that are measured beside those of the catalogue, name -> table of keywords."""
 
 
-def filter_tables(*names: str) -> dict[str, str | dict[str, str]]:
-    """Return filters of the catalogue or of `VARIATIONS` as `compare` takes them."""
-    return {name: VARIATIONS.get(name, name) for name in names}
+def filter_tables(*names: str) -> dict[str, Any]:
+    """Return filters of the catalogue, of `VARIATIONS` or of other libraries as `compare` takes them."""
+    return {name: VARIATIONS.get(name, FILTERS.get(name, name)) for name in names}
 
 
 def scenario(name: str) -> Scenario:
@@ -136,8 +138,7 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
     `args.timing` times are taken again, with one worker and no reference; they count from then on. A report tells of the
     runs that all cells have, of those that were begun.
     """
-    base = load_scenario("random")
-    base = replace(base, reference={**(base.reference or {}), "n": args.reference})
+    base = family(args)
     folder, tables = models_folder(args), []
     for name, n in cells:
         path, quiet = folder / f"{name}-{n}.sqlite", folder / f"{name}-{n}.timing.sqlite"
@@ -158,9 +159,20 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
     return made[everywhere].reset_index(drop=True)
 
 
+def family(args) -> Scenario:
+    """Return the scenario of the random models: of a kind, with data that depart from them or not."""
+    base = load_scenario("random" if args.kind == "general" else f"random_{args.kind}")
+    departing = load_scenario("random_misspecified")
+    if args.departure:
+        truth = {"model": {"departure": args.departure.replace("-", " ")}}
+        base = replace(base, truth=truth, divergence=base.divergence or departing.divergence)
+    return replace(base, reference={**(base.reference or {}), "n": args.reference})
+
+
 def models_folder(args) -> Path:
-    """Return the folder of the stores of random models: another first model or another reference is another study."""
-    return args.stores / f"random-{args.first_model}-{args.reference}"
+    """Return the folder of the stores of random models: those of another seed, reference, kind or departure are others."""
+    other = "".join(f"-{name}" for name in (args.kind.replace("general", ""), args.departure.replace(" ", "-")) if name)
+    return args.stores / f"random-{args.first_model}-{args.reference}{other}"
 
 
 def models_cell(
