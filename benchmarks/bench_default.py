@@ -96,7 +96,7 @@ def equal(args) -> None:
     middle = args.particles[len(args.particles) // 2]
     at_n = table[table["n_particles"] == middle]
     wide = pd.DataFrame({"n": middle, "kind": at_n.groupby("model")["kind"].max()})
-    wide.insert(1, "d", [random_model(seed).dim for seed in wide.index])
+    wide.insert(1, "d", [random_model(seed, args.kind).dim for seed in wide.index])
     for name in args.filters:
         wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
     save("default_models", wide.reset_index(), args.results, options=command("equal", args))

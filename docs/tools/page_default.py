@@ -51,7 +51,12 @@ def default_all() -> Table:
 def _models(table: pd.DataFrame) -> str:
     first = table.iloc[0]
     text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; "
-    return text + f"the reference is uncertain at {table['uncertain'].max()}."
+    text += f"the reference is uncertain at {table['uncertain'].max()}"
+    if "uncertain_share" not in table:  # measured before errors were debiased
+        return f"{text}."
+    own = table[table["filter"] == DEFAULT].iloc[0]
+    text += f" ({percent(table['uncertain_share'].max())}). Errors are without the reference's own; with it `{DEFAULT}` has "
+    return text + f"{number(own['raw_bootstrap'])} of the error of `bootstrap`."
 
 
 def default_targets() -> str:

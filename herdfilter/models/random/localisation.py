@@ -18,7 +18,7 @@ SENSORS = {"range": 0.75, "bearing": 0.25}  # ranges where bearings lack a plane
 MODES = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}  # number of Gaussians of the prior -> probability
 NOISE_FREE_SHARE, IN_TURN_SHARE, OFFSET_SHARE, LIKELIHOOD_ONLY_SHARE, HEAVY_TAILED_SHARE = 0.4, 0.7, 0.3, 0.3, 0.3
 SHARPNESS = (0.001, 0.01)  # noise of a reading in units of its spread under the prior: smallest and largest
-LEAST_PRODUCT = 0.001  # of these ratios of an observation, as many as the place has dimensions
+LEAST_PRODUCT = 0.003  # of these ratios of an observation, as many as the place has dimensions
 JITTER = (1e-4, 1e-2)  # transition noise of places in units of the prior's width
 
 
