@@ -280,11 +280,13 @@ def check_reference(scenario: Scenario) -> None:
             check_count(f"[reference] {name}", keywords[name], most=None)
     if "filter" in keywords:
         names = keywords["filter"] if isinstance(keywords["filter"], (list, tuple)) else [keywords["filter"]]
-        if not names:
+        if not names or {} in names:
             raise ValueError("[reference] filter: expected at least one name, got none")
         for name in names:
             table = name if isinstance(name, Mapping) else catalogue()[one_of("[reference] filter", name, catalogue())]
-            if not _draws_at_random(table):
+            with prefix_errors("[reference] filter: "):
+                random = _draws_at_random(table)
+            if not random:
                 expected = "a particle filter that draws at random, without which the error is unknown"
                 raise ValueError(f"[reference] filter: expected {expected}, got {name!r}")
 
