@@ -88,11 +88,11 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     """Return the mean (d,) of weighted points (n, d), a factor (d, d) of their covariance, and the points in its units."""
     d = x.shape[1]
     mean, root, inverse, z = np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.empty(x.shape)
-    if not _standardise(np.ascontiguousarray(x), weights, mean, root, inverse, z):
-        mean = weights @ x
-        root = covariance_factor(plain_and_regular(x, weights, x - mean)[1])
-        z = np.linalg.solve(root, (x - mean).T).T
-    return mean, root, z
+    if _standardise(np.ascontiguousarray(x), weights, mean, root, inverse, z):
+        return mean, root, z
+    centred = x - weights @ x
+    factor = covariance_factor(plain_and_regular(x, weights, centred)[1])
+    return weights @ x, factor, np.linalg.solve(factor, centred.T).T
 
 
 @njit(cache=True, nogil=True)
