@@ -74,13 +74,11 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
 
 def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
     """Return members of weighted points (M, d): n at even steps through their ranks, or those at n numbers from 0 to 1."""
-    return members_in_order(hilbert_order(x, weights / weights.sum(), circular), weights, n)
-
-
-def members_in_order(order: Indices, weights: Array, n: int | Array) -> Indices:
-    """Return members (M,) in this order: n at even steps through their cumulative weights, or those at numbers (n,)."""
     u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
-    return order[inverse_cdf(weights[order], u)] if len(order) > 1 else np.zeros(len(u), dtype=np.int64)
+    if len(x) == 1:
+        return np.zeros(len(u), dtype=np.int64)
+    order = hilbert_order(x, weights / weights.sum(), circular)
+    return order[inverse_cdf(weights[order], u)]
 
 
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1

@@ -141,35 +141,35 @@ class Ancestors(NamedTuple):
         noise = slopes[self.x.shape[1] :]
         return noise.T @ noise, slopes.T @ slopes
 
-    def look_ahead(self, observation: Observation) -> tuple[Indices, NoiseUpdate]:
-        """Return the order of the members by where they will be, and what an observation says about their noise.
+    def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
+        """Return where the members will be at no noise (M, d), and what an observation says about their noise.
 
-        Where members are many, neighbours in that order share the gain of the one in their middle; each has its own
-        residual. There are so many gains that their sigma points are at most `SPARE_POINTS` more than the members.
+        Where members are many, neighbours along the Hilbert curve of where they will be share the gain of the one in their
+        middle; each has its own residual. There are so many gains that their sigma points are at most `SPARE_POINTS` more
+        than the members.
         """
         points, weights = self.sigma_points
         (count, d), p = self.x.shape, len(points)
         gains = min(count, -(-(count + SPARE_POINTS) // p))
         group = members = np.arange(count)
-        centres = self.centres() if gains < count else None
-        if centres is not None:
+        if gains < count:
+            centres = self.centres()
             order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
             group = np.empty_like(members)
             group[order] = members * gains // count
             members = order[(2 * np.arange(gains) + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members)
-        if centres is None:
-            order = balanced.hilbert_order(ahead[:, 0], self.weights, self.transition.circular)
         states = ahead.reshape(-1, d)
-        values = observation.mean(states if centres is None else np.concatenate([states, centres]))
+        values = observation.mean(states if gains == count else np.concatenate([states, centres]))
         by_gain = values[: gains * p].reshape(gains, p, -1)
         offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[..., observation.observed_entries]
-        residuals = observation.residuals(by_gain[:, 0] if centres is None else values[gains * p :])
+        residuals = observation.residuals(by_gain[:, 0] if gains == count else values[gains * p :])
         noises = observation.noises(states)
         if len(noises) > 1:
             k = len(observation.observed_entries)
             noises = np.tensordot(noises.reshape(gains, p, k, k), weights, (1, 0))
-        return order, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
+        update = update_noise(offsets, weights, points, residuals, noises, group, observation.step)
+        return (ahead[:, 0] if gains == count else centres), update
 
     def particles(
         self, observation: Observation, update: NoiseUpdate, chosen: Indices, z: Array, log_weights: Array

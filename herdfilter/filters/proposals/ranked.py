@@ -127,7 +127,7 @@ class RankedProposal(SampledProposal):
         circular = ancestors.transition.circular
         guided = None
         if self.guided and observation is not None and observation.has_moments:
-            order, update = ancestors.look_ahead(observation)
+            centres, update = ancestors.look_ahead(observation)
             # the ancestors are taken by the weights after the update, but for a share of those before
             with np.errstate(divide="ignore"):
                 log_weights = np.log(ancestors.weights)
@@ -138,7 +138,7 @@ class RankedProposal(SampledProposal):
                 share = self.defensive_share
                 ancestor_weights = (1 - share) / updated.sum() * updated + share * ancestor_weights
             # at even steps through the ranks of where they will be, each with updated noise and its exact weight
-            chosen = balanced.members_in_order(order, ancestor_weights, n)
+            chosen = balanced.ranked_members(centres, ancestor_weights, circular, n)
             log_ratio = log_weights[chosen] - np.log(n * ancestor_weights[chosen] / ancestor_weights.sum())
             noise = ancestors.standard_noise(self.sampler, n, rng)
             guided = ancestors.particles(observation, update, chosen, noise, log_ratio)
