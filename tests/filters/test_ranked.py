@@ -142,8 +142,15 @@ def test_bad_parameters_are_named():
         hf.ParticleFilter(hf.models.Lorenz63(), 10, hf.RankedProposal(hf.QuantileSampling()))
     with pytest.raises(ValueError, match="state and noise: AutomaticProposal with QuantileSampling expected dimension 1"):
         hf.ParticleFilter(hf.models.UNGM(), 10, hf.AutomaticProposal(hf.QuantileSampling()))
+
+    class Tilted(hf.RandomSampling):
+        def sample(self, mixture, n, rng=None):
+            return hf.Points(
+                super().sample(mixture, n, rng).x, np.linspace(1.0, 1.001, n) / np.linspace(1.0, 1.001, n).sum()
+            )
+
     weighted = hf.KernelHerding(weights="line-search")
-    for proposal in (hf.RankedProposal(weighted), hf.AutomaticProposal(weighted)):
+    for proposal in (hf.RankedProposal(weighted), hf.AutomaticProposal(weighted), hf.RankedProposal(Tilted())):
         with pytest.raises(ValueError, match="sampler: expected points of equal weight, got weights from"):
             hf.ParticleFilter(hf.models.linear_chain(2), 10, proposal).run([[0.0, 0.0]])
     with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):

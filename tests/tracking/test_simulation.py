@@ -22,6 +22,12 @@ def test_without_misses_and_clutter_a_scan_is_the_targets_that_are_there():
     np.testing.assert_allclose(scans[1][:, 0], [2], atol=1e-4)
 
 
+def test_a_scan_is_of_its_step_which_count_from_one():
+    drifting = hf.models.from_functions(lambda x: x, lambda x, step: x + 10 * step, [[1.0]], [[1e-12]], [0.0], [[1.0]])
+    scans = simulate_scans(hf.models.WithClutter(drifting, 1.0, 0.0, region=[[-50, 150]]), np.zeros((3, 1, 1)), 1)
+    np.testing.assert_allclose(np.concatenate(scans)[:, 0], [10, 20, 30], atol=1e-4)
+
+
 def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region():
     T, rate = 4000, 3.0
     truth = np.full((T, 2, 2), 1000.0)  # outside of the region
