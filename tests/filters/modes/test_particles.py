@@ -217,3 +217,20 @@ def test_bad_parts_are_named(linear_modes):
     assert hf.make_filter("bootstrap", model, 10, rng=0).run([[1.0]]).mode_probabilities.shape == (1, 2)
     with pytest.raises(TypeError, match="model: GuidedProposal needs transition_mean and transition_covariance"):
         hf.make_filter("guided", model)
+
+
+def test_the_predicted_observation_is_of_all_particles_each_in_its_mode(linear_modes):
+    model = linear_modes(1, count=3)
+    pf = hf.make_filter("bootstrap", model, 50, rng=0)
+    pf.predict()
+    pf.update([0.5])
+    pf.predict()
+    mean, covariance = pf.predicted_observation()
+    modes = [model.models[mode] for mode in pf._current().modes]
+    values = np.array([mode.observation_mean(x[None], 2)[0] for mode, x in zip(modes, pf.particles, strict=True)])
+    noises = np.array([mode.observation_covariance(2) for mode in modes])
+    centred = values - pf.weights @ values
+    np.testing.assert_allclose(mean, pf.weights @ values, rtol=1e-9)
+    np.testing.assert_allclose(
+        covariance, (pf.weights * centred.T) @ centred + np.tensordot(pf.weights, noises, 1), rtol=1e-9
+    )
