@@ -37,7 +37,7 @@ FEWEST_PARTICLES = 11_000
 """Fewer particles of all steps, each with 2,500 more for its own cost, are not worth the call of the loop."""
 
 MISSING, USED, BY_ITSELF = 0, 1, 2
-"""What becomes of an observation: nothing; the loop takes it up; the filter takes the step by itself."""
+"""Ways of an observation: there is none; the loop takes it up; the filter takes the step by itself."""
 
 
 def takes(online: Any) -> bool:

@@ -46,7 +46,7 @@ class CompiledFunction(PicklesFunctions):
     parameters : array_like of shape (p,)
         Numbers that it may name.
     name : str
-        What it is called in errors.
+        Its name in errors.
 
     Examples
     --------

@@ -191,6 +191,18 @@ def test_a_worker_that_died_gets_nothing_more_though_the_scheduler_was_asked_jus
         cluster.close()
 
 
+def test_a_worker_that_leaves_between_two_questions_gets_nothing(own_cluster, monkeypatch):
+    cluster = Cluster(len, "dask", 1)
+    try:
+        ((worker, _),) = cluster.places()
+        answers = iter([{worker: 1}, {}])
+        monkeypatch.setattr(cluster, "_ask", lambda question: next(answers))
+        cluster._looked = -np.inf
+        assert cluster.places() == []
+    finally:
+        cluster.close()
+
+
 def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
     study = plan_study(scenario, ["bootstrap"], [10], 2)
     with open_store(None, study) as store:

@@ -24,9 +24,6 @@ from herdfilter.samplers.base import Sampler
 UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
 
-MANY = 500
-"""Number of particles above which the weights of a few points are looked at before those of all."""
-
 EARLY_BOUND = 10.0
 """How far beyond the bound the weights of a few points must lie for those of all not to be computed."""
 
@@ -133,7 +130,7 @@ class AutomaticProposal:
         if found.gaussian and guide is not None:
             _, update = gaussian.look_ahead(guide)
             trials = [(gaussian.standard_noise(self.sampler, n, rng), np.full(n, 1.0 / n), 1.0)]
-            if n > MANY:
+            if n > gaussianity.FEW:
                 trials = [(*gaussian.sigma_points, EARLY_BOUND), *trials]
             for z, weights, bound in trials:
                 log_weights = np.log(weights)

@@ -159,10 +159,9 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     if d == 1:
         return sorted_order(x[:, 0])
     bits = BITS // d
-    cells, index = np.empty((d, n), np.int64), np.zeros(n, np.int64)
+    cells = np.empty((d, n), np.int64)
     _cells(np.ascontiguousarray(x), weights, bits, cells)
-    _index(cells, bits, index)
-    return sorted_order(index)
+    return sorted_order(hilbert_index(cells.T, bits))
 
 
 def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:

@@ -14,7 +14,7 @@ from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.particles import Particles
 
-FEW = 512
+FEW = 500
 """Number of particles whose cumulants are looked at first, where there are more."""
 
 CLEARLY = 6.0
@@ -115,19 +115,11 @@ def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Ar
     for a in range(d):
         for b in range(a + 1):
             root[a, b] /= scale[a] * scale[b]
-    # the trace of the inverse of the correlation matrix bounds the inverse of its least eigenvalue
-    trace = 0.0
+    correlation = root.reshape(1, d, d)
+    if not factorise(correlation, 0, d, root):  # in place
+        return False
+    trace = 0.0  # of the inverse of the correlation matrix: it bounds the inverse of its least eigenvalue
     for i in range(d):
-        for j in range(i + 1):
-            entry = root[i, j]
-            for k in range(j):
-                entry -= root[i, k] * root[j, k]
-            if j < i:
-                root[i, j] = entry / root[j, j]
-            elif entry > 0.0:
-                root[i, i] = np.sqrt(entry)
-            else:
-                return False
         inverse[i, i] = 1.0 / root[i, i]
         for j in range(i):
             entry = 0.0

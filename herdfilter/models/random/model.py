@@ -48,7 +48,7 @@ class RandomModel:
         The distribution: the one below, or that of targets which must be found, whose prior is 50 to 1,000 times as wide as
         the posterior (the page "Many models" states it). The same seed is another model in each.
     departure : str, optional
-        What the data have that the filters do not know: "outliers", "half noise", "double noise", "unknown drift", or "any"
+        A property of the data unknown to the filters: "outliers", "half noise", "double noise", "unknown drift", or "any"
         of these, drawn by the seed. Such a model only simulates; the filter's is that without departure.
 
     Attributes

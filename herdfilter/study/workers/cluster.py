@@ -72,9 +72,9 @@ class Cluster:
         if now < self._looked + _LOOK_SECONDS:
             return
         free = self._ask(self._client.scheduler.ncores_running)  # a worker short of memory takes no tasks
-        # All workers are asked for last: one that comes in between must not count as gone.
+        # All workers are asked for last: one that comes in between must not count as gone, one that leaves is no place.
         self._looked, self._here = now, self._ask(self._client.scheduler.ncores)
-        self._places = [(worker, i) for worker, n in free.items() for i in range(n)]
+        self._places = [(worker, i) for worker, n in free.items() if worker in self._here for i in range(n)]
         if self._own is not None and len(self._here) < self._workers:
             self._own.scale(self._workers)  # nobody else restarts a worker that died as it had just started
         if self._places or self._running:
