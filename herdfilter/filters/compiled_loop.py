@@ -363,26 +363,19 @@ def _moments(x, weights, circular, centred, mean, covariance):
     """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
     n, d = x.shape
     for a in range(d):
-        reference = total = 0.0
+        row, reference, total = centred[a], 0.0, 0.0
         if circular[a]:
             sine = cosine = 0.0
             for i in range(n):
                 sine += weights[i] * np.sin(x[i, a])
                 cosine += weights[i] * np.cos(x[i, a])
             reference = np.arctan2(sine, cosine)
-            for i in range(n):
-                total += weights[i] * _wrapped(x[i, a] - reference)
-        else:
-            for i in range(n):
-                total += weights[i] * x[i, a]
-        mean[a] = reference + total
-    for a in range(d):
-        row = centred[a]
         for i in range(n):
-            row[i] = x[i, a] - mean[a]
-        if circular[a]:
-            for i in range(n):
-                row[i] = _wrapped(row[i])
+            row[i] = _wrapped(x[i, a] - reference) if circular[a] else x[i, a]
+            total += weights[i] * row[i]
+        for i in range(n):
+            row[i] -= total
+        mean[a] = reference + total
         for b in range(a + 1):
             other, total = centred[b], 0.0
             for i in range(n):

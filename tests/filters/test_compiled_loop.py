@@ -277,3 +277,21 @@ def test_only_plain_bootstrap_filters_go_through_the_loop():
     jumping = hf.models.JumpMarkov([model, model], [[0.9, 0.1], [0.1, 0.9]])
     result = hf.ParticleFilter(jumping, 50, rng=0).run([[0.1], [0.2]])
     assert np.isfinite(result.means).all()
+
+
+@pytest.mark.parametrize("heading", [0.0, 1.5, 3.1, -1.5])
+def test_moments_of_angles_are_taken_about_their_mean_wherever_that_is(heading, stops):
+    both(pendulum(x0=[heading, 0.0], P0=0.1 * np.eye(2)), np.array([[heading, 0.0]]), given={"dt": 0.1, "controls": [0.0]})
+    assert not stops
+
+
+def test_a_series_that_goes_on_from_uneven_weights_is_resampled_when_it_should_be():
+    models, z, options = pendulum(R=np.diag([9.0, 9.0])), np.zeros((4, 2)), {"dt": 0.1, "control": 0.0}
+    filters = [hf.ParticleFilter(model, 60, rng=0, resample_below=0.3) for model in models]
+    for pf in filters:
+        pf.predict(**options)
+        pf.update([3.0, 0.0])
+        assert 0.3 * 60 < pf.ess < 59
+    results = [pf.run(z, dt=0.1, controls=np.zeros(4)) for pf in filters]
+    assert not results[1].resampled[0]
+    same(*results)
