@@ -5,6 +5,7 @@ plain        the same beside the plain scipy version of `naive.py`, and how well
 components   milliseconds per sample where there are as many components as points
 growth       seconds and memory against the number of points, up to 100,000; a process for each size
 step         milliseconds of one filter step on two cheap models, d = 4, beside the package `particles`
+sqmc         milliseconds of one step of sequential quasi-Monte Carlo beside the package `particles`, against n
 compiled     microseconds of a bootstrap step of models in NumPy and of compiled functions, in runs
 tracks       milliseconds to build a filter, for many tracks
 tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
@@ -134,6 +135,25 @@ def step(args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def sqmc(args: argparse.Namespace) -> pd.DataFrame:
+    """Milliseconds of one step of sequential quasi-Monte Carlo, and of that of `particles` with plain functions."""
+    rows = []
+    for name, (model, dt) in ({"ungm": (UNGM(), 1.0)} | models()).items():
+        for n in (128,) if args.quick else (128, 1024, 8192, 65_536):
+            steps = 3 if n > 2000 or args.quick else 20
+            _, observations = simulate(model, steps + 1, np.random.default_rng(args.seed), dt)
+            problem = model, dt, observations, n
+            starts = [partial(started, resolve_filters(["sqmc"])["sqmc"], *problem)]
+            if peers.particles is not None:
+                starts.append(partial(started_peer, "functions", True, *problem))
+            rounds = 1e3 / steps * np.array([[timed(start())[0] for start in starts] for _ in range(args.repeats + 1)][1:])
+            row = {"model": name, "n": n, "ms": np.median(rounds[:, 0])}
+            if peers.particles is not None:
+                row |= {"particles_ms": np.median(rounds[:, 1]), "ratio": np.median(rounds[:, 0] / rounds[:, 1])}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
 def compiled(args: argparse.Namespace) -> pd.DataFrame:
     """Microseconds of a step of the bootstrap filter in a run, by a NumPy model and by the same one compiled."""
     rows = []
@@ -217,6 +237,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "components": (components, ["sampler", "n", "modes"]),
     "growth": (growth.measured, ["sampler", "bandwidth", "n"]),
     "step": (step, ["filter", "model"]),
+    "sqmc": (sqmc, ["model", "n"]),
     "compiled": (compiled, ["model", "n"]),
     "tracks": (tracks, ["filter", "model"]),
     "tracker": (crowd.measured, ["filter", "association", "tracks"]),

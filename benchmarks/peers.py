@@ -122,23 +122,33 @@ def _functions(model: LinearGaussian | BearingsTracking, observations: np.ndarra
     mean, prior = model.initial.means[0], np.linalg.cholesky(model.initial.covariances[0]).T
     d = model.dim
 
+    def flat(x: np.ndarray) -> np.ndarray:
+        return x[:, 0] if d == 1 else x  # as the library sorts states on a line
+
+    def rows(x: np.ndarray) -> np.ndarray:
+        return np.reshape(x, (-1, d))
+
+    def scaled(x: np.ndarray, factor: np.ndarray) -> np.ndarray:
+        return x * factor if d == 1 else x @ factor  # a product of BLAS is slower
+
     class FeynmanKac(particles.FeynmanKac):
         du = d
 
         def M0(self, N):  # noqa: N802
-            return mean + np.random.standard_normal((N, d)) @ prior  # noqa: NPY002  that package's generator
+            return flat(mean + np.random.standard_normal((N, d)) @ prior)  # noqa: NPY002  that package's generator
 
         def M(self, t, xp):  # noqa: N802
-            return model.transition_mean(xp, dt, None, t) + np.random.standard_normal(xp.shape) @ root  # noqa: NPY002
+            noise = np.random.standard_normal((len(xp), d))  # noqa: NPY002
+            return flat(model.transition_mean(rows(xp), dt, None, t) + scaled(noise, root))
 
         def Gamma0(self, u):  # noqa: N802
-            return mean + ndtri(u) @ prior
+            return flat(mean + scaled(ndtri(rows(u)), prior))
 
         def Gamma(self, t, xp, u):  # noqa: N802
-            return model.transition_mean(xp, dt, None, t) + ndtri(u) @ root
+            return flat(model.transition_mean(rows(xp), dt, None, t) + scaled(ndtri(rows(u)), root))
 
         def logG(self, t, xp, x):  # noqa: N802
-            return model.log_likelihood(observations[t], x, t)
+            return model.log_likelihood(observations[t], rows(x), t)
 
     return FeynmanKac(len(observations))
 

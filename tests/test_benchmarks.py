@@ -139,6 +139,13 @@ def test_time_of_a_step_covers_both_models_and_a_missing_peer_is_named(run, benc
         assert f"left out, {missing}" in text
 
 
+def test_quasi_monte_carlo_is_timed_beside_a_peer_where_that_is_installed(run, benchmark_module, uncompiled_peer):
+    table = run("bench_speed", "sqmc", "--quick", "--repeats", 1)["speed_sqmc"]
+    assert set(table["model"]) == {"ungm", "bearings", "linear Gaussian"}
+    assert (table["ms"] > 0).all()
+    assert benchmark_module("peers").particles is None or (table["ratio"] > 0).all()
+
+
 def test_compiled_models_are_timed_beside_those_in_numpy(run):
     table = run("bench_speed", "compiled", "--quick", "--repeats", 2)["speed_compiled"]
     assert set(table["model"]) == {"ungm", "bearings"}

@@ -229,6 +229,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_components": partial(plain, "speed_components"),
     "speed_growth": speed_growth,
     "speed_step": partial(wide, "speed_step", "filter", "model", "ms", 2, leave_out=("herded-chg",)),
+    "speed_sqmc": partial(plain, "speed_sqmc"),
     "speed_compiled": partial(plain, "speed_compiled"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),

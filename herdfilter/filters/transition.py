@@ -115,7 +115,8 @@ class Transition:
     def propagate(self, x: Array, noise: Array) -> Array:
         """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
         if self.additive:
-            moved: Array = self.mean(x) + noise @ self._noise.factor.T
+            root = self._noise.factor
+            moved: Array = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
         else:
             value = self.model.transition(x, noise, self.dt, self.control, self.step)
             moved = contract.read_rows("transition", value, x.shape, self.step)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import LINE, Simulated, plane
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from herdfilter.angles import wrap_angles
@@ -11,6 +12,7 @@ from herdfilter.filters.proposals.balanced import (
     direction_numbers,
     hilbert_index,
     hilbert_order,
+    normal_quantiles,
     scrambled_points,
     scrambled_sobol,
 )
@@ -100,6 +102,17 @@ def test_scrambled_points_are_even_uniform_and_inside_the_cube():
     extremes = scrambled_points(4, direction_numbers(1, 2), np.array([[0, 0, 2**52 - 1]]))
     assert extremes.max() < 1
     assert scrambled_points(4, direction_numbers(1, 2), np.zeros((1, 3), np.int64)).min() > 0
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 100, 128])
+def test_points_in_the_order_of_their_first_entries_are_the_same_points(n):
+    plain, ordered = (scrambled_sobol(n, 3, np.random.default_rng(4), ordered) for ordered in (False, True))
+    np.testing.assert_array_equal(ordered, plain[plain[:, 0].argsort()])
+
+
+def test_normal_quantiles_are_those_of_scipy():
+    u = np.concatenate([2.0 ** -np.arange(1, 900), 1 - 2.0 ** -np.arange(2, 53), (np.arange(5000) + 0.5) / 5000])
+    np.testing.assert_allclose(normal_quantiles(u[:, None])[:, 0], ndtri(u), rtol=1e-14, atol=1e-15)
 
 
 def test_integrals_have_the_errors_of_scipys_scrambling():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_numbers, as_weights
@@ -44,14 +44,29 @@ class Resampling(Protocol):
 
 
 def inverse_cdf(weights: Array, u: Array) -> Indices:
-    """Return the inverse of the cumulative weights (n,), of any positive sum, at numbers u (k,) in [0, 1).
+    """Return the inverse of the cumulative weights (n,), of any positive sum, at ascending numbers u (k,) in [0, 1).
 
     Only indices of positive weight are returned, whatever the rounding.
     """
-    total = as_numbers("weights", weights, (None,)).cumsum()
-    below = math.nextafter(total[-1], 0.0)  # rounding may reach the sum itself
-    indices: Indices = total.searchsorted(np.minimum(u * total[-1], below), side="right")
+    indices = np.empty(len(u), np.int64)
+    _inverse(np.ascontiguousarray(as_numbers("weights", weights, (None,)), np.float64), np.ascontiguousarray(u), indices)
     return indices
+
+
+@njit(cache=True, nogil=True)
+def _inverse(weights: Array, u: Array, indices: Indices) -> None:
+    """Fill the indices (k,), in one pass through the weights and the numbers together."""
+    total = 0.0
+    for i in range(len(weights)):
+        total += weights[i]
+    below = np.nextafter(total, 0.0)  # rounding may reach the sum itself
+    i, reached = 0, weights[0]
+    for j in range(len(u)):
+        place = min(u[j] * total, below)
+        while reached <= place:
+            i += 1
+            reached += weights[i]
+        indices[j] = i
 
 
 def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
