@@ -18,23 +18,15 @@ __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
 FIRST_STEP = 0.05
 """First step, as a share of the distance of the bounds; of the parameter itself, or 1, where they are not finite."""
 
-START_RADIUS, END_RADIUS = 1.0, 0.2
-"""Radius of the search at its start and at its end, in rough standard errors."""
-
-MAX_SEARCHES = 3
-"""Most searches, each followed by a step of Newton's method."""
+START_RADIUS, END_RADIUS = 1.0, 0.2  # radius of the search at its start and at its end, in rough standard errors
+MAX_SEARCHES = 3  # most searches, each followed by a step of Newton's method
 
 GRADIENT_RANGE, HESSIAN_RANGE, START_RANGE = 0.1, 0.5, 2.0
 """Longest steps of Newton's method, in standard errors, for which the gradient, the Hessian or the start still holds."""
 
-WIDE_STEP, NARROW_STEP = 0.4, 0.1
-"""Steps of the second differences, in standard errors of a parameter given the others."""
-
-ROUGHNESS_CHECKS = 3
-"""Fewest second differences at narrow steps, over all parameters."""
-
-LARGEST_ROUGHNESS = 0.005
-"""Above it, the roughness of the log-likelihood may move a maximum by a tenth of a standard error."""
+WIDE_STEP, NARROW_STEP = 0.4, 0.1  # steps of the second differences, in standard errors of a parameter given the others
+ROUGHNESS_CHECKS = 3  # fewest second differences at narrow steps, over all parameters
+LARGEST_ROUGHNESS = 0.005  # above it, the roughness of the log-likelihood may move a maximum by a tenth of a standard error
 
 
 class RoughLikelihoodWarning(UserWarning):
@@ -142,10 +134,6 @@ def maximise_likelihood(
         Most runs of the search; Hessian and roughness take about p (p + 3) more.
     **run
         Passed to ``run``: ``dt``, ``times``, ``controls``.
-
-    Returns
-    -------
-    MaximumLikelihood
 
     Warns
     -----

@@ -12,8 +12,7 @@ from particles import distributions as dists
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 
-SMALLEST_PROBABILITY = 1e-300
-"""Probabilities are clipped to at least this, and to below one, before quantiles are taken."""
+SMALLEST_PROBABILITY = 1e-300  # probabilities are clipped to at least this, and to below one, before quantiles are taken
 
 
 class Gaussians(NamedTuple):

@@ -16,8 +16,7 @@ Vectorised = bool | Literal["columns"]
 TRIAL_DIFFERENCES = (3.0, -3.0, 4.0, -4.0, 2 * np.pi + 0.1)
 """Differences that show an angle in radians: wrapping changes some of them, a plain number none."""
 
-DEGREES_DIFFERENCE = 400.0
-"""A difference at which degrees wrap."""
+DEGREES_DIFFERENCE = 400.0  # a difference at which degrees wrap
 
 _NO_COLUMNS = "expected for columns, vectorised='columns', what it gives for single states; leave vectorised out"
 _ADVICE = "herdfilter knows numbers and angles in radians; set it to None where those will do"

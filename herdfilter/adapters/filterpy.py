@@ -20,8 +20,7 @@ POINT_FILTERS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalma
 """Filters with functions ``fx`` and ``hx``."""
 
 EXTENDED_FILTERS = ("ExtendedKalmanFilter",)
-LINEAR_FILTERS = (*EXTENDED_FILTERS, "KalmanFilter")
-"""Filters with a matrix F."""
+LINEAR_FILTERS = (*EXTENDED_FILTERS, "KalmanFilter")  # filters with a matrix F
 
 FILTERS_OF_ARGUMENT = dict.fromkeys(("hx", "HJacobian", "residual", "args"), EXTENDED_FILTERS) | {
     "hx_args": (*POINT_FILTERS, *EXTENDED_FILTERS)

@@ -38,8 +38,7 @@ except ImportError as error:
 
 __all__ = ["HerdedFilter", "from_particles"]
 
-N_TRIALS = 5
-"""Number of states at which dependence on the state is tried."""
+N_TRIALS = 5  # number of states at which dependence on the state is tried
 
 
 def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> ParticlesModel:

@@ -23,8 +23,7 @@ Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as f
 ``run`` returns ``labels`` and ``means`` for each step.
 """
 
-TRACKER_ARGUMENTS = ("birth", "survival_probability")
-"""Arguments of a tracker that the scenario gives."""
+TRACKER_ARGUMENTS = ("birth", "survival_probability")  # arguments of a tracker that the scenario gives
 
 Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
 """Catalogue names, or a mapping from a name to a catalogue name, a table of keywords or a factory."""

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from herdfilter.study.results import StudyResult
 
-TABLE_FILE = "table.txt"
-"""The file in the output folder that holds the text of the terminal."""
+TABLE_FILE = "table.txt"  # the file in the output folder that holds the text of the terminal
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:

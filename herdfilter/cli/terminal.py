@@ -18,16 +18,12 @@ from herdfilter._checks import printable, shortened
 if TYPE_CHECKING:
     import pandas as pd
 
-LINE_WIDTH = 80
-"""Characters of a line, on any terminal."""
+LINE_WIDTH = 80  # characters of a line, on any terminal
 
 COLUMN_GAP = "  "
 
-NARROWEST_HEADING = 8
-"""Headings of up to this many characters stay on one line."""
-
-LONGEST_MESSAGE = 800
-"""Characters of an error; a name in it may be of any length."""
+NARROWEST_HEADING = 8  # headings of up to this many characters stay on one line
+LONGEST_MESSAGE = 800  # characters of an error; a name in it may be of any length
 
 
 class InputError(click.ClickException):

@@ -18,11 +18,8 @@ from herdfilter.filters.series import Late, Reading, series
 from herdfilter.models import contract
 from herdfilter.models.sensors import sensed, to_check
 
-CELLS_PER_SD = 4
-"""Fewest grid cells per standard deviation of the transition noise, in its narrowest direction."""
-
-LOST_MASS = 1e-6
-"""Largest share of the probability that may leave the grid in one step."""
+CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
+LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,10 +83,8 @@ class GridFilter:
 
     Raises
     ------
-    TypeError
-        If the model lacks a function.
-    ValueError
-        If a parameter does not fit, or the grid does not hold the initial distribution.
+    TypeError, ValueError
+        If the model lacks a function, or a parameter does not fit, or the grid does not hold the initial distribution.
 
     Examples
     --------

@@ -49,11 +49,6 @@ class Observation:
     >>> values = observation.log_likelihood(np.array([[3.0, 4.0], [-4.0, 3.0], [5.0, 12.0]]))
     >>> bool(values[0] == values[1] > values[2])
     True
-
-    An observation without any entry is None:
-
-    >>> hf.Observation.read(model, [np.nan, np.nan], step=1) is None
-    True
     """
 
     model: contract.Model
@@ -137,10 +132,8 @@ class Observation:
 
         Raises
         ------
-        TypeError
-            If it is a scan.
-        ValueError
-            If it has more axes.
+        TypeError, ValueError
+            If it is a scan, or it has more axes.
         """
         if contract.has_scans(self.model):
             raise TypeError(

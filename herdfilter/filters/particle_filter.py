@@ -29,8 +29,7 @@ from herdfilter.models.with_clutter import WithClutter
 
 _log = logging.getLogger(__name__)
 
-NEGLIGIBLE_SET = 0.01
-"""Sets lighter than this fraction of one particle's weight are dropped when sets are merged."""
+NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
 class ParticleFilter:
@@ -87,13 +86,6 @@ class ParticleFilter:
     >>> pf.step, pf.particles.shape, np.allclose(pf.weights.sum(), 1)
     (10, (500, 1), True)
     >>> bool(abs(pf.mean[0] - exact.means[-1, 0]) < 0.5 * exact.covariances[-1, 0, 0] ** 0.5)
-    True
-
-    The same in one call with deterministic parts, of which 100 particles will do:
-
-    >>> pf = hf.ParticleFilter(model, n_particles=100, proposal=hf.AutomaticProposal())
-    >>> result = pf.run(z)
-    >>> abs(result.log_likelihood - exact.log_likelihood) < 0.5
     True
     """
 

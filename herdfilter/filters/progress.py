@@ -19,8 +19,7 @@ _log = logging.getLogger(__name__)
 EVERY = 2.5
 """Seconds after which a line is written in a log; on a terminal and in a notebook one line is drawn anew all the time."""
 
-_PATIENCE = 1.0
-"""Seconds that something may take without being told."""
+_PATIENCE = 1.0  # seconds that something may take without being told
 
 _last = [time.monotonic()]
 """When the latest line was written."""

@@ -46,9 +46,6 @@ class Replay:
     ...
     >>> record.step, tracker.filter.step
     (3, 3)
-
-    All is as if it had come in time:
-
     >>> in_order = hf.make_filter("auto", hf.models.UNGM(), n_particles=20).run([[0.2], [4.0], [1.5]])
     >>> np.array_equal(in_order.means[-1], record.mean)
     True

@@ -54,7 +54,7 @@ class Views:
         for i, name in enumerate(names):
             columns[f"{name}_mean"] = means[:, i]
             columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))
-        for name, attribute in _FURTHER.items():
+        for name, attribute in {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likelihoods"}.items():
             if hasattr(self, attribute):
                 columns[name] = getattr(self, attribute)
         if hasattr(self, "outcomes"):
@@ -87,10 +87,6 @@ class Views:
         circular : sequence of int, optional
             Dimensions that are angles, those that the result knows of unless given: a line is broken where one wraps.
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-
         Raises
         ------
         ValueError
@@ -117,10 +113,6 @@ class Views:
             plot_track(actual, None, ax, circular=turned, color=text_colour(), linewidth=1, label="truth")
         around = {} if ellipses is None else {"covariances": result.covariances, "mass": ellipses}
         return plot_track(result.means, ax=ax, dims=drawn, circular=angles, label="estimate", **around)
-
-
-_FURTHER = {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likelihoods"}
-"""Column -> what is of one number per step."""
 
 
 def _names(labels: Sequence[str], dim: int) -> list[str]:
@@ -273,6 +265,7 @@ class FilterResult(Views):
         circular: tuple[int, ...] = (),
     ) -> FilterResult:
         """Stack step records, the particles and weights kept beside them, and the times of as many of the first steps."""
+        modes = [r.mode_probabilities for r in records]
         return cls(
             means=np.array([r.mean for r in records]).reshape(-1, dim),
             covariances=np.array([r.covariance for r in records]).reshape(-1, dim, dim),
@@ -285,14 +278,8 @@ class FilterResult(Views):
             steps=np.array([r.step for r in records], dtype=int),
             times=None if times is None else as_objects(times[: len(records)]),
             circular=circular,
-            mode_probabilities=_stacked([r.mode_probabilities for r in records]),
+            mode_probabilities=np.array(modes) if modes and modes[0] is not None else None,
         )
-
-
-def _stacked(rows: list[Array | None]) -> Array | None:
-    """Rows of a table; None where one is missing, or all."""
-    known = [row for row in rows if row is not None]
-    return np.array(known) if known and len(known) == len(rows) else None
 
 
 class DegenerateWeightsError(RuntimeError):

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NOT_STATED = "not stated"
-"""Entry of the column "paper" if no source at hand gives the paper's value."""
+NOT_STATED = "not stated"  # entry of the column "paper" if no source at hand gives the paper's value
 
 KH, CHG, SMOOTHED, RANDOM = "kernel herding", "CHG, as published", "CHG, smoothed", "random"
 

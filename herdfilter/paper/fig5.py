@@ -20,8 +20,7 @@ from herdfilter.plotting.style import figures
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BFGS_TOLERANCE = 1e-5
-"""Default of scipy: BFGS takes no step if no element of the gradient is larger."""
+BFGS_TOLERANCE = 1e-5  # default of scipy: BFGS takes no step if no element of the gradient is larger
 
 PUBLISHED_COLUMNS = {common.KH: "kernel_herding", common.CHG: "continuous_herded_gibbs"}
 

@@ -17,14 +17,9 @@ from herdfilter.pictures.axes import Dims, as_mass, axes_or_new, check_dims, nam
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEVEL_DRAWS = 4000
-"""Draws that give the height of a contour: its probability is right to a hundredth."""
-
-MOST_GRID_PLACES = 400
-"""Largest number of places on an axis at which a density is computed."""
-
-DOT_AREA = 18.0
-"""Area in square points of a dot of average weight."""
+LEVEL_DRAWS = 4000  # draws that give the height of a contour: its probability is right to a hundredth
+MOST_GRID_PLACES = 400  # largest number of places on an axis at which a density is computed
+DOT_AREA = 18.0  # area in square points of a dot of average weight
 
 
 def gaussian_radius(mass: float, dim: int = 2) -> float:
@@ -47,10 +42,6 @@ def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None,
         Probability inside: 0.95 lies within 2.45 standard deviations, 0.39 within one.
     **style
         Keywords of `matplotlib.patches.Ellipse`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------
@@ -103,10 +94,6 @@ def plot_mixture(
         Probabilities of the regions, found from a sample of fixed seed to within a hundredth.
     **style
         Keywords of ``Axes.contour``, or of ``Axes.plot`` in one dimension.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------
@@ -167,10 +154,6 @@ def plot_points(
         Replace the points' own; equal if there are none. Dots of negative weight are hollow.
     **style
         Keywords of ``Axes.scatter``, or of ``Axes.vlines`` in one dimension.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------

@@ -25,8 +25,7 @@ from herdfilter.pictures.plane import gaussian_radius, plot_ellipse
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_ELLIPSES = 20
-"""Largest number of ellipses along a path unless `every` is given."""
+MOST_ELLIPSES = 20  # largest number of ellipses along a path unless `every` is given
 
 
 def plot_track(
@@ -60,10 +59,6 @@ def plot_track(
         Mark the start by a ring and the end by a square.
     **style
         Keywords of ``Axes.plot``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------
@@ -131,10 +126,6 @@ def plot_state_over_time(
         Dimensions that are angles, unless given those of `result`: the line is broken where one wraps.
     **style
         Keywords of ``Axes.plot``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
 
     Raises
     ------

@@ -23,17 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawing", "Panel"]
 
-PANEL_WIDTH = 4.2
-"""Width of a panel by itself in inches, readable on a phone."""
-
-HIGHEST_RATIO = 1e4
-"""Largest ratio drawn: of errors to the baseline's, and of squared errors to their variances."""
-
-LOST_EXTENTS = 100
-"""Largest error drawn, in extents of the true path: a filter this far off has lost the target."""
-
-HIGHEST_SCALED_ERROR = 1e3
-"""Largest error drawn of a family of models, in posterior standard deviations."""
+PANEL_WIDTH = 4.2  # width of a panel by itself in inches, readable on a phone
+HIGHEST_RATIO = 1e4  # largest ratio drawn: of errors to the baseline's, and of squared errors to their variances
+LOST_EXTENTS = 100  # largest error drawn, in extents of the true path: a filter this far off has lost the target
+HIGHEST_SCALED_ERROR = 1e3  # largest error drawn of a family of models, in posterior standard deviations
 
 
 @dataclass(frozen=True, eq=False)

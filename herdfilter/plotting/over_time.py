@@ -27,11 +27,8 @@ NORMALISED_SQUARES = tuple(series.name for series in SERIES if series.over_time 
 SET_SERIES = {"gospa": "GOSPA", "ospa": "OSPA", "cardinality": "Number of estimates minus number of targets"}
 """Series of sets of targets -> title of its panel."""
 
-LONGEST_WINDOW = 30
-"""Most steps drawn of a one-dimensional trajectory."""
-
-PARTICLE_TIMES = 6
-"""Number of times at which the particles of a path in the plane are drawn."""
+LONGEST_WINDOW = 30  # most steps drawn of a one-dimensional trajectory
+PARTICLE_TIMES = 6  # number of times at which the particles of a path in the plane are drawn
 
 LABEL_COLORS = (
     *("#0072B2", "#D55E00", "#009E73", "#B5179E", "#B97F00", "#6A3D9A"),

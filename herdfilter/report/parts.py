@@ -23,8 +23,7 @@ SVG_NAMESPACE, LINK_NAMESPACE = "http://www.w3.org/2000/svg", "http://www.w3.org
 PAGE_COLOURS = {INK: "ink", QUIET: "quiet", FAINT: "faint", "#ffffff": "paper"}
 """Colour of a figure -> variable of the page."""
 
-COORDINATES = ("d", "x", "y", "width", "height", "transform")
-"""Attributes that are rounded down to hundredths of a point."""
+COORDINATES = ("d", "x", "y", "width", "height", "transform")  # attributes that are rounded down to hundredths of a point
 
 MOST_TRACEBACKS = 20
 

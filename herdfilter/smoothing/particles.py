@@ -23,14 +23,9 @@ from herdfilter.filters.results import Views
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numbers, require
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
-CHUNK_SIZE = 2**16
-"""Most numbers in one array of residuals; more states are weighted in chunks that fit the cache."""
-
-SMALLEST_EIGENVALUE = 1e-12
-"""Smaller eigenvalues of the correlation matrix of the transition noise are rounding errors."""
-
-DENSITY = (ADDITIVE, ("transition_log_density",))
-"""Names that give a model a transition density."""
+CHUNK_SIZE = 2**16  # most numbers in one array of residuals; more states are weighted in chunks that fit the cache
+SMALLEST_EIGENVALUE = 1e-12  # smaller eigenvalues of the correlation matrix of the transition noise are rounding errors
+DENSITY = (ADDITIVE, ("transition_log_density",))  # names that give a model a transition density
 
 
 def marginal_smoother(

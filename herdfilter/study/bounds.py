@@ -38,8 +38,7 @@ from herdfilter.models.contract import (
     transition_noise,
 )
 
-_NOISELESS = 1e-10
-"""Variances up to this share of the largest count as zero."""
+_NOISELESS = 1e-10  # variances up to this share of the largest count as zero
 
 
 def posterior_cramer_rao_bound(

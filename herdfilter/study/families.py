@@ -65,11 +65,8 @@ def kind_of(model: Any) -> str:
     return ", ".join(map(str, getattr(model, "labels", None) or ()))
 
 
-RIGHT_VARIANCE = (0.8, 1.25)
-"""Ratios of a filter's posterior variance to the true one between these count as right."""
-
-FEWEST_PARTICLES = 100
-"""Smallest particle count that enters an exponent."""
+RIGHT_VARIANCE = (0.8, 1.25)  # ratios of a filter's posterior variance to the true one between these count as right
+FEWEST_PARTICLES = 100  # smallest particle count that enters an exponent
 
 UNCERTAIN = 1 / 3
 """A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.

@@ -26,8 +26,7 @@ from herdfilter._version import __version__
 
 NUMBER_BYTES = 8
 
-RUN_BYTES = 400
-"""Least size of a finished run: its place in the list of tasks, and its row in the table."""
+RUN_BYTES = 400  # least size of a finished run: its place in the list of tasks, and its row in the table
 
 
 def check_study_fits(particles: Sequence[int], dim: int, steps: int, runs: int, filters: int) -> None:
@@ -75,8 +74,7 @@ _log = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
-VARIABLE = "HERDFILTER_CACHE"
-"""Environment variable that names the folder; empty or ``off`` means that nothing is kept."""
+VARIABLE = "HERDFILTER_CACHE"  # environment variable that names the folder; empty or ``off`` means that nothing is kept
 
 
 def remembered(

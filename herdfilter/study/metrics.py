@@ -73,8 +73,7 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     return result
 
 
-_SINGULAR = 1e-12
-"""Eigenvalues of a correlation matrix up to here count as zero."""
+_SINGULAR = 1e-12  # eigenvalues of a correlation matrix up to here count as zero
 
 
 def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> float:

@@ -25,8 +25,7 @@ from herdfilter.study.machine import NUMBER_BYTES, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
 
-SNAPSHOTS = 10
-"""Number of steps of a run at which an exact posterior is kept."""
+SNAPSHOTS = 10  # number of steps of a run at which an exact posterior is kept
 
 
 @dataclass(frozen=True, eq=False, repr=False)

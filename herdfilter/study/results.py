@@ -172,8 +172,7 @@ READINGS: tuple[Callable[[Array], Array], ...] = (
 )
 """Meanings of the two entries of a detection: a position, in either order, or range and bearing; (k, 2) -> (k, 2)."""
 
-_SAME_PLACE = 1e-9
-"""Relative difference up to which two positions are the same."""
+_SAME_PLACE = 1e-9  # relative difference up to which two positions are the same
 
 
 def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Array] | None:

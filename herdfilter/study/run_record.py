@@ -128,8 +128,7 @@ def _normalised_innovations(
 SMALLEST_RATIO = 1e-6
 """Ratios of variances are clipped below here: particles that all coincide have a variance of 0, without a logarithm."""
 
-SD_FLOOR = 1e-3
-"""Least standard deviation of the posterior at a step, as a share of its root mean square over time."""
+SD_FLOOR = 1e-3  # least standard deviation of the posterior at a step, as a share of its root mean square over time
 
 
 @dataclass(frozen=True, eq=False)

@@ -91,8 +91,7 @@ from herdfilter.study.targets import Targets
 __all__ = ["Scenario", "load_scenario"]
 
 
-DEPTH = 50
-"""Largest depth of the tables and lists of a scenario."""
+DEPTH = 50  # largest depth of the tables and lists of a scenario
 
 _DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{DEPTH}}}""")
 _TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"

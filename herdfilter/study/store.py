@@ -52,8 +52,7 @@ __all__ = ["FILE_NAME", "Store", "open_for_reading"]
 FILE_NAME = "study.sqlite"
 """Name of the store in an output folder."""
 
-BUSY_SECONDS = 30.0
-"""How long to wait for a program that locks the file."""
+BUSY_SECONDS = 30.0  # how long to wait for a program that locks the file
 
 KIND, VERSION = 0x68657264, 2  # "herd"
 SCHEMA = f"""
@@ -157,11 +156,8 @@ def header(connection: sqlite3.Connection) -> tuple[int, int, bool]:
 _DAMAGE = (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
 """Errors that damaged contents raise when they are read."""
 
-LONGEST = 2**24
-"""Most steps of a series that is read."""
-
-_KEYS = ("filter", "n_particles", "run", "name", "started")
-"""Columns that name a row."""
+LONGEST = 2**24  # most steps of a series that is read
+_KEYS = ("filter", "n_particles", "run", "name", "started")  # columns that name a row
 
 
 class Store:

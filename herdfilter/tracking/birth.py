@@ -17,11 +17,8 @@ from herdfilter.filters.series import as_duration
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 
-MAX_ITERATIONS = 20
-"""Most iterations of the extended Kalman update."""
-
-SMALLEST_CHANGE = 1e-16
-"""Squared change at which the iteration stops, in standard deviations of the prior."""
+MAX_ITERATIONS = 20  # most iterations of the extended Kalman update
+SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior
 
 
 def as_probability(name: str, value: float) -> float:

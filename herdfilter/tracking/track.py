@@ -24,8 +24,7 @@ from herdfilter.models.with_clutter import WithClutter
 SMALLEST_GATED_RATIO = 1e-6
 """A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
 
-CLUTTER_WEIGHT = 1e-12
-"""Without clutter: weight of a false alarm relative to that of the detection's likeliest target."""
+CLUTTER_WEIGHT = 1e-12  # without clutter: weight of a false alarm relative to that of the detection's likeliest target
 
 
 Label = tuple[int, int]

@@ -27,8 +27,7 @@ from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
-STEP_ATTRIBUTE = "_herdfilter_step"
-"""Attribute of a prediction: the number of predictions that led to it, itself included."""
+STEP_ATTRIBUTE = "_herdfilter_step"  # attribute of a prediction: the number of predictions that led to it, itself included
 
 
 class HerdfilterProposal(TheirProposal):

@@ -25,8 +25,7 @@ from herdfilter.points import Points
 ANGLE_MODEL = getattr(nonlinear, "_AngleNonLinearGaussianMeasurement", None)
 """Class of the measurement models of angles; its `_function` gives plain numbers."""
 
-LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)
-"""Functions that multiply by a model's `matrix`."""
+LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)  # functions that multiply by a model's `matrix`
 
 REFUSED_STATES = {
     "MultiModelParticleState": "each of its particles moves by a model of its own",

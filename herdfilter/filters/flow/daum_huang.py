@@ -53,10 +53,8 @@ class DaumHuangFilter(KalmanFilter):
 
     Raises
     ------
-    TypeError
-        If the model lacks a function, or `kalman` keeps no Gaussian.
-    ValueError
-        If a number is out of range.
+    TypeError, ValueError
+        If the model lacks a function, or `kalman` keeps no Gaussian; or if a number is out of range.
 
     Examples
     --------

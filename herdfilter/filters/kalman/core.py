@@ -218,10 +218,6 @@ class KalmanFilter:
         dt, controls, times, watcher, start, late
             As in `ParticleFilter.run`.
 
-        Returns
-        -------
-        FilterResult
-
         Raises
         ------
         IndefiniteCovarianceError, ValueError

@@ -38,10 +38,8 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     Raises
     ------
-    TypeError
-        If the model lacks a function.
-    ValueError
-        If a number is out of range.
+    TypeError, ValueError
+        If the model lacks a function, or a number is out of range.
 
     Examples
     --------

@@ -20,8 +20,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
 
-RELATIVE_TOLERANCE = 1e-8
-"""Negative eigenvalues down to this share of the variances are rounding, and are raised to zero."""
+RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 
 
 @dataclass(frozen=True, eq=False, repr=False)

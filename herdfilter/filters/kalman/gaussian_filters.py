@@ -69,10 +69,8 @@ class UnscentedKalmanFilter(KalmanFilter):
 
     Raises
     ------
-    TypeError
-        If the model lacks a function.
-    ValueError
-        If a number is out of range.
+    TypeError, ValueError
+        If the model lacks a function, or a number is out of range.
 
     Examples
     --------
@@ -146,10 +144,8 @@ class SmartSamplingKalmanFilter(KalmanFilter):
 
     Raises
     ------
-    TypeError
-        If the model lacks a function.
-    ValueError
-        If `n_particles` is out of range; for noise that is not additive, `predict` raises it.
+    TypeError, ValueError
+        If the model lacks a function, or `n_particles` is out of range; for noise that is not additive, `predict` raises it.
 
     Examples
     --------

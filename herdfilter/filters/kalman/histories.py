@@ -22,8 +22,7 @@ from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, observation_circular
 from herdfilter.models.jump_markov import with_modes
 
-NEGLIGIBLE_HISTORY = 1e-12
-"""Histories of smaller weight are dropped at once."""
+NEGLIGIBLE_HISTORY = 1e-12  # histories of smaller weight are dropped at once
 
 
 class MixtureKalmanFilter(KalmanFilter):
@@ -47,10 +46,8 @@ class MixtureKalmanFilter(KalmanFilter):
 
     Raises
     ------
-    TypeError
-        If the model, or one of its modes, lacks a function.
-    ValueError
-        If a number is out of range or the rule unknown.
+    TypeError, ValueError
+        If the model, or one of its modes, lacks a function; or if a number is out of range or the rule unknown.
 
     Examples
     --------

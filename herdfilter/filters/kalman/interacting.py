@@ -37,10 +37,8 @@ class InteractingMultipleModel(KalmanFilter):
 
     Raises
     ------
-    TypeError
-        If the model, or one of its modes, lacks a function.
-    ValueError
-        If the rule is unknown.
+    TypeError, ValueError
+        If the model, or one of its modes, lacks a function; or if the rule is unknown.
 
     Examples
     --------

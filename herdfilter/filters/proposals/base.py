@@ -31,8 +31,6 @@ class Uses(NamedTuple):
 
     Examples
     --------
-    >>> hf.BootstrapProposal().uses
-    Uses(weights=False, observation=False, whole_scan=False)
     >>> hf.RankedProposal().uses
     Uses(weights=True, observation=True, whole_scan=False)
     """

@@ -21,8 +21,7 @@ WIDENING = 1e-9
 """Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
 singular, rounding may leave a covariance without a density. The weights know of it."""
 
-EQUAL_COVARIANCES = 1e-6
-"""Difference of covariances, relative to the variances, up to which they are taken for one."""
+EQUAL_COVARIANCES = 1e-6  # difference of covariances, relative to the variances, up to which they are taken for one
 
 
 @dataclass(frozen=True)

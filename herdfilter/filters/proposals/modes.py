@@ -72,13 +72,6 @@ class ModeProposal:
     >>> pf.predict()
     >>> np.round(pf.mode_probabilities, 9).tolist()
     [0.525, 0.475]
-
-    Labels that are drawn have these probabilities in the mean only.
-
-    >>> pf = hf.ParticleFilter(model, 51, proposal=hf.ModeProposal(hf.BootstrapProposal(), modes="random"), rng=0)
-    >>> pf.predict()
-    >>> np.allclose(pf.mode_probabilities, [0.525, 0.475]), np.allclose(pf.mode_probabilities, [0.525, 0.475], atol=0.3)
-    (False, True)
     """
 
     proposal: base.Proposal

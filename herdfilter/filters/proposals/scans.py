@@ -29,15 +29,13 @@ BLIND_SHARE = 0.1
 """Share of the particles without guidance, beyond their share of the posterior: if the detections were judged wrongly, there
 are particles for them all the same (a defensive mixture, Hesterberg 1995)."""
 
-MIN_QUOTA = 2
-"""Fewest particles that a detection guides."""
+MIN_QUOTA = 2  # fewest particles that a detection guides
 
 MIN_PER_HYPOTHESIS = 20
 """Fewest particles for each of the hypotheses that count, ``1 / sum p^2`` of them: with fewer, parts would be so small that
 guidance loses more than it gains, and no particle is guided."""
 
-NEGLIGIBLE_SHARE = 1e-6
-"""Share of the posterior below which a detection is left out."""
+NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is left out
 
 
 def propose_from_scan(

@@ -14,8 +14,7 @@ from herdfilter._checks import Array, as_numbers, as_weights
 from herdfilter.filters.particles import Particles
 
 Indices = NDArray[np.integer[Any]]
-RELATIVE_ROUNDING = 1e-12
-"""A number of copies this little below a whole one is that whole number."""
+RELATIVE_ROUNDING = 1e-12  # a number of copies this little below a whole one is that whole number
 
 
 @runtime_checkable
@@ -31,8 +30,6 @@ class Resampling(Protocol):
     ...         heavier = np.argsort(particles.weights)[len(particles) // 2 :]
     ...         return hf.Particles.equal(np.repeat(particles.x[heavier], 2, axis=0))
     ...
-    >>> isinstance(HeavierHalf(), hf.Resampling)
-    True
     >>> pf = hf.ParticleFilter(hf.models.UNGM(), 50, resampling=HeavierHalf(), resample_below=1.0, rng=0)
     >>> pf.run([[0.2], [1.5], [4.0]]).resampled.tolist()
     [False, True, True]

@@ -41,12 +41,6 @@ class MixtureResampling:
     >>> new = scheme.resample(hf.Particles.weighted(x, weights), rng=None)
     >>> len(np.unique(new.x)), np.allclose(new.weights @ new.x, weights @ x)
     (10, True)
-
-    In a filter, before every prediction from weights that are uneven:
-
-    >>> pf = hf.ParticleFilter(hf.models.UNGM(), 50, resampling=scheme, resample_below=1.0, rng=0)
-    >>> pf.run([[0.2], [1.5], [4.0]]).resampled.tolist()
-    [False, True, True]
     """
 
     fit: Fit

@@ -13,8 +13,7 @@ from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.copies import SystematicResampling
 
-SMALLEST_REST = 1e-10
-"""If all other particles together weigh less than this, one particle has all the weight."""
+SMALLEST_REST = 1e-10  # if all other particles together weigh less than this, one particle has all the weight
 
 
 @dataclass(frozen=True)

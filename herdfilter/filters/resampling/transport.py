@@ -14,8 +14,7 @@ from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.base import inverse_cdf
 
-NEGLIGIBLE_MASS = 1e-12
-"""Smaller weights, in shares of one new particle, are lost in the rounding of the linear programme."""
+NEGLIGIBLE_MASS = 1e-12  # smaller weights, in shares of one new particle, are lost in the rounding of the linear programme
 SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}
 """HiGHS meets the weights this exactly; it allows no smaller number."""
 

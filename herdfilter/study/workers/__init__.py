@@ -21,8 +21,7 @@ from herdfilter.study.workers.cluster import Cluster, import_distributed
 
 _log = logging.getLogger(__name__)
 
-ATTEMPTS = 2
-"""Number of processes that a task may take down, alone in each, before it counts as failed."""
+ATTEMPTS = 2  # number of processes that a task may take down, alone in each, before it counts as failed
 
 
 class InProcess:

@@ -27,8 +27,7 @@ from numba.core import event
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
-BATCH_SECONDS = 0.2
-"""Time after which a worker hands back its results: a power cut loses these, and the tasks under way."""
+BATCH_SECONDS = 0.2  # time after which a worker hands back its results: a power cut loses these, and the tasks under way
 
 Work = Callable[..., list[TaskResult]]
 """``work(tasks, stage=...)`` does tasks in turn and returns the results of the first ones, at least one.
@@ -232,8 +231,7 @@ class _Child:
 
 
 _idle_children: list[_Child] = []
-_IDLE_SECONDS = 300.0
-"""Time after which a child without work ends itself."""
+_IDLE_SECONDS = 300.0  # time after which a child without work ends itself
 LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM", "NUMBA_NUM")
 ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 

@@ -160,10 +160,8 @@ class Cluster:
 
 
 _CONNECT_SECONDS = 15
-_LOOK_SECONDS = 0.5
-"""Time between two questions to the scheduler for its workers."""
-_NOBODY_SECONDS = 60.0
-"""Time that a cluster may be without workers that take tasks."""
+_LOOK_SECONDS = 0.5  # time between two questions to the scheduler for its workers
+_NOBODY_SECONDS = 60.0  # time that a cluster may be without workers that take tasks
 
 
 def import_distributed() -> Any:
