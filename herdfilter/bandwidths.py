@@ -32,7 +32,6 @@ class BandwidthRule(Protocol):
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
         """Return the kernel covariance K, shape (d, d), positive definite, for `n` points from `mixture`."""
-        ...
 
 
 Bandwidth = Literal["auto"] | float | ArrayLike | BandwidthRule

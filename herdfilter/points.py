@@ -81,8 +81,7 @@ class Points:
     @property
     def mean(self) -> Array:
         """Weighted mean, shape (d,)."""
-        mean: Array = self.weights @ self.x
-        return mean
+        return self.weights @ self.x
 
     @property
     def covariance(self) -> Array:

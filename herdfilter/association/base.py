@@ -58,7 +58,6 @@ class ClusterMethod(Protocol):
 
         The matrix has two rows or more, each with a positive entry; every column but the first has at least two of them.
         """
-        ...
 
 
 class Method:

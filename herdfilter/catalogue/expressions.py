@@ -31,20 +31,8 @@ Part = Callable[..., Any]
 def evaluate(expression: str, imports: Imports | None = None) -> Any:
     """Build the object that a constructor expression describes; one object for each text and process.
 
-    Parameters
-    ----------
-    expression : str
-        Such as ``"MixtureResampling(GaussianFit(), mypackage.samplers.MySampler(order=3))"``.
-    imports : Imports, optional
-        Modules whose names it may use beside those of herdfilter; none unless given.
-
-    Raises
-    ------
-    ValueError
-        If the text is not such an expression, a name in it is unknown (with the nearest known one) or not to be used, or
-        a constructor fails.
-    TypeError
-        If a constructor does not take the arguments given.
+    It may use names of herdfilter and of the modules of `imports`. ValueError if the text is not such an expression, a name
+    in it is unknown or not to be used, or a constructor fails; TypeError if one does not take its arguments.
     """
     modules = {} if imports is None else imports.modules()
     return _build(expression, tuple(modules.items()))
@@ -99,13 +87,8 @@ def _dotted_name(function: ast.expr) -> list[str]:
 class Imports:
     """The modules that a scenario's file names under ``imports``; their code runs when the scenario is used.
 
-    Parameters
-    ----------
-    names : iterable of str
-        Modules such as ``"mypackage.samplers"``, or paths of Python files. A name without a dot is looked for beside the
-        scenario's file first.
-    folder : Path
-        Folder of that file.
+    The `names` are of modules such as ``"mypackage.samplers"``, or paths of Python files. One without a dot is looked for
+    in `folder`, beside the scenario's file, first.
     """
 
     def __init__(self, names: Iterable[str] = (), folder: Path = Path()) -> None:
@@ -113,15 +96,7 @@ class Imports:
         self._folder = folder  # private, as it is no part of a study's description
 
     def modules(self) -> dict[str, ModuleType]:
-        """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``.
-
-        Raises
-        ------
-        ValueError
-            If one cannot be imported.
-        FileNotFoundError
-            If there is no such file.
-        """
+        """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``."""
         return {Path(name).stem if name.endswith(".py") else name: self._module(name) for name in self.names}
 
     def _module(self, name: str) -> ModuleType:
@@ -157,13 +132,7 @@ def check_import(key: str, name: Any) -> None:
 
 
 def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
-    """Return a public class or function by the name of its module, empty for what is the package's own.
-
-    Raises
-    ------
-    ValueError
-        If the module is neither, or has no such public name (with the nearest known one).
-    """
+    """Return a public class or function by the name of its module, empty for what is the package's own."""
     if module in imported:
         return _public(imported[module], name)
     root, _, inner = module.partition(".")

@@ -33,18 +33,9 @@ Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFa
 class FilterSpec:
     """A filter class with its keyword arguments, ready to be built for any model and particle count.
 
-    Parameters
-    ----------
-    filter : str
-        Name of the class in the ``herdfilter`` namespace, or of one in a module of `imports`.
-    options : mapping
-        Keyword arguments of the class. Strings are constructor expressions (see `expressions`), evaluated
-        when the filter is built, so that a specification travels to a worker as text.
-    imports : Imports, optional
-        Modules whose names may be used beside those of herdfilter.
-    tracker : bool
-        True if it tracks many targets: it is given births and a survival probability, and the names of its filter and of
-        its association method.
+    Strings among the options are constructor expressions (see `expressions`), evaluated when the filter is built, so that a
+    specification travels to a worker as text. A tracker of many targets is given births and a survival probability, and the
+    names of its filter and of its association method.
     """
 
     filter: str = "ParticleFilter"
@@ -164,10 +155,6 @@ def make_filter(
         Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
         such as ``"ResidualResampling()"``. A tracker needs ``birth``, and takes ``survival_probability``; see `LMBTracker`.
 
-    Returns
-    -------
-    ParticleFilter, Kalman filter or tracker
-
     Raises
     ------
     ValueError
@@ -190,11 +177,6 @@ def make_filter(
     auto True
     ukf True
     bootstrap False
-
-    Another resampling scheme, as an object or as an expression:
-
-    >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling=hf.ResidualResampling()).resampling
-    ResidualResampling(rest='multinomial')
     >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling="SSPResampling()", resample_below=0.8).resampling
     SSPResampling()
     """

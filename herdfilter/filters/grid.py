@@ -28,29 +28,12 @@ class GridResult(Views):
 
     Attributes
     ----------
-    means : ndarray, shape (T, d)
-        Posterior means at steps 1 to T.
-    covariances : ndarray, shape (T, d, d)
-        Posterior covariances at steps 1 to T.
+    means, covariances : ndarray, shapes (T, d) and (T, d, d)
+        Of the posterior at steps 1 to T.
     log_likelihood : float
         Log-density of all observations.
     masses : ndarray, shape (T, N), or None
         Posterior probability of each grid point (`GridFilter.x`). Kept only on request.
-
-    Examples
-    --------
-    The posterior of a squared observation has a mode on either side of 0.
-
-    >>> model = hf.models.UNGM()
-    >>> grid = hf.GridFilter(model, lower=-60, upper=60, points=601)
-    >>> result = grid.run([[5.0], [5.0]], keep_masses=True)
-    >>> result.means.shape, result.covariances.shape, result.masses.shape
-    ((2, 1), (2, 1, 1), (2, 601))
-    >>> np.allclose(result.masses @ grid.x, result.means)
-    True
-    >>> positive = grid.x[:, 0] > 0
-    >>> bool(result.masses[1, positive].sum() > 0.01), bool(result.masses[1, ~positive].sum() > 0.01)
-    (True, True)
     """
 
     means: Array

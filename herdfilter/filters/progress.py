@@ -27,15 +27,7 @@ _last = [time.monotonic()]
 
 @contextmanager
 def live_line(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
-    """Tell what is being done as long as it lasts.
-
-    Parameters
-    ----------
-    text : callable
-        Seconds since the beginning -> one line.
-    visible : bool
-        Whether to tell anything.
-    """
+    """Tell what is being done as long as it lasts; `text` takes the seconds since the beginning to one line."""
     if not visible:
         yield
         return
@@ -137,17 +129,7 @@ def stage(name: str, visible: bool = True) -> Iterator[None]:
 
 
 class Counter:
-    """How many of the runs of a study, or of other things, are finished, in one line.
-
-    Parameters
-    ----------
-    name : str
-        Of the study.
-    done, left : int
-        Runs of a filter that were finished before, and that are to be made.
-    counted : str
-        What they are called.
-    """
+    """How many of the runs of a study, or of other things, are finished, in one line; `done` were so before the start."""
 
     def __init__(self, name: str, done: int, left: int, counted: str = "runs of a filter") -> None:
         self.name, self.done, self.total, self.counted = name, done, done + left, counted

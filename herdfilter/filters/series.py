@@ -40,11 +40,9 @@ class Watcher(Protocol):
 
     def predicted(self, online: Any, z: ArrayLike | None) -> None:
         """Look at a filter that stands at its prediction, before it takes up `z`."""
-        ...
 
     def updated(self, online: Any) -> None:
         """Look at a filter after its update."""
-        ...
 
 
 def series(

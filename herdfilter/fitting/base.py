@@ -33,7 +33,6 @@ class Fit(Protocol):
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1."""
-        ...
 
 
 def unwrap_particles(particles: Array, weights: Array | None, circular: Sequence[int]) -> tuple[Array, Array]:

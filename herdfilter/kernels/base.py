@@ -41,15 +41,12 @@ class Kernel(Protocol):
 
     def value(self, squared: Array) -> Array:
         """Return the kernel at squared distances of any shape."""
-        ...
 
     def slope(self, squared: Array) -> Array:
         """Return the derivative of `value` with respect to the squared distance; finite everywhere, zero included."""
-        ...
 
     def scales(self) -> tuple[Array, Array]:
         """Return rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
-        ...
 
 
 def as_kernel(name: str, kernel: Kernel) -> Kernel:

@@ -6,20 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import (
-    GaussianStart,
-    assign_positive,
-    independent_log_density,
-    range_and_bearing,
-    range_and_bearing_jacobian,
-)
+from herdfilter.models.parts import IndependentNoise, assign_positive, range_and_bearing, range_and_bearing_jacobian
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BearingsOnly(GaussianStart):
+class BearingsOnly(IndependentNoise):
     r"""Target of nearly constant velocity seen from the origin by its bearing alone: the distance comes from the prior.
 
     The state is :math:`(x, \dot x, y, \dot y)`. Both axes move alike, each with a noise w of its own,
@@ -65,6 +58,7 @@ class BearingsOnly(GaussianStart):
 
     dim = 4
     noise_dim = 2
+    sd_fields = ("bearing_sd",)
     observation_circular = (0,)
 
     def __post_init__(self) -> None:
@@ -92,19 +86,11 @@ class BearingsOnly(GaussianStart):
         """Bearing of the target in radians, (n, 4) -> (n, 1)."""
         return range_and_bearing(x[:, ::2])[:, 1:]
 
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the bearing, (1, 1)."""
-        return np.array([[self.bearing_sd**2]])
-
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 4)."""
         jacobian = np.zeros((len(x), 1, 4))
         jacobian[:, :, ::2] = range_and_bearing_jacobian(x[:, ::2])[:, 1:]
         return jacobian
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of bearing `z`, shape (1,), by the wrapped residual; (n, 4) -> (n,)."""
-        return independent_log_density(z, self.observation_mean(x, step), [self.bearing_sd], (0,))
 
     def _motion(self, dt: float) -> Array:
         return np.kron(np.eye(2), [[1.0, dt], [0.0, 1.0]])

@@ -475,8 +475,7 @@ def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: i
 def correlated(white: Array, matrices: Array) -> Array:
     """Turn standard normal rows (n, k) into rows with covariances (n, k, k), or (1, k, k) for all."""
     factors = covariance_factor(matrices)
-    rows: Array = white @ factors[0].T if len(factors) == 1 else (factors @ white[:, :, None])[:, :, 0]
-    return rows
+    return white @ factors[0].T if len(factors) == 1 else (factors @ white[:, :, None])[:, :, 0]
 
 
 def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:

@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, check_count
 from herdfilter.angles import wrap_angles
-from herdfilter.models.parts import GaussianStart, assign, assign_positive, independent_log_density
+from herdfilter.models.parts import IndependentNoise, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LandmarkLocalisation(GaussianStart):
+class LandmarkLocalisation(IndependentNoise):
     r"""Planar robot (x m, y m, heading rad) driven by speed and turn rate, localised by known landmarks.
 
     The control is :math:`(v, \omega)`, in m/s and rad/s; None means standing still. The observation is range
@@ -136,14 +135,6 @@ class LandmarkLocalisation(GaussianStart):
         jacobian[:, 1::2, 2] = -1.0
         return jacobian
 
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of ranges and bearings, (2 L, 2 L)."""
-        return np.diag(self._sd) ** 2
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite part of observation `z`, (2 L,), by wrapped bearings; (n, 3) -> (n,)."""
-        return independent_log_density(z, self.observation_mean(x, step), self._sd, self.observation_circular)
-
     @property
-    def _sd(self) -> Array:
+    def _observation_sd(self) -> Array:
         return np.tile([self.range_sd, self.bearing_sd], len(self.landmarks))

@@ -164,14 +164,36 @@ class PlanarSensors(WhiteAcceleration, ABC):
         return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled))
 
 
-class RangeAndBearing(GaussianStart):
+class IndependentNoise(GaussianStart):
+    """Base of models whose observation has independent Gaussian noise in each entry."""
+
+    sd_fields: ClassVar[tuple[str, ...]]  # the fields that hold the standard deviations of the entries
+    observation_circular: Any
+
+    @property
+    def _observation_sd(self) -> Any:
+        return [getattr(self, name) for name in self.sd_fields]
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the observation's noise, (k, k)."""
+        return np.diag(self._observation_sd) ** 2
+
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
+        model: Any = self
+        sd = np.asarray(self._observation_sd)
+        z, observed = as_partial_observation(z, len(sd))
+        scaled = (wrap(z - model.observation_mean(x, step), self.observation_circular) / sd)[:, observed]
+        return np.asarray(-0.5 * (scaled**2).sum(axis=1) - np.log(sd[observed] * np.sqrt(2 * np.pi)).sum())
+
+
+class RangeAndBearing(IndependentNoise):
     """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
 
     dim: int
-    range_sd: float
-    bearing_sd: float
     position: ClassVar[Any]  # entries of the state
 
+    sd_fields = ("range_sd", "bearing_sd")
     observation_circular = (1,)
     partial_observations = True
 
@@ -183,19 +205,11 @@ class RangeAndBearing(GaussianStart):
         """Range and bearing, (n, d) -> (n, 2)."""
         return range_and_bearing(self.offset(x))
 
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of range and bearing, (2, 2)."""
-        return np.diag([self.range_sd, self.bearing_sd]) ** 2
-
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2, d)."""
         jacobian = np.zeros((len(x), 2, self.dim))
         jacobian[:, :, self.position] = range_and_bearing_jacobian(self.offset(x))
         return jacobian
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite ones of range and bearing in `z`, shape (2,); (n, d) -> (n,)."""
-        return independent_log_density(z, self.observation_mean(x, step), [self.range_sd, self.bearing_sd], (1,))
 
 
 def constant_velocity(x: Array, dt: float, out: Array) -> None:
@@ -274,17 +288,6 @@ def range_and_bearing_jacobian(offset: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = np.array([[x / distance, y / distance], [-y / distance**2, x / distance**2]])
     return np.moveaxis(rows, -1, 0)
-
-
-def independent_log_density(z: ArrayLike, mean: Array, sd: ArrayLike, circular: tuple[int, ...]) -> Array:
-    """Return the log-density of the finite entries of `z` (k,) for independent Gaussian noise of `sd` (k,), (n, k) -> (n,).
-
-    The residuals of entries that are `circular` are wrapped.
-    """
-    sd = np.asarray(sd)
-    z, observed = as_partial_observation(z, len(sd))
-    scaled = (wrap(z - mean, circular) / sd)[:, observed]
-    return np.asarray(-0.5 * (scaled**2).sum(axis=1) - np.log(sd[observed] * np.sqrt(2 * np.pi)).sum())
 
 
 @dataclass(frozen=True, eq=False)

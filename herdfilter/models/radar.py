@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import WhiteAcceleration, assign, assign_positive, independent_log_density
+from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RadarTracking(WhiteAcceleration):
+class RadarTracking(IndependentNoise, WhiteAcceleration):
     r"""Target of nearly constant velocity in space, tracked by range, azimuth and elevation from one radar.
 
     The state is :math:`(x, y, z, \dot x, \dot y, \dot z)`, in metres and metres per second, z upwards. It
@@ -63,6 +62,7 @@ class RadarTracking(WhiteAcceleration):
     initial_covariance: Array = field(default_factory=lambda: np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
 
     dim = 6
+    sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
     partial_observations = True
 
@@ -92,12 +92,3 @@ class RadarTracking(WhiteAcceleration):
         jacobian = np.zeros((len(x), 3, 6))
         jacobian[..., :3] = np.moveaxis(np.array(rows), -1, 0)
         return jacobian
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of range, azimuth and elevation, (3, 3)."""
-        return np.diag([self.range_sd, self.azimuth_sd, self.elevation_sd]) ** 2
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite part of observation `z`, shape (3,), by wrapped angles; (n, 6) -> (n,)."""
-        sd = [self.range_sd, self.azimuth_sd, self.elevation_sd]
-        return independent_log_density(z, self.observation_mean(x, step), sd, self.observation_circular)

@@ -70,13 +70,7 @@ class Reproduction:
 
 
 def figure_names(names: tuple[str, ...]) -> list[str]:
-    """Return the names asked for in the paper's order; all names for an empty tuple or ``"all"``.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown.
-    """
+    """Return the names asked for in the paper's order; all names for an empty tuple or ``"all"``."""
     asked = {one_of("figure", name, [*FIGURES, "all"]) for name in names} or {"all"}
     return [name for name in FIGURES if name in asked or "all" in asked]
 

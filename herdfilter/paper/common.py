@@ -127,20 +127,8 @@ class PrefixErrors:
     """Errors of the first t points of a sequence for t = 1, ..., n, at a fixed kernel.
 
     They equal `herdfilter.herding_error` and `herdfilter.normalised_l2` with equal weights, but cost O(n^2) for all t
-    together: sums over points are cumulative, sums over pairs are over leading blocks of one matrix.
-
-    Parameters
-    ----------
-    mixture : GaussianMixture
-        The target.
-    kernel : ndarray, shape (d, d)
-        Kernel covariance.
-
-    Attributes
-    ----------
-    floor : float
-        Limit of the normalised L2 error as the herding error vanishes, for any sampler: the distance of the smoothed
-        density p * k to p.
+    together: sums over points are cumulative, sums over pairs are over leading blocks of one matrix. `floor` is the limit of
+    the normalised L2 error as the herding error vanishes, for any sampler: the distance of the smoothed density p * k to p.
     """
 
     def __init__(self, mixture: GaussianMixture, kernel: Array) -> None:

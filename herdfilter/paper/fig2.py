@@ -24,20 +24,8 @@ class WeightFunction:
     """The function that coordinate `i` of the next point maximises, from its definition (docs/theory_gibbs.md).
 
     ``(t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c`` with ``w_s = k(x_rest, x_rest^s)`` and
-    ``c = sum_s w_s``; the kernel has unit peak.
-
-    Parameters
-    ----------
-    mixture : GaussianMixture
-        The target, in d dimensions.
-    samples : ndarray, shape (t, d)
-        The points so far.
-    current : ndarray, shape (d,)
-        The point being moved; its coordinate `i` is not used.
-    i : int
-        The coordinate, from 0.
-    sigma_k : float
-        Kernel width in state units.
+    ``c = sum_s w_s``; the kernel has unit peak and width `sigma_k`. `samples` (t, d) are the points so far, `current` (d,)
+    the point being moved, whose coordinate `i` is not used.
     """
 
     mixture: GaussianMixture

@@ -108,15 +108,12 @@ class FilteredStep(Protocol):
     @property
     def belief(self) -> Horizons:
         """Moments or weights given the observations up to this step: one horizon."""
-        ...
 
     def back(self, after: FilteredStep, later: Horizons) -> Horizons:
         """Carry the moments or weights of the next step, K horizons, to this one."""
-        ...
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
         """Return mean (d,) and covariance (d, d) of the state by the first horizon."""
-        ...
 
 
 def smooth_back(
@@ -151,20 +148,11 @@ def smooth_back(
 
 
 class Course(NamedTuple):
-    """S steps of a filter, each of one or more of the T rows of its result.
+    """S steps of a filter, each of one or more of the T rows of its result."""
 
-    Attributes
-    ----------
-    last : ndarray of int, shape (S,)
-        The last row of each step, which has all readings of its time.
-    step_of_row : ndarray of int, shape (T,)
-    transitions : list of Transition, length S
-        From each step to the next; the last is not used.
-    """
-
-    last: np.ndarray
-    step_of_row: np.ndarray
-    transitions: list[Transition]
+    last: np.ndarray  # (S,), the last row of each step, which has all readings of its time
+    step_of_row: np.ndarray  # (T,)
+    transitions: list[Transition]  # S, from each step to the next; the last is not used
 
     @classmethod
     def of(

@@ -18,18 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """The models of a study's runs.
+    """The models of a study's runs."""
 
-    Parameters
-    ----------
-    first : int
-        Seed of the first model; the next ones have the next seeds.
-    runs : int
-        Runs of each model, one after the other.
-    """
-
-    first: int = 0
-    runs: int = 1
+    first: int = 0  # seed of the first model; the next ones have the next seeds
+    runs: int = 1  # of each model, one after the other
 
     def __post_init__(self) -> None:
         check_count("first_model", self.first, minimum=0, most=None)

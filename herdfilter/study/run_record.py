@@ -38,21 +38,14 @@ from herdfilter.study.scenario import Scenario
 class WatchedRun:
     """The result of a filter's ``run``, the time that it took without the watching, and observations on the way.
 
-    Attributes
-    ----------
-    nis : ndarray, shape (T,)
-        Normalised innovation squared; NaN if nothing was observed, or filter or model do not predict observations.
-    nis_degrees : ndarray, shape (T,)
-        Number of entries observed, its degrees of freedom; 0 where it is NaN.
-    particles : dict
-        Index of a step, from 0 -> particles (n, d) and weights (n,), of the steps asked for.
+    The normalised innovations squared are NaN if nothing was observed, or filter or model do not predict observations.
     """
 
     result: Any
     seconds: float
-    nis: Array
-    nis_degrees: Array
-    particles: Mapping[int, tuple[Array, Array]]
+    nis: Array  # (T,)
+    nis_degrees: Array  # (T,), number of entries observed; 0 where it is NaN
+    particles: Mapping[int, tuple[Array, Array]]  # step, from 0 -> particles (n, d), weights (n,), of the steps asked for
 
 
 def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
@@ -136,27 +129,15 @@ class RunRecord:
     """All data of one filter in one run; columns and series are functions of it.
 
     Attributes "over time" have one value for each step, shape (T,), and NaN where it is unknown; so have numbers.
-
-    Attributes
-    ----------
-    scenario : Scenario
-        Says which dimensions count, and when a run diverged.
-    result : object
-        The result of the filter's ``run``: ``means`` (T, d), and any other attributes of `FilterResult`; a tracker's has
-        ``means`` and ``labels`` for each step.
-    seconds : float
-        Time that the filter took.
-    watched : WatchedRun or None
-        Innovations and particles seen on the way.
     """
 
-    scenario: Scenario
+    scenario: Scenario  # says which dimensions count, and when a run diverged
     model: Any
     recording: Recording
     reference: Reference | None = None
-    result: Any = None
-    seconds: float = np.nan
-    watched: WatchedRun | None = None
+    result: Any = None  # of the filter's `run`: as a `FilterResult`; a tracker's has means and labels for each step
+    seconds: float = np.nan  # that the filter took
+    watched: WatchedRun | None = None  # innovations and particles seen on the way
 
     @cached_property
     def means(self) -> Array:

@@ -36,28 +36,14 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """The result of a task.
-
-    Attributes
-    ----------
-    task : Task
-    row : dict
-        Its row of the table: ``reference``, ``reference_sd``, ``diverged``, ``error``, ``traceback``, and, unless it
-        failed, the measured numbers.
-    series : dict
-        Name -> values at every step (T,): squared errors against ``truth`` and ``reference``, and more.
-    shown : dict
-        (filter, name) -> array of the `Trajectory`, from run 0; arrays that all filters share have the filter ``""``.
-    seconds, preparation : float
-        Time of the filter, and of making recording and reference if that was necessary.
-    """
+    """The result of a task: its row of the table, series, arrays of the `Trajectory` in run 0, and times."""
 
     task: Task
-    row: Mapping[str, Any]
-    series: Mapping[str, Array] = field(default_factory=dict)
-    shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)
-    seconds: float = 0.0
-    preparation: float = 0.0
+    row: Mapping[str, Any]  # the measured numbers are left out if it failed
+    series: Mapping[str, Array] = field(default_factory=dict)  # name -> values at every step (T,)
+    shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)  # (filter, name), filter "" for what all share
+    seconds: float = 0.0  # of the filter
+    preparation: float = 0.0  # seconds of making recording and reference if that was necessary
 
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:

@@ -80,28 +80,22 @@ class TrackFilter(Protocol):
     @property
     def mean(self) -> Array:
         """Mean of the state, (d,)."""
-        ...
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, (d, d)."""
-        ...
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict to the next step."""
-        ...
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
         """Update with the observation of that step."""
-        ...
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Return mean and covariance of the predicted observation; None if they are not known."""
-        ...
 
     def combine(self, others: Sequence[Any], weights: Array) -> Any:
         """Return one filter for the mixture of several, with weights (H,) that sum to 1."""
-        ...
 
 
 F = TypeVar("F", bound=TrackFilter)

@@ -165,8 +165,7 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points, (n, d), by systematic resampling."""
-        chosen: Array = self.x[inverse_cdf(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
-        return chosen
+        return self.x[inverse_cdf(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
 
 
 def particle_state(name: str, given: Any, plain: bool = True) -> states.ParticleState:

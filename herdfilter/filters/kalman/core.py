@@ -26,33 +26,26 @@ class Belief(Protocol):
     @property
     def mean(self) -> Array:
         """Mean of the state, (d,)."""
-        ...
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, (d, d)."""
-        ...
 
     @property
     def ess(self) -> float:
         """Effective sample size; NaN where there is no sample."""
-        ...
 
     def predict(self, transition: Transition) -> Belief:
         """Return the belief at the step that `transition` leads to."""
-        ...
 
     def update(self, observation: Observation) -> tuple[Belief, float]:
         """Return the belief after an observation, and the log-density of the observation."""
-        ...
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation at `step`, its noise included."""
-        ...
 
     def combine(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
         """Return one belief for the mixture of others with weights (H,) that sum to 1."""
-        ...
 
 
 class KalmanFilter:

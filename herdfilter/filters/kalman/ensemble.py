@@ -93,8 +93,7 @@ class Ensemble:
     def covariance(self) -> Array:
         """See `Belief`."""
         centred = self._centred_members()
-        covariance: Array = centred.T @ centred / (len(centred) - 1)
-        return covariance
+        return centred.T @ centred / (len(centred) - 1)
 
     def _centred_members(self) -> Array:
         members = _unwrap_evenly(self.members, self.circular)

@@ -31,7 +31,6 @@ class MomentRule(Protocol):
 
     def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> Moments:
         """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -81,15 +81,12 @@ class Proposal(Protocol):
     @property
     def uses(self) -> Uses:
         """The inputs that it uses."""
-        ...
 
     def check(self, model: contract.Model) -> None:
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
-        ...
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """Return n particles for the initial state, with weights that sum to 1."""
-        ...
 
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
@@ -105,7 +102,6 @@ class Proposal(Protocol):
         observation only to a proposal that uses it. Entries of ``observation.z`` are NaN only where the model takes
         ``partial_observations``.
         """
-        ...
 
 
 class BaseProposal:

@@ -37,7 +37,6 @@ class Resampling(Protocol):
 
     def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return ``particles.n_next`` particles with weights that sum to 1."""
-        ...
 
 
 def inverse_cdf(weights: Array, u: Array) -> Indices:

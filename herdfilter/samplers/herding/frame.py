@@ -187,8 +187,7 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
 
 def _tree_labels(tree: Array, height: float) -> Labels:
     """Return the labels, from 0, of what a tree joins below a height."""
-    labels: Labels = scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1
-    return labels
+    return scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1
 
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
