@@ -23,16 +23,7 @@ from herdfilter.models.parts import as_observation
 try:
     from particles.state_space_models import Bootstrap, StateSpaceModel
 
-    from herdfilter.adapters._distributions import (
-        Gaussians,
-        as_gaussians,
-        as_mixture_on_line,
-        has_quantiles,
-        law_log_density,
-        law_moments,
-        map_noise,
-        present_law,
-    )
+    from herdfilter.adapters import _distributions as laws
 except ImportError as error:
     raise ImportError(f"particles: {error}; pip install 'herdfilter[particles]'") from error
 
@@ -231,8 +222,8 @@ class ParticlesModel:
 
     def _offer_transition(self, start: Any, law: Any) -> None:
         """Set the functions of the transition that the law allows, and the initial distribution."""
-        d, known = self.dim, as_gaussians(law, N_TRIALS)
-        self._start = as_gaussians(start, 1)
+        d, known = self.dim, laws.as_gaussians(law, N_TRIALS)
+        self._start = laws.as_gaussians(start, 1)
         self._stays = False  # at the transition to step 1
         self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
         if self._start is not None:
@@ -240,28 +231,28 @@ class ParticlesModel:
         if known is not None and known.shared():
             self.transition_mean, self.transition_covariance = self._mean, self._covariance
             self._stays = self._start is None
-        elif has_quantiles(law):
+        elif laws.has_quantiles(law):
             self.transition, self.noise_dim = self._driven, d
-            self._stays = not has_quantiles(start)
+            self._stays = not laws.has_quantiles(start)
         else:
             self.sample_transition = self._drawn
         if known is None or not known.shared():
             self.transition_log_density = self._log_density
         if self._stays:
-            self.initial = as_mixture_on_line(start) or InitialLaw(self, start)
+            self.initial = laws.as_mixture_on_line(start) or InitialLaw(self, start)
 
     def _offer_observation(self, first: Array) -> None:
         """Set the moments of the observation if they are known and the mean depends on the state."""
         at_first, at_second = self.ssm.PY(0, None, first), self.ssm.PY(1, first, self._trials)
         with drawing_from(np.random.default_rng(1)):
-            z = np.asarray(present_law(at_second).rvs(size=N_TRIALS))[:1]
+            z = np.asarray(laws.present_law(at_second).rvs(size=N_TRIALS))[:1]
         other = self.ssm.PY(1, first[::-1], self._trials)
         if not np.array_equal(at_second.logpdf(z), other.logpdf(z), equal_nan=True):
             raise ValueError(
                 "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "
                 "of the state"
             )
-        known = law_moments(at_first, N_TRIALS), law_moments(at_second, N_TRIALS)
+        known = laws.law_moments(at_first, N_TRIALS), laws.law_moments(at_second, N_TRIALS)
         if known[0] is None or known[1] is None:
             return
         means, covariances = known[1]
@@ -287,7 +278,7 @@ class ParticlesModel:
         if self.observation_circular:
             mean = self._observation_mean(x, step)
             values = mean + wrap_angles(values - mean, self.observation_circular)
-        return law_log_density(law, values, len(x))
+        return laws.law_log_density(law, values, len(x))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state by ``PY``, (n, d) -> (n, k)."""
@@ -310,8 +301,8 @@ class ParticlesModel:
         covariance: Array = found.covariances[0]
         return covariance
 
-    def _gaussians(self, xp: Array, step: int) -> Gaussians:
-        found = as_gaussians(law := self.ssm.PX(step - 1, xp), len(xp))
+    def _gaussians(self, xp: Array, step: int) -> laws.Gaussians:
+        found = laws.as_gaussians(law := self.ssm.PX(step - 1, xp), len(xp))
         if found is None:
             raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it is a {type(law).__name__}")
         return found
@@ -319,7 +310,7 @@ class ParticlesModel:
     def _driven(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         if step == 1 and self._stays:
             return x
-        return map_noise(self._transition_law(x, step), noise)
+        return laws.map_noise(self._transition_law(x, step), noise)
 
     def _drawn(self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
         with drawing_from(rng):
@@ -335,10 +326,10 @@ class ParticlesModel:
 
     def _observation_law(self, x: Array, step: int) -> Any:
         states = self.theirs(x)
-        return present_law(self.ssm.PY(step - 1, None if step == 1 else states, states))
+        return laws.present_law(self.ssm.PY(step - 1, None if step == 1 else states, states))
 
     def _observation_moments(self, x: Array, step: int) -> tuple[Array, Array]:
-        found = law_moments(law := self._observation_law(x, step), len(x))
+        found = laws.law_moments(law := self._observation_law(x, step), len(x))
         if found is None:
             raise ValueError(
                 f"PY: expected a law with mean and covariance, as at the first times, got {type(law).__name__} at t = "
@@ -368,7 +359,7 @@ class InitialLaw:
 
     def __init__(self, model: ParticlesModel, law: Any) -> None:
         self.model, self.law = model, law
-        known = law_moments(law, 1)
+        known = laws.law_moments(law, 1)
         if known is not None:
             self.mean, self.covariance = known[0][0], known[1][0]
 

@@ -8,15 +8,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth, kernel_covariance
-from herdfilter.kernels import (
-    Gaussian,
-    Kernel,
-    as_kernel,
-    density_product,
-    expected_kernel,
-    expected_kernel_pair,
-    log_normaliser,
-)
+from herdfilter.kernels import Gaussian, Kernel, base
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points, check_pair
 
@@ -41,7 +33,7 @@ def herding_error(
     sigma_k : float or array_like of shape (d,) or (d, d)
         Kernel width in state units, for all dimensions or each, or kernel covariance.
     kernel : Kernel, optional
-        By default the Gaussian kernel of the paper, a normalised density. A kernel given here, `kernels.Gaussian`
+        By default the Gaussian kernel of the paper, a normalised density. A kernel given here, `Gaussian`
         included, has unit peak.
 
     Examples
@@ -55,10 +47,10 @@ def herding_error(
     """
     check_pair(points, mixture)
     covariance = _kernel(sigma_k, mixture)
-    constant = np.exp(log_normaliser(covariance)) if kernel is None else 1.0
-    kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
-    pair = expected_kernel_pair(mixture, covariance, kernel)
-    cross = float(points.weights @ expected_kernel(mixture, points.x, covariance, kernel))
+    constant = np.exp(base.log_normaliser(covariance)) if kernel is None else 1.0
+    kernel = Gaussian() if kernel is None else base.as_kernel("kernel", kernel)
+    pair = base.expected_kernel_pair(mixture, covariance, kernel)
+    cross = float(points.weights @ base.expected_kernel(mixture, points.x, covariance, kernel))
     own = _kernel_pairs(points, covariance, kernel)
     squared = pair - 2 * cross + own
     return float(np.sqrt(constant * max(squared, 0.0)))
@@ -78,8 +70,8 @@ def normalised_l2(points: Points, mixture: GaussianMixture, sigma_k: float | Arr
     check_pair(points, mixture)
     kernel = _kernel(sigma_k, mixture)
     inner = float(points.weights @ np.exp(mixture.convolve(kernel).log_density(points.x)))
-    q_norm = np.exp(log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel, Gaussian())
-    return float(2 * (1 - inner / np.sqrt(density_product(mixture) * q_norm)))
+    q_norm = np.exp(base.log_normaliser(2 * kernel)) * _kernel_pairs(points, 2 * kernel, Gaussian())
+    return float(2 * (1 - inner / np.sqrt(base.density_product(mixture) * q_norm)))
 
 
 def _kernel(sigma_k: float | ArrayLike, mixture: GaussianMixture) -> Array:

@@ -9,38 +9,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_generator, as_numbers, as_positive, check_count, short_repr
 from herdfilter.angles import wrap_angles
-from herdfilter.models.contract import (
-    ADDITIVE,
-    MODES,
-    Model,
-    check_state,
-    circular_dims,
-    has_scans,
-    in_mode,
-    jumps,
-    kind,
-    require,
-    sample_initial,
-    sample_observation,
-    sample_transition,
-)
+from herdfilter.models import contract
 
 
-def simulated_controls(model: Model, steps: int) -> Array | None:
+def simulated_controls(model: contract.Model, steps: int) -> Array | None:
     """Return the simulated control inputs of steps 1 to `steps`, (steps, c); None for a model without ``control``."""
     if not hasattr(model, "control"):
         return None
     return as_numbers("control", [model.control(step) for step in range(1, steps + 1)], (steps, None))
 
 
-def simulate_observations(model: Model, truth: Array, rng: np.random.Generator) -> Any:
+def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
     """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    drawn = [sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
-    return drawn if has_scans(model) else np.array(drawn)
+    drawn = [contract.sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    return drawn if contract.has_scans(model) else np.array(drawn)
 
 
 def simulate(
-    model: Model,
+    model: contract.Model,
     steps: int,
     rng: np.random.Generator | int,
     dt: float = 1.0,
@@ -79,8 +65,8 @@ def simulate(
     ((20, 5), (20, 2))
     """
     steps, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
-    if jumps(model):
-        known = [in_mode(model, mode) for mode in range(len(model.models))]
+    if contract.jumps(model):
+        known = [contract.in_mode(model, mode) for mode in range(len(model.models))]
         path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
         if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
             raise ValueError(
@@ -91,24 +77,24 @@ def simulate(
     elif modes is None:
         by_step = [model] * (steps + 1)
     else:
-        raise ValueError(f"modes: expected None, as {kind(model)} has none, got {short_repr(modes)}")
+        raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
     for one in {id(one): one for one in by_step}.values():
-        check_state(one, "simulation", *(("sample",) if initial is None else ()))
-        require(one, "simulation", ("transition",), ADDITIVE, ("sample_transition",))
+        contract.check_state(one, "simulation", *(("sample",) if initial is None else ()))
+        contract.require(one, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
     if initial is None:
-        x = sample_initial(by_step[0], 1, rng)
+        x = contract.sample_initial(by_step[0], 1, rng)
     else:
-        x = wrap_angles(as_array("initial", initial, (model.dim,))[None], circular_dims(model))
+        x = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
     controls, truth, observations = simulated_controls(model, steps), [], []
     for step in range(1, steps + 1):
         control = None if controls is None else controls[step - 1]
-        x = sample_transition(by_step[step], x, rng, dt, control, step)
+        x = contract.sample_transition(by_step[step], x, rng, dt, control, step)
         truth.append(x[0])
-        observations.append(sample_observation(by_step[step], x, rng, step)[0])
-    return np.array(truth), observations if has_scans(model) else np.array(observations)
+        observations.append(contract.sample_observation(by_step[step], x, rng, step)[0])
+    return np.array(truth), observations if contract.has_scans(model) else np.array(observations)
 
 
-def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
+def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
     """Draw the mode of a model at each of steps 0 to `steps`.
 
     They are indices of ``model.models``, shape (steps + 1,), drawn with a generator or a seed `rng`. TypeError if the model
@@ -123,7 +109,7 @@ def sample_modes(model: Model, steps: int, rng: np.random.Generator | int) -> ND
     >>> modes = hf.models.sample_modes(model, steps=20, rng=0)
     >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes)
     """
-    require(model, "sample_modes", MODES)
+    contract.require(model, "sample_modes", contract.MODES)
     steps, rng = check_count("steps", steps), as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
     if len(model.models) == 1:  # draws no random number, like the model alone

@@ -10,16 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, check_count
-from herdfilter.pictures.axes import (
-    as_mass,
-    axes_or_new,
-    check_dims,
-    insert_gaps,
-    name_axes,
-    pop_colour,
-    text_colour,
-    wrap_steps,
-)
+from herdfilter.pictures import axes
 from herdfilter.pictures.plane import gaussian_radius, plot_ellipse
 
 if TYPE_CHECKING:
@@ -77,7 +68,7 @@ def plot_track(
     """
     path = as_array("means", means, (None, None), finite=False)
     steps, d = path.shape
-    plane = check_dims(dims, d)
+    plane = axes.check_dims(dims, d)
     if len(plane) != 2:
         raise ValueError(f"dims: expected two dimensions, got {dims!r}; plot_state_over_time draws one")
     path, around = path[:, plane], None
@@ -87,17 +78,17 @@ def plot_track(
         at = np.arange(0, steps, check_count("every", every))
     else:
         at = np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))
-    mass, ax = as_mass("mass", mass), axes_or_new(ax)
-    colour = pop_colour(ax, style)
+    mass, ax = axes.as_mass("mass", mass), axes.axes_or_new(ax)
+    colour = axes.pop_colour(ax, style)
     if around is not None:
         at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(around[at]).all(axis=(1, 2))]
         plot_ellipse(path[at], around[at], ax, mass, color=colour, linewidth=0.7)
-    line = insert_gaps(path, wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular]))
+    line = axes.insert_gaps(path, axes.wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular]))
     ax.plot(line[:, 0], line[:, 1], **({"color": colour} | style))
     if ends and steps:
         ax.plot(*path[0], "o", color=colour, markerfacecolor="none", markersize=7, label="start")
         ax.plot(*path[-1], "s", color=colour, markersize=5, label="end")
-    name_axes(ax, f"x{plane[0]}", f"x{plane[1]}")
+    axes.name_axes(ax, f"x{plane[0]}", f"x{plane[1]}")
     return ax
 
 
@@ -141,28 +132,28 @@ def plot_state_over_time(
     'time'
     """
     means = as_array("means", result.means, (None, None), finite=False)
-    (dim,) = check_dims((dim,), means.shape[1])
+    (dim,) = axes.check_dims((dim,), means.shape[1])
     angles = getattr(result, "circular", ()) if circular is None else circular
     actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])[:, 0]
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    factor = None if mass is None else gaussian_radius(as_mass("mass", mass), 1)
-    ax = axes_or_new(ax)
+    factor = None if mass is None else gaussian_radius(axes.as_mass("mass", mass), 1)
+    ax = axes.axes_or_new(ax)
     times, time_label = _plot_times(result, len(means))
-    colour = pop_colour(ax, style)
-    at = wrap_steps(means[:, [dim]], (0,)) if dim in angles else wrap_steps(means, ())
-    middle, t = insert_gaps(means[:, dim], at), np.insert(times, at, times[at])
+    colour = axes.pop_colour(ax, style)
+    at = axes.wrap_steps(means[:, [dim]], (0,)) if dim in angles else axes.wrap_steps(means, ())
+    middle, t = axes.insert_gaps(means[:, dim], at), np.insert(times, at, times[at])
     covariances = getattr(result, "covariances", None)
     if covariances is not None and factor is not None:
         sd = np.sqrt(np.maximum(as_numbers("covariances", covariances, (None, None, None))[:, dim, dim], 0.0))
-        half = factor * insert_gaps(sd, at)
+        half = factor * axes.insert_gaps(sd, at)
         ax.fill_between(t, middle - half, middle + half, color=colour, alpha=0.18, linewidth=0)
     if actual is not None:
-        gaps = wrap_steps(actual[:, None], (0,)) if dim in angles else wrap_steps(means, ())
+        gaps = axes.wrap_steps(actual[:, None], (0,)) if dim in angles else axes.wrap_steps(means, ())
         true_times = np.insert(times, gaps, times[gaps])
-        ax.plot(true_times, insert_gaps(actual, gaps), color=text_colour(), linewidth=1, label="truth")
+        ax.plot(true_times, axes.insert_gaps(actual, gaps), color=axes.text_colour(), linewidth=1, label="truth")
     ax.plot(t, middle, **({"color": colour, "label": "estimate"} | style))
-    name_axes(ax, time_label, f"x{dim}")
+    axes.name_axes(ax, time_label, f"x{dim}")
     return ax
 
 

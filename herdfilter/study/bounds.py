@@ -22,21 +22,7 @@ import numpy as np
 from herdfilter._checks import Array, as_generator, as_positive, check_count
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import (
-    ADDITIVE,
-    OBSERVED,
-    VectorFunction,
-    central_differences,
-    circular_dims,
-    observation_circular,
-    observation_mean,
-    observation_noise,
-    require,
-    require_constant_noise,
-    sample_transition,
-    transition_mean,
-    transition_noise,
-)
+from herdfilter.models import contract
 
 _NOISELESS = 1e-10  # variances up to this share of the largest count as zero
 
@@ -91,8 +77,8 @@ def posterior_cramer_rao_bound(
     >>> print(np.allclose(bound, kalman.covariances))  # reached where everything is Gaussian and linear
     True
     """
-    require(model, "the Cramer-Rao bound", ("dim", "initial", *ADDITIVE, *OBSERVED))
-    require_constant_noise(model, "the Cramer-Rao bound")
+    contract.require(model, "the Cramer-Rao bound", ("dim", "initial", *contract.ADDITIVE, *contract.OBSERVED))
+    contract.require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
         found = type(model.initial).__name__
         raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}")
@@ -102,13 +88,13 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         F = _jacobians(model, "transition", x, dt, None, step)
-        Q = transition_noise(model, dt, step).matrix
+        Q = contract.transition_noise(model, dt, step).matrix
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
-        x = sample_transition(model, x, rng, dt, None, step)
+        x = contract.sample_transition(model, x, rng, dt, None, step)
         H = _jacobians(model, "observation", x, step)
-        R = observation_noise(model, H.shape[1], step).matrix
+        R = contract.observation_noise(model, H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:
@@ -162,7 +148,11 @@ def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
     if hasattr(model, f"{of}_jacobian"):
         return np.asarray(getattr(model, f"{of}_jacobian")(x, *arguments), dtype=np.float64)
     if of == "transition":
-        mean = VectorFunction(lambda y: transition_mean(model, y, *arguments), lambda _: circular_dims(model))
+        mean = contract.VectorFunction(
+            lambda y: contract.transition_mean(model, y, *arguments), lambda _: contract.circular_dims(model)
+        )
     else:
-        mean = VectorFunction(lambda y: observation_mean(model, y, *arguments), lambda k: observation_circular(model, k))
-    return central_differences(mean, x, x.std(axis=0)[None])[1]
+        mean = contract.VectorFunction(
+            lambda y: contract.observation_mean(model, y, *arguments), lambda k: contract.observation_circular(model, k)
+        )
+    return contract.central_differences(mean, x, x.std(axis=0)[None])[1]

@@ -24,15 +24,7 @@ import numpy as np
 
 from herdfilter._checks import check_count, one_of, shortened
 from herdfilter._version import __version__
-from herdfilter.catalogue.specifications import (
-    FilterFactory,
-    Filters,
-    FilterSpec,
-    known_filters,
-    prefix_errors,
-    resolve_filters,
-    takes_keyword,
-)
+from herdfilter.catalogue import specifications
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
 from herdfilter.study.machine import check_study_fits
@@ -51,7 +43,7 @@ class Study:
     """All that decides the outcome of a comparison; made by `plan_study`."""
 
     scenario: Scenario
-    filters: Mapping[str, FilterFactory]
+    filters: Mapping[str, specifications.FilterFactory]
     particles: tuple[int, ...]
     runs: int
     seed: int = 0
@@ -79,12 +71,12 @@ class Study:
         drawn = {} if self.family is None else {"seed": self.family.seed(run)}
         return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
 
-    def build_filter(self, task: Task, model: Any, factory: FilterFactory | None = None) -> Any:
+    def build_filter(self, task: Task, model: Any, factory: specifications.FilterFactory | None = None) -> Any:
         """Build the filter of a task, by another factory if one is given."""
         build = self.filters[task.filter] if factory is None else factory
         options = {} if self.scenario.targets is None else self.scenario.targets.for_tracker()
-        if not isinstance(build, FilterSpec):  # a caller's own takes what it needs
-            options = {name: value for name, value in options.items() if takes_keyword(build, name)}
+        if not isinstance(build, specifications.FilterSpec):  # a caller's own takes what it needs
+            options = {name: value for name, value in options.items() if specifications.takes_keyword(build, name)}
         return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
 
     def recording_rng(self, run: int) -> np.random.Generator:
@@ -149,7 +141,7 @@ def _only_described(model: Any, n_particles: int, rng: np.random.Generator) -> N
 
 def plan_study(
     scenario: str | Path | Scenario,
-    filters: Filters | None = None,
+    filters: specifications.Filters | None = None,
     particles: int | Iterable[int] | None = None,
     runs: int | None = None,
     seed: int = 0,
@@ -183,7 +175,7 @@ def plan_study(
     family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
-        resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
+        specifications.resolve_filters(scenario.filters if filters is None else filters, scenario.filter, scenario.modules),
         _counts(scenario.particles if particles is None else particles),
         total,
         check_count("seed", seed, minimum=0, most=None),
@@ -200,13 +192,13 @@ def _try_parts(study: Study) -> None:
     check_beside_model(scenario, model.dim)
     steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
     check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
-    own = resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
+    own = specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
     every = own | dict(study.filters) if study.family is None else {}  # a family's filter may support other models only
     for name, factory in every.items():
-        with prefix_errors(f"filter {name}: "):
+        with specifications.prefix_errors(f"filter {name}: "):
             study.build_filter(Task(name, study.particles[0], 0), model, factory)
     for entry in scenario.published:
-        one_of("published filter", entry.filter, ["reference", *known_filters(scenario.filter)])
+        one_of("published filter", entry.filter, ["reference", *specifications.known_filters(scenario.filter)])
         if entry.model:
             replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
     if study.family is not None:

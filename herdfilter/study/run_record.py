@@ -20,15 +20,7 @@ from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, observation_circular, takes_partial
 from herdfilter.points import Points
-from herdfilter.study.metrics import (
-    SetErrors,
-    energy_distance_on_line,
-    labelled_estimates,
-    normalised_squares,
-    root_mean,
-    set_errors,
-    squared_error,
-)
+from herdfilter.study import metrics
 from herdfilter.study.recording import Recording
 from herdfilter.study.reference import LineDensity, Reference
 from herdfilter.study.scenario import Scenario
@@ -113,7 +105,7 @@ def _normalised_innovations(
         covariances = np.array([predictions[k][1] for k in same])
         innovations = wrap_angles(observations[same] - means, observation_circular(model, size))
         part = np.ix_(np.arange(len(same)), observed, observed)
-        nis[same] = normalised_squares(innovations[:, observed], covariances[part])
+        nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
         degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)
     return nis, degrees
 
@@ -151,13 +143,13 @@ class RunRecord:
         return None if given is None else np.asarray(given, dtype=np.float64)
 
     @cached_property
-    def sets(self) -> SetErrors | None:
+    def sets(self) -> metrics.SetErrors | None:
         """Distances of the estimates to many targets; None with one target."""
         targets, truth = self.scenario.targets, self.recording.truth
         if targets is None:
             return None
-        estimates = labelled_estimates(self.result, len(truth), truth.shape[2])
-        return set_errors(truth, estimates, targets, self.dims)
+        estimates = metrics.labelled_estimates(self.result, len(truth), truth.shape[2])
+        return metrics.set_errors(truth, estimates, targets, self.dims)
 
     def of_sets(self, name: str) -> Array:
         """Attribute of `sets` over time; NaN with one target."""
@@ -198,7 +190,7 @@ class RunRecord:
         if self.covariances is None:
             return self._all_nan
         errors = wrap_angles(self.recording.truth - self.means, circular_dims(self.model))
-        return normalised_squares(errors, self.covariances)
+        return metrics.normalised_squares(errors, self.covariances)
 
     @cached_property
     def nees_degrees(self) -> Array:
@@ -244,7 +236,7 @@ class RunRecord:
         if bound.in_spreads:
             errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model)) / self.model.spread
             squares = np.asarray((errors[:, self.dims] ** 2).mean(axis=1))
-        return root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
+        return metrics.root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
 
     @property
     def diverged(self) -> bool:
@@ -307,7 +299,7 @@ class RunRecord:
         return np.full(len(self.recording), np.nan)
 
     def _squared_error(self, target: Array) -> Array:
-        return squared_error(self.means, target, self.dims, circular_dims(self.model))
+        return metrics.squared_error(self.means, target, self.dims, circular_dims(self.model))
 
 
 def normalised_mean(squares: Array, degrees: Array) -> float:
@@ -318,7 +310,7 @@ def normalised_mean(squares: Array, degrees: Array) -> float:
 
 def _root_mean_square(values: Array) -> float:
     known = values[~np.isnan(values)]
-    return root_mean(known**2) if known.size else np.nan
+    return metrics.root_mean(known**2) if known.size else np.nan
 
 
 def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
@@ -327,7 +319,7 @@ def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weigh
         centres = 0.5 * (posterior.edges[1:] + posterior.edges[:-1])
         mean = centres @ posterior.masses
         sd = np.sqrt((centres - mean) ** 2 @ posterior.masses)
-        return energy_distance_on_line(x[:, 0], weights, posterior.edges, posterior.masses) / float(sd)
+        return metrics.energy_distance_on_line(x[:, 0], weights, posterior.edges, posterior.masses) / float(sd)
     covariance = posterior.covariance
     sd = np.sqrt(np.diagonal(covariance))
     sd = np.where(sd > 0, sd, 1.0)

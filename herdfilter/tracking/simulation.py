@@ -9,14 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_generator
-from herdfilter.models.contract import (
-    ADDITIVE,
-    require,
-    sample_observation,
-    sample_transition,
-    transition_mean,
-    transition_noise,
-)
+from herdfilter.models import contract
 
 
 def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int) -> list[Array]:
@@ -63,7 +56,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         seen = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < model.detection_probability)
         scan = rng.uniform(low, high, (rng.poisson(expected), len(low)))
         if seen.any():
-            detections = sample_observation(model.model, x[seen], rng, step)
+            detections = contract.sample_observation(model.model, x[seen], rng, step)
             if detections.shape[1] != len(low):
                 raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}")
             scan = np.concatenate([scan, detections])
@@ -87,15 +80,19 @@ def simulate_path(
     states = {at: initial}
     for step in range(at + 1, steps[-1] + 1):
         x = states[step - 1][None]
-        moved = sample_transition(model, x, rng, dt, None, step) if noise else transition_mean(model, x, dt, None, step)
+        moved = (
+            contract.sample_transition(model, x, rng, dt, None, step)
+            if noise
+            else contract.transition_mean(model, x, dt, None, step)
+        )
         states[step] = moved[0]
     for step in range(at, steps[0], -1):
-        require(model, "simulation back in time", ADDITIVE)
+        contract.require(model, "simulation back in time", contract.ADDITIVE)
         x, dim = states[step], len(initial)
-        moved = transition_mean(model, np.vstack([np.zeros(dim), np.eye(dim)]), dt, None, step)
-        added = transition_noise(model, dt, step).factor @ rng.standard_normal(dim) if noise else 0.0
+        moved = contract.transition_mean(model, np.vstack([np.zeros(dim), np.eye(dim)]), dt, None, step)
+        added = contract.transition_noise(model, dt, step).factor @ rng.standard_normal(dim) if noise else 0.0
         earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - added - moved[0])
-        again = transition_mean(model, earlier[None], dt, None, step)[0] + added
+        again = contract.transition_mean(model, earlier[None], dt, None, step)[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
             raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
         states[step - 1] = earlier
