@@ -33,7 +33,7 @@ def herding_error(
     sigma_k : float or array_like of shape (d,) or (d, d)
         Kernel width in state units, for all dimensions or each, or kernel covariance.
     kernel : Kernel, optional
-        By default the Gaussian kernel of the paper, a normalised density. A kernel given here, `Gaussian`
+        By default the Gaussian kernel of the paper, a normalised density. A kernel given here, `kernels.Gaussian`
         included, has unit peak.
 
     Examples
