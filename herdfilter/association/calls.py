@@ -30,7 +30,7 @@ METHODS: dict[str, Callable[[], ClusterMethod]] = {
 def ratios(
     likelihoods: ArrayLike, detection_probability: ArrayLike, clutter_density: ArrayLike, existence: ArrayLike = 1.0
 ) -> Array:
-    """Return the matrix of likelihood ratios from which association starts.
+    """Return the matrix of likelihood ratios from which association starts, (T, 1 + M).
 
     With existence r, detection probability P_D, likelihood g and clutter density kappa, column 0 is (1 - r) + r (1 - P_D):
     the track is dead or missed. Column 1 + j is r P_D g_j / kappa_j. After the association, the fraction
@@ -46,10 +46,6 @@ def ratios(
         Expected number of false alarms per unit volume of the measurement space, at each measurement.
     existence : float or array_like, shape (T,)
         Probability that the track exists, from 0 to 1.
-
-    Returns
-    -------
-    ndarray, shape (T, 1 + M)
 
     Raises
     ------
@@ -95,7 +91,7 @@ def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
 
 
 def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Array:
-    """Return the marginal probabilities that each measurement belongs to each track.
+    """Return the marginal probabilities that each measurement belongs to each track, (T, 1 + M); rows sum to 1.
 
     An assignment gives every track a measurement or none, and no measurement to two tracks. Its weight is the product over
     the tracks t of ``ratios[t, a]``, with a = 0 for no measurement and a = 1 + j for measurement j. Each cluster of tracks
@@ -112,11 +108,6 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
         with options, such as ``HerdedGibbs(sweeps=1000)``.
     rng : numpy.random.Generator, int or None
         For the methods that draw.
-
-    Returns
-    -------
-    ndarray, shape (T, 1 + M)
-        Rows sum to 1.
 
     Raises
     ------

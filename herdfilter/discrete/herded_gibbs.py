@@ -142,7 +142,7 @@ class HerdedGibbs:
         return [prod(self.cardinalities[j] for j in around) for around in self._around()]
 
     def sample(self, n: int, start: ArrayLike | None = None, burn_in: int = 0) -> States:
-        """Run sweeps from `start` and return the states after each.
+        """Run sweeps from `start` and return the states after each, integers (n, d).
 
         Every call starts with an empty dictionary: equal arguments give equal states.
 
@@ -154,10 +154,6 @@ class HerdedGibbs:
             The state before the first sweep; all zeros by default.
         burn_in : int
             Sweeps before the first state that is kept.
-
-        Returns
-        -------
-        ndarray of int, shape (n, d)
 
         Raises
         ------

@@ -54,7 +54,7 @@ def run_many(
     progress: bool = True,
     **options: Any,
 ) -> list[FilterResult]:
-    """Filter many tracks, each by a filter of its own.
+    """Filter many tracks, each by a filter of its own; return a list of their results in the same order.
 
     Parameters
     ----------
@@ -70,11 +70,6 @@ def run_many(
         Whether to tell on the error output how far it is, where it takes more than a second.
     **options
         Further keyword arguments of ``run``, the same for all tracks.
-
-    Returns
-    -------
-    list of FilterResult
-        In the order of the tracks.
 
     Raises
     ------

@@ -29,7 +29,7 @@ def fixed_lag_smoother(
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
-    """Smooth each state by the observations up to `lag` steps after it.
+    """Smooth each state by the observations up to `lag` steps after it; return a `SmoothedResult`.
 
     Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`. The largest lag gives the
     result of these two, a lag of 0 that of the filter. There is one sweep backwards: a short lag takes about as long as a
@@ -45,11 +45,6 @@ def fixed_lag_smoother(
         Number of steps, from 0. Rows of the same time are one step.
     dt, controls, times
         As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
-
-    Returns
-    -------
-    SmoothedResult
-        With particles and weights for a particle filter.
 
     Raises
     ------

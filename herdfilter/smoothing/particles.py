@@ -37,7 +37,7 @@ def marginal_smoother(
 ) -> SmoothedResult:
     r"""Weight the particles of every step by all observations, without a random number.
 
-    The particles do not move. Their weights follow from those of the next step, backwards from the last:
+    The particles of the `SmoothedResult` do not move. Their weights follow from those of the next step, from the last back:
 
     .. math::
         w_{t|T}^i = w_t^i \sum_j w_{t+1|T}^j
@@ -54,11 +54,6 @@ def marginal_smoother(
         Of ``ParticleFilter.run(..., keep_particles=True)``, T rows with n particles. Rows of the same time are one state.
     dt, controls, times
         As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
-
-    Returns
-    -------
-    SmoothedResult
-        With the particles and their smoothed weights.
 
     Raises
     ------

@@ -34,7 +34,7 @@ def rts_smoother(
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
-    r"""Smooth the means and covariances of a Kalman filter, from the last step to the first.
+    r"""Smooth means and covariances of a Kalman filter, from the last step to the first; return a `SmoothedResult`.
 
     With m and P the filtered moments of a step, :math:`m^-` and :math:`P^-` the predicted ones of the next, and C the
     covariance of the two states, all by the filter's own moment rule,
@@ -54,11 +54,6 @@ def rts_smoother(
         Result of its ``run``. Rows of the same time are one state.
     dt, controls, times
         As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
-
-    Returns
-    -------
-    SmoothedResult
-        Means with angles in [-pi, pi), and covariances, at steps 1 to T.
 
     Raises
     ------

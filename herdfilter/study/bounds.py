@@ -39,8 +39,8 @@ def posterior_cramer_rao_bound(
         - Q^{-1} \mathrm E[F] \left(J_k + \mathrm E[F^\top Q^{-1} F]\right)^{-1} \mathrm E[F]^\top Q^{-1}
 
     with the Jacobians F of f at the state at step k, and H of h at step k + 1. Expectations are means over simulated states.
-    The bound at step k is the inverse of J_k: the mean over truths and observations of the outer product of the error
-    exceeds it by a positive semi-definite matrix.
+    The bound at step k, of 1 to T, is the inverse of J_k, (d, d): the mean over truths and observations of the outer
+    product of the error exceeds it by a positive semi-definite matrix.
 
     Parameters
     ----------
@@ -54,11 +54,6 @@ def posterior_cramer_rao_bound(
         Simulated truths. For a linear model the bound does not depend on them: it is the Kalman filter's covariance.
     rng : numpy.random.Generator or int, optional
         Source of the random draws.
-
-    Returns
-    -------
-    ndarray, shape (T, d, d)
-        At steps 1 to T.
 
     Raises
     ------

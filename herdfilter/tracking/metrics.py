@@ -63,10 +63,6 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
     alpha : float
         In (0, 2]; the parts are NaN unless alpha is 2.
 
-    Returns
-    -------
-    GOSPA
-
     Raises
     ------
     ValueError
@@ -155,10 +151,6 @@ def label_switches(
         Label of each estimate, such as a number or a tuple; the labels of a step are different.
     cutoff : float
         As for `gospa`.
-
-    Returns
-    -------
-    int
 
     Raises
     ------

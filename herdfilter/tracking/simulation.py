@@ -13,7 +13,7 @@ from herdfilter.models import contract
 
 
 def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int) -> list[Array]:
-    """Simulate scans of many targets: detections of those that exist, and false alarms, in random order.
+    """Simulate a scan (k, m) for each step: detections of the targets that exist, and false alarms, in random order.
 
     Parameters
     ----------
@@ -23,11 +23,6 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         States at steps 1 to T; NaN where a target is absent.
     rng : numpy.random.Generator or int
         Source of the random draws, or a seed.
-
-    Returns
-    -------
-    list of ndarray, each (k, m)
-        One scan for each step, with any number k of detections.
 
     Raises
     ------

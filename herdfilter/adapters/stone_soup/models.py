@@ -141,10 +141,6 @@ def from_stonesoup(
         `ParticleState` or an `EnsembleState`. Entries that are bearings become the model's ``circular``. Without it the
         model has no ``initial``, which filters ask for.
 
-    Returns
-    -------
-    StoneSoupModel or Sensor
-
     Raises
     ------
     TypeError, ValueError
