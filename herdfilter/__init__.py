@@ -80,17 +80,12 @@ if TYPE_CHECKING:
     __all__ += smoothing.__all__
 else:
     __all__ += _SMOOTHING
+_FOLDERS = ("association", "catalogue", "plotting", "smoothing", "study", "tracking")
 _ON_DEMAND = {
-    "association": "herdfilter.association",
-    "catalogue": "herdfilter.catalogue",
+    **{name: f"herdfilter.{name}" for name in _FOLDERS},
     "compare": "herdfilter.study.engine",
-    "study": "herdfilter.study",
     "make_filter": "herdfilter.catalogue",
-    "TracksError": "herdfilter.filters.many",
-    "run_many": "herdfilter.filters.many",
-    "plotting": "herdfilter.plotting",
-    "smoothing": "herdfilter.smoothing",
-    "tracking": "herdfilter.tracking",
+    **dict.fromkeys(("TracksError", "run_many"), "herdfilter.filters.many"),
     **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }
 """Name -> the module that it is, or that has it: what filtering does not need is loaded when it is asked for."""

@@ -339,10 +339,8 @@ class ParticleFilter:
 class Pending:
     """A step of a proposal that waits for the observation; taken with it, or without one.
 
-    It is made by the model as it was at `predict`, even if the model is changed before the observation comes.
-
-    The particles without the observation are drawn when they are first asked for, from where the generator stands, which
-    is then put back: asking does not change what follows.
+    It is made by the model as it was at `predict`. The particles without the observation are drawn when they are first asked
+    for, from where the generator stands, which is then put back: asking does not change what follows.
     """
 
     def __init__(self, proposal: Proposal, transition: Transition, start: Particles, rng: np.random.Generator) -> None:

@@ -296,8 +296,7 @@ class DegenerateWeightsError(RuntimeError):
 
     Examples
     --------
-    A detector rings within 1 of its place, and only there. Of a place that no particle is near the
-    filter can make nothing, and keeps its prediction.
+    A detector rings within 1 of its place, and no particle is near.
 
     >>> near = hf.Sensor(None, None, log_likelihood=lambda z, x: np.where(abs(x[:, 0] - z) < 1, 0.0, -np.inf))
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=50, rng=0)
@@ -308,8 +307,6 @@ class DegenerateWeightsError(RuntimeError):
     ...     print(error.step, error.n)
     ...
     1 50
-    >>> pf.update(0.0, sensor=near).outcome.name
-    'UPDATED'
     """
 
     def __init__(self, step: int, n: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -57,12 +57,7 @@ def series(
     """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
 
     Tables of pandas and the like stand for their rows, whatever their columns and index are called. Readings are put in the
-    order of their times, where `late` allows it.
-
-    Raises
-    ------
-    ValueError
-        If lengths differ, a time step is not positive, times do not increase, a reading is late, or times are given twice.
+    order of their times, where `late` allows it. ValueError if lengths, time steps or times do not fit.
     """
     observations, dt = as_list(name, observations), unmasked("dt", dt)
     steps = len(observations)
@@ -248,11 +243,6 @@ def _in_one_zone(dates: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
         )
-    if zones != {None}:
-        dates = np.array([_plain(entry) for entry in dates], dtype=object)
+    if zones != {None}:  # NumPy knows no zones: universal time, without its saying so
+        dates = np.array([entry.astimezone(UTC).replace(tzinfo=None) for entry in dates], dtype=object)
     return dates.astype("M8[us]")
-
-
-def _plain(moment: datetime) -> datetime:
-    """Return the same moment in universal time, without its saying so: NumPy knows no zones."""
-    return moment.astimezone(UTC).replace(tzinfo=None)

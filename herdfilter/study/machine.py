@@ -129,13 +129,7 @@ def warn_if_unusable() -> None:
 
 
 def sources(model: Any) -> list[str]:
-    """Return the text of the files that define the model's classes, so that an edited model is another one.
-
-    Raises
-    ------
-    OSError
-        If there is no such file, as for a class typed in at a prompt.
-    """
+    """Return the text of the files that define the model's classes, so that an edited model is another one; else OSError."""
     classes = [cls for cls in type(model).__mro__ if cls.__module__ != "builtins"]
     return [inspect.getsource(sys.modules[cls.__module__]) for cls in classes]
 

@@ -34,29 +34,18 @@ __all__ = ["StudyResult"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """The first run in full at one particle count, for figures.
+    """The first run in full at one particle count, for figures; arrays by the names of the filters that did not fail.
 
-    Attributes
-    ----------
-    recording : Recording
-    reference : Reference or None
-    n_particles : int
-    estimates : dict
-        Filter name -> posterior means (T, d), of the filters that did not fail. For many targets (T, labels, d), NaN if a
-        label has no estimate; labels are in the order of their first appearance.
-    particles, weights : dict
-        Filter name -> particles (T, n, d) and their weights (T, n), of the filters that keep them.
-    positions : list of ndarray, each (k, 2), or None
-        Detections of every scan in the plane that is drawn; None if they do not lie in a plane.
+    Of many targets estimates are (T, labels, d), NaN if a label has none, the labels in the order of first appearance.
     """
 
     recording: Recording
     reference: Reference | None
     n_particles: int
-    estimates: Mapping[str, Array]
-    particles: Mapping[str, Array]
-    weights: Mapping[str, Array] = field(default_factory=dict)
-    positions: list[Array] | None = None
+    estimates: Mapping[str, Array]  # posterior means (T, d)
+    particles: Mapping[str, Array]  # (T, n, d), of the filters that keep them
+    weights: Mapping[str, Array] = field(default_factory=dict)  # (T, n)
+    positions: list[Array] | None = None  # detections (k, 2) of every scan in the plane drawn; None if they lie in none
 
     __repr__ = fields_in_line
 

@@ -169,8 +169,8 @@ class RunRecord:
     def posterior_sd(self) -> Array:
         """Standard deviations of the reference (T, k) in the k dimensions whose error counts; NaN where they are unknown.
 
-        They are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A
-        dimension that is known at all steps is NaN, and does not count.
+        They are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A dimension that is known
+        at all steps is NaN, and does not count.
         """
         dims = self.dims
         if self.reference is None or self.reference.covariances is None:

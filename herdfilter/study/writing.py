@@ -106,11 +106,8 @@ class WritableStore(Store):
 def open_store(path: Path | None, study: Study, resume: bool = False) -> WritableStore:
     """Open the store of a study for writing: a new one, or with `resume` one that was begun; in memory without a path.
 
-    Raises
-    ------
-    StoreError
-        If there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
-        version, if another process writes into it, or if the folder takes no files.
+    StoreError if there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
+    version, if another process writes into it, or if the folder takes no files.
     """
     description = json.loads(json.dumps(study.describe()))
     if path is None:

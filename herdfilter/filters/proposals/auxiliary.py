@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import BaseProposal, Uses
@@ -75,7 +74,11 @@ class AuxiliaryProposal(BootstrapProposal):
             return super().propose(
                 transition, self.resampling.resample(particles, rng) if another_number else particles, rng
             )
-        at_centres = observation.log_likelihood(_centres(transition, particles.x))
+        if hasattr(transition.model, "transition_mean"):
+            centres = transition.wrapped(transition.mean(particles.x))
+        else:  # the transition without noise
+            centres = transition.propagate(particles.x, np.zeros((len(particles), transition.noise_dim)))
+        at_centres = observation.log_likelihood(centres)
         first = particles.log_weights + at_centres
         total = np.logaddexp.reduce(first)
         # where the observation excludes every centre, all that is left is to move on without it
@@ -85,10 +88,3 @@ class AuxiliaryProposal(BootstrapProposal):
         moved = transition.sample(particles.x[ancestors], rng)
         second = observation.log_likelihood(moved) - at_centres[ancestors]
         return Particles(moved, second + total - math.log(len(moved)))
-
-
-def _centres(transition: Transition, x: Array) -> Array:
-    """Mean of the transition from each state, or the transition without noise, (n, d)."""
-    if hasattr(transition.model, "transition_mean"):
-        return transition.wrapped(transition.mean(x))
-    return transition.propagate(x, np.zeros((len(x), transition.noise_dim)))

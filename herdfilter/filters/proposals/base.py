@@ -44,7 +44,8 @@ class Uses(NamedTuple):
 class Proposal(Protocol):
     """Anything that carries weighted particles through a transition.
 
-    A proposal of your own is best a subclass of `BootstrapProposal`, which has all parts but `propose`.
+    A proposal of your own is best a subclass of `BootstrapProposal`, which has all parts but `propose`. One that uses the
+    observation says so (`Uses`), and returns weights times its likelihood, as ``observation.weigh(moved)`` has them.
 
     Examples
     --------
@@ -61,20 +62,6 @@ class Proposal(Protocol):
     >>> before = pf.mean
     >>> pf.predict()
     >>> np.allclose(pf.mean, 0.42 * before)
-    True
-
-    One that uses the observation says so, and returns weights times its likelihood. This one is the bootstrap filter, to
-    the last bit; a better one looks at ``observation.z`` before it moves the particles.
-
-    >>> class Weighing(hf.BootstrapProposal):
-    ...     uses = hf.filters.Uses(observation=True)
-    ...     def propose(self, transition, particles, rng, observation=None):
-    ...         moved = hf.Particles(transition.sample(particles.x, rng), particles.log_weights)
-    ...         return moved if observation is None else observation.weigh(moved)
-    ...
-    >>> model, z = hf.models.UNGM(), [[0.2], [1.5], [4.0]]
-    >>> result = hf.ParticleFilter(model, 50, proposal=Weighing(), rng=0).run(z)
-    >>> np.array_equal(result.means, hf.ParticleFilter(model, 50, rng=0).run(z).means)
     True
     """
 
