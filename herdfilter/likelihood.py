@@ -264,11 +264,7 @@ def _search(f: _LogLikelihood, start: Array, lower: Array, upper: Array, scale: 
         start / scale,
         method="COBYQA",
         bounds=Bounds(lower / scale, upper / scale),
-        options={
-            "initial_tr_radius": START_RADIUS,
-            "final_tr_radius": END_RADIUS,
-            "maxfev": max(most - f.evaluations, 1),
-        },
+        options={"initial_tr_radius": START_RADIUS, "final_tr_radius": END_RADIUS, "maxfev": max(most - f.evaluations, 1)},
     )
     return f.best(), bool(found.success)
 

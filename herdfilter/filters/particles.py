@@ -48,11 +48,7 @@ class Particles:
     """
 
     def __init__(
-        self,
-        particles: ArrayLike,
-        log_weights: ArrayLike,
-        modes: NDArray[np.int64] | None = None,
-        n_next: int | None = None,
+        self, particles: ArrayLike, log_weights: ArrayLike, modes: NDArray[np.int64] | None = None, n_next: int | None = None
     ) -> None:
         self.x, self.modes = as_particles("particles", particles), modes
         n = len(self.x)

@@ -127,7 +127,4 @@ def _chord_slopes(angle: Array) -> tuple[Array, Array]:
     a = np.where(small, 1.0, angle)
     along = (a * np.cos(a) - np.sin(a)) / a**2
     across = (a * np.sin(a) + np.cos(a) - 1) / a**2
-    return (
-        np.where(small, -angle / 3 + angle**3 / 30, along),
-        np.where(small, 0.5 - angle**2 / 8 + angle**4 / 144, across),
-    )
+    return (np.where(small, -angle / 3 + angle**3 / 30, along), np.where(small, 0.5 - angle**2 / 8 + angle**4 / 144, across))

@@ -61,10 +61,7 @@ class JumpMarkov:
     """
 
     def __init__(
-        self,
-        models: Sequence[contract.Model],
-        transition_matrix: ArrayLike,
-        initial_modes: ArrayLike | None = None,
+        self, models: Sequence[contract.Model], transition_matrix: ArrayLike, initial_modes: ArrayLike | None = None
     ) -> None:
         try:
             self.models = tuple(models)

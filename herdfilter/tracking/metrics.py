@@ -129,10 +129,7 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
 
 
 def label_switches(
-    truth: ArrayLike,
-    estimates: Sequence[ArrayLike],
-    labels: Sequence[Sequence[Hashable]],
-    cutoff: float,
+    truth: ArrayLike, estimates: Sequence[ArrayLike], labels: Sequence[Sequence[Hashable]], cutoff: float
 ) -> int:
     """Count the label switches: the assignments of a target to another label than at its last assignment.
 

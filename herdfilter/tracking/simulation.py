@@ -60,13 +60,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
 
 
 def simulate_path(
-    model: Any,
-    initial: Array,
-    at: int,
-    steps: Sequence[int],
-    rng: np.random.Generator,
-    dt: float = 1.0,
-    noise: bool = True,
+    model: Any, initial: Array, at: int, steps: Sequence[int], rng: np.random.Generator, dt: float = 1.0, noise: bool = True
 ) -> Array:
     """Simulate a target's states (len(steps), d) at consecutive steps, given its state `initial` (d,) at step `at`.
 

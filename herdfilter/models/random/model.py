@@ -300,11 +300,7 @@ def _exact_grid(motion: Motion, sensing: Sensing, initial: GaussianMixture, syst
         aside[i] = step[i]
         stretch = (motion.drift.f(places + aside) - motion.drift.f(places - aside)) @ whiten.T / (2 * step[i])
         steepness = (sensing.scaled(places + aside) - sensing.scaled(places - aside)) / (2 * step[i])
-        spacing[i] = min(
-            spacing[i],
-            1 / (STRETCH_CELLS * _largest(stretch)),
-            1 / (LIKELIHOOD_CELLS * _largest(steepness)),
-        )
+        spacing[i] = min(spacing[i], 1 / (STRETCH_CELLS * _largest(stretch)), 1 / (LIKELIHOOD_CELLS * _largest(steepness)))
     points = np.ceil((upper - lower) / spacing).astype(int) + 1
     if (points > MOST_POINTS[dim]).any():
         return None
