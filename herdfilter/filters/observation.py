@@ -64,12 +64,7 @@ class Observation:
 
         It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. What a mask
         hides, and ``pandas.NA``, is NaN. The model's ``partial_observations`` decides unless `partial` is given, and a
-        likelihood that is derived leaves NaN out.
-
-        Raises
-        ------
-        ValueError
-            If `z` is neither None nor an array of numbers, or one of them is infinite.
+        likelihood that is derived leaves NaN out. ValueError if `z` is no array of numbers, or one of them is infinite.
         """
         if z is None:
             return None
@@ -128,13 +123,7 @@ class Observation:
 
     @cached_property
     def vector(self) -> Array:
-        """The observation as a vector (k,); a number is one entry.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it is a scan, or it has more axes.
-        """
+        """The observation as a vector (k,); a number is an entry. TypeError if it is a scan, ValueError if not a vector."""
         if contract.has_scans(self.model):
             raise TypeError(
                 f"z: expected an observation, got a scan of {len(self.z)} detections at step {self.step}; take a filter for "
@@ -156,13 +145,7 @@ class Observation:
         return contract.observation_circular(self.model, len(self.vector))
 
     def mean(self, x: Array) -> Array:
-        """Mean observation of each state (n, d), (n, k), of the shape of the observation.
-
-        Raises
-        ------
-        ValueError
-            If the observation has another shape.
-        """
+        """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
         value = self.model.observation_mean(x, self.step)
         means = contract.read_rows("observation_mean", value, (len(x), None), self.step)
         if means.shape[1:] != self.vector.shape:

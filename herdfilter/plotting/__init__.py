@@ -95,14 +95,9 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
 
 
 def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figure:
-    """Draw the error at every step, at the largest particle count unless another is given.
+    """Draw the error at every step, at the largest particle count unless given; ValueError if no run was finished there.
 
     Each filter has a panel with the median and the middle half of the runs; the first filter is grey.
-
-    Raises
-    ------
-    ValueError
-        If no filter finished a run with this count.
 
     Examples
     --------

@@ -31,15 +31,10 @@ REPORT_FILE = "report.html"  # name of the page in an output folder
 
 
 def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> Path:
-    """Write the report of a study into a folder, as `REPORT_FILE`, and return its path.
+    """Write the report of a study into a folder, as `REPORT_FILE`, and return its path; OSError if that fails.
 
     The page needs no other file and no network. The same result gives the same page. The figures are `plans`, by default
     all of `herdfilter.plotting.drawings`.
-
-    Raises
-    ------
-    OSError
-        If the folder cannot be written.
 
     Examples
     --------

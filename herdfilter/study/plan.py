@@ -151,16 +151,7 @@ def plan_study(
 ) -> Study:
     """Check the arguments of `compare`, fill in the scenario's defaults, load its data, and try its parts.
 
-    For a family, `Study.runs` counts the runs of all models together.
-
-    Raises
-    ------
-    ValueError
-        If a name or a value does not fit.
-    TypeError
-        If the model lacks a function that a filter needs.
-    FileNotFoundError
-        If the scenario's file or its data are not there.
+    For a family, `Study.runs` counts the runs of all models together. Errors are as from `compare`.
 
     Examples
     --------

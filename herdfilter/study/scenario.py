@@ -240,15 +240,7 @@ class Scenario:
         return i, j
 
     def build_model(self, **arguments: Any) -> Any:
-        """Build the model from its table, with further `arguments` of real data (such as beacons) or the seed in a family.
-
-        Raises
-        ------
-        ValueError
-            If the class is unknown or does not take a key (with the nearest known name).
-        FileNotFoundError
-            If the class is to come from a file that does not exist.
-        """
+        """Build the model from its table, with further `arguments` of real data (as beacons) or the seed in a family."""
         drawn = {} if self.models is None else {"seed": self.first_model}
         keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
         name = str(self.model["type"])
@@ -290,12 +282,7 @@ def scenario_files() -> dict[str, Path]:
 def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     """Load a scenario by name, or from a path to a TOML file.
 
-    Raises
-    ------
-    ValueError
-        If the name or a key is unknown (with the nearest known one), or a value does not fit.
-    FileNotFoundError
-        If a path was given and there is no such file.
+    ValueError if the name or a key is unknown, or a value does not fit; FileNotFoundError if there is no file at a path.
 
     Examples
     --------

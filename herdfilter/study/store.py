@@ -272,13 +272,7 @@ class Store:
             return table.reindex(columns=[*told, *MEASURED, *more, *last])
 
     def result(self) -> StudyResult:
-        """Return the result of the runs that all filters have finished.
-
-        Raises
-        ------
-        StoreError
-            If the first run, which gives the trajectory, is not among them.
-        """
+        """Return the result of the runs that all filters have finished; StoreError unless the first run is among them."""
         with self._undamaged():
             study, table = Study.described(self.description()), self.table()
             sizes = table.groupby("run").size()

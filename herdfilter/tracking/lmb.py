@@ -157,12 +157,8 @@ class LMBTracker:
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict all tracks over a time `dt` to the next step, and add births.
 
-        Over a time `dt` the probability of survival is ``p ** dt``, that of a birth ``1 - (1 - r) ** dt``.
-
-        Raises
-        ------
-        ValueError
-            If `dt` is not positive, and as from the filters of the tracks; the tracker does not change.
+        Over a time `dt` the probability of survival is ``p ** dt``, that of a birth ``1 - (1 - r) ** dt``. After an error,
+        as from the filters of the tracks or for a `dt` that is not positive, the tracker is as it was.
         """
         dt = as_duration("dt", dt)
         survival, step = self.survival_probability**dt, self.step + 1
