@@ -38,11 +38,6 @@ class BeliefPropagation(Method):
     max_iterations : int
         Most iterations; an `AssociationWarning` follows. Messages converge slowly if tracks are hardly ever missed.
 
-    Raises
-    ------
-    ValueError
-        From `marginals`: if a cluster has no assignment of positive weight.
-
     Examples
     --------
     >>> ratios = [[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]]

@@ -29,18 +29,13 @@ class Views:
         Parameters
         ----------
         labels : sequence of str, length d
-            Names of the dimensions of the state; ``x0``, ``x1`` and so on unless given.
+            Names of the dimensions of the state, else ValueError; ``x0``, ``x1`` and so on unless given.
 
         Returns
         -------
         pandas.DataFrame
             With the columns ``step``, ``time`` where it is known, ``x0_mean`` and ``x0_sd`` for every dimension, and where
             the result has them ``ess``, ``resampled``, ``log_likelihood`` (the increment) and ``outcome`` (a word).
-
-        Raises
-        ------
-        ValueError
-            If the number of labels is not that of the dimensions.
         """
         import pandas as pd
 
@@ -72,6 +67,8 @@ class Views:
     ) -> Axes:
         """Draw the means as a path in the plane with ellipses, or one dimension over time with a band.
 
+        ValueError if a dimension does not exist, a shape does not fit, or `ellipses` is not a probability.
+
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
@@ -86,11 +83,6 @@ class Views:
             Names of the dimensions, for the axes.
         circular : sequence of int, optional
             Dimensions that are angles, those that the result knows of unless given: a line is broken where one wraps.
-
-        Raises
-        ------
-        ValueError
-            If a dimension does not exist, a shape does not fit, or `ellipses` is no probability.
         """
         from herdfilter.pictures.axes import as_mass, axes_or_new, check_dims, name_axes, text_colour
         from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_track

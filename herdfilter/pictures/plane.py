@@ -43,11 +43,6 @@ def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None,
     **style
         Keywords of `matplotlib.patches.Ellipse`.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, or `mass` is not a probability.
-
     Examples
     --------
     >>> ax = hf.plotting.plot_ellipse([1.0, 2.0], np.diag([4.0, 1.0]), mass=0.95)
@@ -94,12 +89,6 @@ def plot_mixture(
         Probabilities of the regions, found from a sample of fixed seed to within a hundredth.
     **style
         Keywords of ``Axes.contour``, or of ``Axes.plot`` in one dimension.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `mixture` is not a mixture, a dimension does not exist, a level is not a probability, or the marginal has no
-        density.
 
     Examples
     --------
@@ -154,11 +143,6 @@ def plot_points(
         Replace the points' own; equal if there are none. Dots of negative weight are hollow.
     **style
         Keywords of ``Axes.scatter``, or of ``Axes.vlines`` in one dimension.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit or a dimension does not exist.
 
     Examples
     --------

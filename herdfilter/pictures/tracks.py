@@ -51,11 +51,6 @@ def plot_track(
     **style
         Keywords of ``Axes.plot``.
 
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, a dimension does not exist, or a number is out of range.
-
     Examples
     --------
     >>> model = hf.models.BearingsTracking()
@@ -117,11 +112,6 @@ def plot_state_over_time(
         Dimensions that are angles, unless given those of `result`: the line is broken where one wraps.
     **style
         Keywords of ``Axes.plot``.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit, the dimension does not exist, or `mass` is not a probability.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Figures of a comparison, and pictures of points, mixtures and paths.
 
 The figures are `matplotlib.figure.Figure` objects that belong to no window and no global state. The pictures, ``plot_...``,
-take and return axes.
+take and return axes; shapes, dimensions and probabilities that do not fit raise ValueError.
 """
 
 from __future__ import annotations

@@ -129,18 +129,13 @@ class TrackingResult:
         Parameters
         ----------
         names : sequence of str, length d
-            Names of the state's dimensions; ``x0``, ``x1`` and so on unless given.
+            Names of the state's dimensions, else ValueError; ``x0``, ``x1`` and so on unless given.
 
         Returns
         -------
         pandas.DataFrame
             With the columns ``step``, ``time``, ``birth`` and ``number`` (the label), ``existence``, and ``x0_mean`` and
             ``x0_sd`` for every dimension.
-
-        Raises
-        ------
-        ValueError
-            If there is not one name per dimension.
         """
         import pandas as pd
 
