@@ -79,6 +79,28 @@ def factorise(matrices: Array, m: int, size: int, factor: Array) -> bool:
     return True
 
 
+@njit(cache=True, nogil=True)
+def factorise_all(matrices: Array) -> bool:
+    """Replace the lower triangles of matrices (m, k, k) by their Cholesky factors; return False if one does not exist.
+
+    One call for all: compiled code counts the references to its arrays at each call.
+    """
+    count, size, _ = matrices.shape
+    for m in range(count):
+        for i in range(size):
+            for j in range(i + 1):
+                entry = matrices[m, i, j]
+                for k in range(j):
+                    entry -= matrices[m, i, k] * matrices[m, j, k]
+                if j < i:
+                    matrices[m, i, j] = entry / matrices[m, j, j]
+                elif 0.0 < entry < np.inf:
+                    matrices[m, i, i] = np.sqrt(entry)
+                else:
+                    return False
+    return True
+
+
 def finite_part(observation: Observation, predicted: Array, observed: Array, cross: Array) -> tuple[Array, Array]:
     """Return covariances of the finite entries of an observation (K, k, k), and of the state with them (K, d, k).
 

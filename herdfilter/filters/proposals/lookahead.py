@@ -12,7 +12,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.kalman.update import factorise
+from herdfilter.filters.kalman.update import factorise_all
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -271,54 +271,54 @@ def _update_noise(
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
     (count, p, k), dim = values.shape, points.shape[1]
     for i in range(count):
-        gain, rest, lower, mean = gains[i], roots[i], lowers[i], offsets[i]
         own = min(i, len(noise) - 1)
         for a in range(k):
-            mean[a] = 0.0
+            offsets[i, a] = 0.0
             for b in range(a + 1):
-                lower[a, b] = noise[own, a, b]
+                lowers[i, a, b] = noise[own, a, b]
         for t in range(p):
             for a in range(k):
-                mean[a] += weights[t] * values[i, t, a]
+                offsets[i, a] += weights[t] * values[i, t, a]
         for t in range(p):
             for a in range(k):
-                offset = weights[t] * (values[i, t, a] - mean[a])
+                offset = weights[t] * (values[i, t, a] - offsets[i, a])
                 for b in range(a + 1):
-                    lower[a, b] += offset * (values[i, t, b] - mean[b])
+                    lowers[i, a, b] += offset * (values[i, t, b] - offsets[i, b])
                 if offset != 0.0:
                     for j in range(dim):
-                        gain[a, j] += offset * points[t, j]
-        if not factorise(lowers, i, k, lower):  # in place
-            return False
+                        gains[i, a, j] += offset * points[t, j]
+    if not factorise_all(lowers):
+        return False
+    for i in range(count):
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # by L^-1: the rows of the cross-covariance
-            scale = 1.0 / lower[a, a]
+            scale = 1.0 / lowers[i, a, a]
             constants[i] += np.log(scale)
             for j in range(dim):
                 for b in range(a):
-                    gain[a, j] -= lower[a, b] * gain[b, j]
-                gain[a, j] *= scale
+                    gains[i, a, j] -= lowers[i, a, b] * gains[i, b, j]
+                gains[i, a, j] *= scale
         for a in range(k):
             for b in range(a + 1):
-                rest[a, b] = 1.0 + LEAST_NOISE_VARIANCE if a == b else 0.0
+                roots[i, a, b] = 1.0 + LEAST_NOISE_VARIANCE if a == b else 0.0
                 for j in range(dim):
-                    rest[a, b] -= gain[a, j] * gain[b, j]
-        if not factorise(roots, i, k, rest):
-            return False
+                    roots[i, a, b] -= gains[i, a, j] * gains[i, b, j]
+    if not factorise_all(roots):
+        return False
+    for i in range(count):
         for a in range(k):
-            log_dets[i] += np.log(rest[a, a])
+            log_dets[i] += np.log(roots[i, a, a])
     for i in range(len(residuals)):
         g = group[i]
-        white = residuals[i]  # a copy
         log_densities[i] = constants[g]
-        for a in range(k):  # by L^-1: the residual
-            white[a] -= offsets[g, a]
+        for a in range(k):  # by L^-1: the residual, in place
+            residuals[i, a] -= offsets[g, a]
             for b in range(a):
-                white[a] -= lowers[g, a, b] * white[b]
-            white[a] /= lowers[g, a, a]
-            log_densities[i] -= 0.5 * white[a] ** 2
+                residuals[i, a] -= lowers[g, a, b] * residuals[i, b]
+            residuals[i, a] /= lowers[g, a, a]
+            log_densities[i] -= 0.5 * residuals[i, a] ** 2
             for j in range(dim):
-                means[i, j] += gains[g, a, j] * white[a]
+                means[i, j] += gains[g, a, j] * residuals[i, a]
     return True
 
 
