@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from markupsafe import Markup
 
-REPORT_FILE = "report.html"  # name of the page in an output folder
+REPORT_FILE = "report.html"
+"""Name of the page in an output folder."""
 
 
 def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> Path:
