@@ -160,7 +160,12 @@ class ParticleFilter:
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        dt = as_duration("dt", dt)
+        self._advance(as_duration("dt", dt), unmasked("control", control))
+        if self._pending is not None:
+            self._pending.freeze()
+
+    def _advance(self, dt: float, control: Any) -> None:
+        """Predict; a model that is changed before the observation comes is not kept as it was."""
         self._settle()
         particles = self._current()
         least = (1 - 1e-9) * self.resample_below * self.n_particles
@@ -169,7 +174,7 @@ class ParticleFilter:
             resampled = self.resampling.resample(particles, self.rng, self._circular)
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = check_particles(resampled, self.resampling, "resample", (self.n_particles, self.model.dim))
-        transition = Transition(self.model, dt, unmasked("control", control), self.step + 1)
+        transition = Transition(self.model, dt, control, self.step + 1)
         if self.proposal.uses.observation:
             self._particles, self._pending = particles, Pending(self.proposal, transition, particles, self.rng)
         else:
@@ -281,7 +286,9 @@ class ParticleFilter:
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
         if watcher is None and type(self) is ParticleFilter and compiled_loop.takes(self):
             return compiled_loop.run(self, steps, kept)
-        result: FilterResult = run(self, steps, self.model.dim, kept, watcher)
+        # nothing comes between a prediction and its update that could change the model
+        plain = watcher is None and type(self).predict is ParticleFilter.predict
+        result: FilterResult = run(self, steps, self.model.dim, kept, watcher, predict=self._advance if plain else None)
         return result
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
@@ -339,14 +346,18 @@ class ParticleFilter:
 class Pending:
     """A step of a proposal that waits for the observation; taken with it, or without one.
 
-    It is made by the model as it was at `predict`. The particles without the observation are drawn when they are first asked
-    for, from where the generator stands, which is then put back: asking does not change what follows.
+    After `freeze` it is made by the model as it was then. The particles without the observation are drawn when they are
+    first asked for, from where the generator stands, which is then put back: asking does not change what follows.
     """
 
     def __init__(self, proposal: Proposal, transition: Transition, start: Particles, rng: np.random.Generator) -> None:
-        self.proposal, self.transition, self.start, self.rng = proposal, transition.snapshot(), start, rng
+        self.proposal, self.transition, self.start, self.rng = proposal, transition, start, rng
         self.shape = start.n_next if proposal.uses.weights else len(start), start.x.shape[1]
         self._predicted: tuple[Particles, Any] | None = None  # and the generator's state after it
+
+    def freeze(self) -> None:
+        """Keep the model as it is now."""
+        self.transition = self.transition.snapshot()
 
     def propose(self, observation: Observation) -> Particles:
         """Particles with their weights times the likelihood, not normalised."""

@@ -120,6 +120,10 @@ class Particles:
         Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
         added to their logarithms, however large.
         """
+        return self._normalised
+
+    @cached_property
+    def _normalised(self) -> tuple[Particles, float]:
         peak = self.log_weights.max()
         if peak == -np.inf:
             return self, -np.inf

@@ -140,6 +140,7 @@ def run(
     kept: list[tuple[Array, Array]] | None = None,
     watcher: Watcher | None = None,
     collect: Callable[..., Any] | None = None,
+    predict: Callable[[float, Any], None] | None = None,
 ) -> Any:
     """Predict to, and update with, each observation in turn; `kept` collects particles and weights.
 
@@ -150,12 +151,13 @@ def run(
         check_methods("watcher", watcher, "predicted", "updated")
     if collect is None:
         collect = partial(FilterResult.collect, kept=kept, circular=circular_dims(online.model))
+    predict = online.predict if predict is None else predict
     records: list[Any] = []
     times = [step.time for step in steps]
     try:
         for step in steps:
             if step.dt > 0:
-                online.predict(step.dt, step.control)
+                predict(step.dt, step.control)
             if watcher is not None:
                 watcher.predicted(online, step.z)
             records.append(online.update(step.z) if step.sensor is None else online.update(step.z, step.sensor))

@@ -292,7 +292,7 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
 
 @pytest.mark.parametrize("n", [60, 300])
 def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them(monkeypatch, n):
-    """Less than n^(-1/2) of the predicted variance in some direction; by its moments or by a likelihood alone."""
+    """Less than 1/n of the predicted variance in some direction; by its moments or by a likelihood alone."""
     taken = ways(monkeypatch)
     rng = np.random.default_rng(n)
     x = np.column_stack([rng.exponential(size=n), rng.standard_normal(n)])
@@ -313,4 +313,31 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
             return "kernels" in taken
 
         few, _ = edge(1e-6, 0.5, narrow)
-        assert few / (1 + few) == pytest.approx(n**-0.5, rel=1e-4)
+        assert few / (1 + few) == pytest.approx(1 / n, rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "shape"), [(200, "Gaussian"), (2000, "skewed")])
+def test_particles_look_ahead_once_less_than_half_of_them_would_count(monkeypatch, n, shape):
+    """Of a linear observation the share that counts without a look ahead is known; a bent transition rules one Gaussian out."""
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((n, 2)) if shape == "Gaussian" else rng.exponential(size=(n, 2)) - 1
+    particles = Particles.equal(x)
+    ways = []
+    for name in ("_blind", "_guided"):
+        method = getattr(hf.RankedProposal, name)
+        monkeypatch.setattr(hf.RankedProposal, name, lambda self, *args, m=method, n=name: ways.append(n) or m(self, *args))
+
+    def first(precision):
+        model = hf.models.from_functions(
+            f=lambda x: x + 0.2 * x**2, h=lambda x: x[:, :1], Q=np.eye(2), R=[[precision**-2]], x0=[0.0, 0.0], P0=np.eye(2)
+        )
+        ways.clear()
+        seen = hf.filters.Observation.read(model, [0.0], 1)
+        hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0), seen)
+        moved = x + 0.2 * x**2 + rng.standard_normal((n, 2))
+        weights = np.exp(-0.5 * (precision * moved[:, 0]) ** 2)
+        return ways[0], weights.mean() ** 2 / (weights**2).mean()
+
+    found = [first(precision) for precision in np.geomspace(0.05, 20, 25)]
+    assert {way for way, share in found if share > 0.65} == {"_blind"}
+    assert {way for way, share in found if share < 0.4} == {"_guided"}

@@ -47,6 +47,29 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     np.testing.assert_allclose(guidance.log_densities[::2], evidence.log_density(residuals[::2]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
+    """Of a quadratic observation exactly: by the weights that its values at the points give."""
+    rng = np.random.default_rng(k)
+    dim, m = 3, 50
+    slopes, bends, R = rng.standard_normal((dim, k)), 0.3 * rng.standard_normal((dim, k)), np.diag(rng.uniform(0.5, 2, k))
+
+    def seen(noise):
+        return noise @ slopes + noise**2 @ bends
+
+    root = np.sqrt(dim + 1)
+    points = np.vstack([np.zeros(dim), root * np.eye(dim), -root * np.eye(dim)])
+    weights = np.append(1 / (dim + 1), np.full(2 * dim, 0.5 / (dim + 1)))
+    residual, one = rng.standard_normal(k), np.zeros(1, dtype=np.int64)
+    update = update_noise(seen(points)[None], weights, points, residual[None], R[None], one, 1)
+    z, log_weights = rng.standard_normal((m, dim)), rng.standard_normal(m)
+    away = residual - seen(z)
+    relative = np.exp(log_weights - 0.5 * (away @ np.linalg.inv(R) * away).sum(axis=1))
+    expected = relative.sum() ** 2 / (m * (relative**2).sum())
+    assert 1 / m < expected < 1
+    assert update.share(z, log_weights) == pytest.approx(expected, rel=1e-9)
+
+
 SQUARED = model_of(  # noise that enters squared: neither additive nor Gaussian
     normal([0.0]),
     noise_dim=1,
@@ -223,3 +246,14 @@ def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(mo
         monkeypatch.setattr(Ancestors, "particles", lambda *_, guided=guided: guided)
         found = hf.RankedProposal().propose(transition, particles, rng, seen)
         np.testing.assert_allclose(found.x, guided.x if is_kept else blind.x)
+
+
+def test_where_a_transition_can_only_be_simulated_weights_are_kept_until_less_than_half_count():
+    model, rng = Simulated(), np.random.default_rng(0)
+    x = rng.standard_normal((100, model.dim))
+    for spread, kept in ((0.5, True), (3.0, False)):
+        log_weights = spread * rng.standard_normal(100)
+        particles = Particles(x, log_weights - np.logaddexp.reduce(log_weights))
+        assert (particles.ess > 50) == kept
+        moved = hf.RankedProposal().propose(Transition(model), particles, rng)
+        assert np.allclose(moved.log_weights, particles.log_weights if kept else -np.log(100))

@@ -24,23 +24,25 @@ from herdfilter.samplers.base import Sampler
 UNGUIDED_SHARE = 0.3
 """Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
 
-EARLY_BOUND = 10.0
-"""How far beyond the bound the weights of a few points must lie for those of all not to be computed."""
+FORETOLD = 100
+"""Number of points at which it is foretold what an observation will leave of the particles."""
 
 
 @dataclass(frozen=True)
 class AutomaticProposal:
     r"""One Gaussian while nothing speaks against it, else the particles themselves, ranked or at exact quantiles.
 
-    The rule has three sentences. The step is made from one Gaussian where at most half of the particles' squared third and
-    fourth cumulants is more than chance, and where it is as good as linear: the chi-square distance that is left to correct,
-    of the weights after Kalman's update, or of the successors from a linear function of their noise where there is no
-    observation, is at most 1/n, so that no mean is off by more than by chance of n random draws. Else every particle stands
-    for itself: at exact quantiles of the predictive mixture in one dimension, and of what Kalman filters make of it where
-    the likelihood would leave an effective sample size below :math:`\sqrt n`; as ranked particles in more. Where the
-    transition noise is too narrow to part ranked particles, with less than :math:`n^{-1/2}` of the predicted variance in
-    some direction, each is widened to a Gaussian with that share of the particles' variance, and with less where that would
-    take more from their cumulants than chance has put there.
+    The rule asks how many of the n particles will count, and at what cost. (1) The step is made from one Gaussian where at
+    most half of the particles' squared third and fourth cumulants is more than chance, and where it is as good as linear:
+    the chi-square distance that is left to correct, of the weights after Kalman's update, or of the successors from a linear
+    function of their noise where there is no observation, is at most 1/n, so that no mean is off by more than by chance of n
+    random draws. (2) Else every particle stands for itself: at exact quantiles of the predictive mixture in one dimension,
+    ranked in more. (3) They move without a look at the observation where at least half of them will count after it, as
+    Kalman's update of the Gaussian foretells: the look ahead doubles the time of a step, and could not make more than
+    twice as many count. (4) Where the look ahead pays and the transition noise is too narrow to part ranked particles, with
+    less than 1/n of the predicted variance in some direction, each is widened to a Gaussian with :math:`n^{-1/2}` of the
+    particles' variance, and with less where that would take more from their cumulants than chance has put there. (5) Where
+    in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
 
     All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
     Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean and a
@@ -116,35 +118,30 @@ class AutomaticProposal:
                 return observation.weigh(self.propose(transition, particles, rng))
             return self._quantiles.propose(transition, particles, rng, observation)
 
-        # The step is made from one Gaussian where the particles cannot be told from it and the step is as good as linear:
-        # without an observation, where the successors are almost a linear function of their noise;
+        # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
+        # observation, where the successors are almost a linear function of their noise;
         found = gaussianity.Gaussianity.of(particles, circular)
-        gaussian = Ancestors.gaussian(transition, found.mean, found.root)
+        gaussian, only = Ancestors.gaussian(transition, found.mean, found.root), np.zeros(n, dtype=np.int64)
         if found.gaussian and observation is None:
             noise = gaussian.standard_noise(self.sampler, n, rng)
-            x = gaussian.successors(np.zeros(n, dtype=np.int64), noise)
+            x = gaussian.successors(only, noise)
             if size * gaussianity.nonlinear_share(x, noise, circular) <= 1:
                 return Particles.equal(x)
-
-        # with one, where Kalman's update leaves almost even weights: of many at a few points first, then at all.
-        if found.gaussian and guide is not None:
+        # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
+        # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
+        blind = False
+        if guide is not None and (found.gaussian or not on_line and n > gaussianity.FEW):
             _, update = gaussian.look_ahead(guide)
-            trials = [(gaussian.standard_noise(self.sampler, n, rng), np.full(n, 1.0 / n), 1.0)]
-            if n > gaussianity.FEW:
-                trials = [(*gaussian.sigma_points, EARLY_BOUND), *trials]
-            for z, weights, bound in trials:
-                log_weights = np.log(weights)
-                moved = gaussian.particles(guide, update, np.zeros(len(z), dtype=np.int64), z, log_weights)
-                ratios = moved.log_weights - log_weights
-                with np.errstate(invalid="ignore"):  # NaN if the likelihood vanishes at all of them
-                    ratios = np.exp(ratios - ratios.max())
-                if not size * (weights @ (ratios / (weights @ ratios) - 1) ** 2) <= bound:
-                    break
-            else:
-                return moved
+            z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
+            blind = update.share(z[:few], np.zeros(few)) >= 0.5
+            if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
+                moved = gaussian.particles(guide, update, only, z, np.full(n, -np.log(n)))
+                weighted, evidence = moved.normalised()
+                if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
+                    return moved
 
-        # Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what Kalman
-        # filters make of it where the likelihood would leave too few of them;
+        # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
+        # Kalman filters make of it where the likelihood leaves too few of them;
         if on_line:
             moved = self._quantiles.propose(transition, particles, rng, observation)
             if observation is None:
@@ -154,15 +151,16 @@ class AutomaticProposal:
                 return moved
             return self._guided_quantiles.propose(transition, particles, rng, observation)
 
-        # in more dimensions as ranked particles, widened where the noise on the way is too narrow to part them.
+        # in more dimensions as ranked particles, (3) blind where enough will be left; (4) widened where they look ahead, or
+        # cannot, and the noise on the way is too narrow to part them.
         ancestors = Ancestors.of(transition, particles)
         if found.gaussian and observation is not None and guide is None:
             ancestors = gaussian
-        elif observation is not None and found.width:
+        elif observation is not None and not blind and found.width:
             noise, whole = (ancestors if transition.additive else gaussian).spreads()
-            if gaussianity.narrow(noise, whole, size**-0.5):
+            if gaussianity.narrow(noise, whole, 1 / size):
                 ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
-        return self._ranked.follow(ancestors, n, rng, observation)
+        return self._ranked.follow(ancestors, n, rng, observation, blind)
 
     @cached_property
     def _ranked(self) -> RankedProposal:

@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import Indices, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
-from herdfilter.samplers.compiled import CALLED, ONCE
+from herdfilter.samplers.compiled import CALLED, ONCE, VECTORISE, exp
 from herdfilter.samplers.mapped import MappedSampling, standardise
 
 SETS = 8
@@ -230,20 +230,23 @@ def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
     return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED, fastmath=VECTORISE)
 def _cells(x, weights, bits, cells):
     """Fill the cells (d, n) that weighted points (n, d) lie in, their coordinates mapped by the logistic function."""
     n, d = x.shape
+    row, most = np.empty(n), 2.0**bits - 1.0
     for a in range(d):
         mean, variance = 0.0, 0.0
         for i in range(n):
-            mean += weights[i] * x[i, a]
+            row[i] = x[i, a]
+            mean += weights[i] * row[i]
         for i in range(n):
-            variance += weights[i] * (x[i, a] - mean) ** 2
+            variance += weights[i] * (row[i] - mean) ** 2
         scale = 1.0 / np.sqrt(variance) if variance > 0.0 else 1.0
         for i in range(n):
-            share = 1.0 / (1.0 + np.exp((mean - x[i, a]) * scale))
-            cells[a, i] = min(np.int64(share * 2.0**bits), (np.int64(1) << bits) - 1)
+            row[i] = most / (1.0 + exp(min((mean - row[i]) * scale, 700.0)))
+        for i in range(n):
+            cells[a, i] = np.int64(row[i])
 
 
 def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:

@@ -78,7 +78,8 @@ class Gaussianity:
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
-        return over_chance(self._z, self._weights)
+        found: tuple[float, float] = over_chance(np.ascontiguousarray(self._z), self._weights)
+        return found
 
 
 _KNOWN: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
@@ -158,26 +159,13 @@ def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> f
     return float((rest / np.where(variance > 0, variance, 1.0)).max())
 
 
+@njit(cache=True, nogil=True)
 def over_chance(z: Array, weights: Array) -> tuple[float, float]:
     """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over what chance makes of them."""
-    d = z.shape[1]
-    third, fourth = np.zeros((d, d, d)), np.zeros((d, d))
-    _higher_moments(np.ascontiguousarray(z), weights, third, fourth)
-    fourth[np.diag_indices(d)] -= d + 2
-    observations = 1.0 / (weights @ weights)
-    # the variance of the fourth cumulant is 24; of entries of a matrix 4 (d + 4) beside the diagonal and twice that on it
-    scale = 24.0 if d == 1 else 4.0 * (d + 4)
-    with np.errstate(over="ignore"):  # of a point so far away, and so light, that its fourth power alone is left
-        third_squared = observations * float((third**2).sum()) / 6.0
-        fourth_squared = observations * float((fourth**2).sum()) / scale
-    return third_squared / (d * (d + 1) * (d + 2) / 6), fourth_squared / (d * (d + 1) / 2)
-
-
-@njit(cache=True, nogil=True)
-def _higher_moments(z: Array, weights: Array, third: Array, fourth: Array) -> None:
-    """Fill the weighted means of z_a z_b z_c (d, d, d) and of |z|^2 z_a z_b (d, d)."""
     n, d = z.shape
+    third, fourth, squares = np.zeros((d, d, d)), np.zeros((d, d)), 0.0
     for i in range(n):
+        squares += weights[i] ** 2
         length = 0.0
         for a in range(d):
             length += z[i, a] ** 2
@@ -188,9 +176,14 @@ def _higher_moments(z: Array, weights: Array, third: Array, fourth: Array) -> No
                 fourth[a, b] += length * second
                 for c in range(b + 1):
                     third[a, b, c] += second * z[i, c]
+    third_squared = fourth_squared = 0.0
     for a in range(d):
-        for b in range(a + 1):
-            fourth[b, a] = fourth[a, b]
+        for b in range(a + 1):  # each entry as often as it stands in the whole
+            fourth_squared += (fourth[a, a] - (d + 2)) ** 2 if a == b else 2.0 * fourth[a, b] ** 2
             for c in range(b + 1):
-                entry = third[a, b, c]
-                third[a, c, b] = third[b, a, c] = third[b, c, a] = third[c, a, b] = third[c, b, a] = entry
+                times = 1.0 if a == c else 3.0 if a == b or b == c else 6.0
+                third_squared += times * third[a, b, c] ** 2
+    # the variance of the fourth cumulant is 24; of entries of a matrix 4 (d + 4) beside the diagonal and twice that on it
+    scale = 24.0 if d == 1 else 4.0 * (d + 4)
+    of_chance = squares * 6.0 * (d * (d + 1) * (d + 2) / 6.0), squares * scale * (d * (d + 1) / 2.0)
+    return third_squared / of_chance[0], fourth_squared / of_chance[1]

@@ -12,7 +12,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.kalman.update import factorise_all
+from herdfilter.filters.kalman.update import factorise, factorise_all
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -200,6 +200,12 @@ class NoiseUpdate(NamedTuple):
         Logarithms of the determinants of N.
     log_densities : ndarray, shape (n,)
         Of the observation, as each particle predicts it.
+    offsets : ndarray, shape (B, p, k)
+        Mean observations at sigma points of the noise, less that at no noise.
+    residuals : ndarray, shape (n, k)
+        The observation less the mean observation of each particle at no noise.
+    noises : ndarray, shape (B or 1, k, k)
+        Covariances of the observation's own noise.
     """
 
     group: Indices
@@ -208,6 +214,17 @@ class NoiseUpdate(NamedTuple):
     roots: Array
     log_dets: Array
     log_densities: Array
+    offsets: Array
+    residuals: Array
+    noises: Array
+
+    def share(self, noise: Array, log_weights: Array) -> float:
+        """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.
+
+        The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
+        """
+        lower = np.empty(self.noises.shape[1:])
+        return float(_share(self.offsets[0], self.residuals[0], self.noises, lower, noise, log_weights))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
@@ -244,7 +261,7 @@ def update_noise(
     arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.ascontiguousarray(noise)
     if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
-    return NoiseUpdate(group, means, gains, roots, log_dets, log_densities)
+    return NoiseUpdate(group, means, gains, roots, log_dets, log_densities, arrays[0], residuals, arrays[2])
 
 
 LEAST_NOISE_VARIANCE = 1e-12
@@ -356,3 +373,32 @@ def _draw(
         for j in range(dim):
             twice -= noise[t, j] ** 2
         log_ratio[t] = 0.5 * twice + log_dets[g]
+
+
+@njit(cache=True, nogil=True)
+def _share(offsets: Array, residual: Array, noises: Array, lower: Array, z: Array, log_weights: Array) -> float:
+    """Return what `NoiseUpdate.share` does; `lower` (k, k) is room."""
+    (m, dim), k = z.shape, len(residual)
+    scale = 1.0 / np.sqrt(dim + 1.0)  # of the sigma points
+    white, values, peak = np.empty(k), np.empty(m), -np.inf
+    factorise(noises, 0, k, lower)
+    for t in range(m):
+        values[t] = log_weights[t]
+        for a in range(k):
+            entry = residual[a]
+            for j in range(dim):
+                along = scale * z[t, j]
+                up, down = offsets[1 + j, a], offsets[1 + dim + j, a]
+                entry -= 0.5 * along * (up - down + along * (up + down))
+            for b in range(a):
+                entry -= lower[a, b] * white[b]
+            white[a] = entry / lower[a, a]
+            values[t] -= 0.5 * white[a] ** 2
+        peak = max(peak, values[t])
+    total = squares = 0.0
+    for t in range(m):
+        weight = np.exp(values[t] - peak)
+        total += weight
+        squares += weight**2
+    share: float = total**2 / (m * squares)
+    return share

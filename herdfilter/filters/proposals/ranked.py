@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
-from herdfilter._checks import check_flags, check_share
+from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -116,40 +117,66 @@ class RankedProposal(SampledProposal):
         """See `Proposal`."""
         if not transition.simulated_only:
             return self.follow(Ancestors.of(transition, particles), particles.n_next, rng, observation)
-        chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, particles.n_next)
-        moved = Particles.equal(transition.sample(particles.x[chosen], rng))
+        n = particles.n_next
+        if len(particles) == n <= 2 * particles.ess:  # weights cost less than the chance of another choice
+            moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights)
+        else:
+            chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, n)
+            moved = Particles.equal(transition.sample(particles.x[chosen], rng))
         return moved if observation is None else observation.weigh(moved)
 
     def follow(
-        self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
+        blind_first: bool = False,
     ) -> Particles:
         """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
-        circular = ancestors.transition.circular
-        guided = None
-        if self.guided and observation is not None and observation.has_moments:
-            centres, update = ancestors.look_ahead(observation)
-            # the ancestors are taken by the weights after the update, but for a share of those before
-            with np.errstate(divide="ignore"):
-                log_weights = np.log(ancestors.weights)
-            log_updated = log_weights + update.log_densities
-            ancestor_weights = ancestors.weights
-            if (peak := log_updated.max()) > -np.inf:
-                updated = np.exp(log_updated - peak)
-                share = self.defensive_share
-                ancestor_weights = (1 - share) / updated.sum() * updated + share * ancestor_weights
-            # at even steps through the ranks of where they will be, each with updated noise and its exact weight
-            chosen = balanced.ranked_members(centres, ancestor_weights, circular, n)
-            log_ratio = log_weights[chosen] - np.log(n * ancestor_weights[chosen] / ancestor_weights.sum())
-            noise = ancestors.standard_noise(self.sampler, n, rng)
-            guided = ancestors.particles(observation, update, chosen, noise, log_ratio)
-            weighted, evidence = guided.normalised()
-            if evidence > -np.inf and weighted.ess >= np.sqrt(n):
-                return guided
-        # without guidance: at even steps through the ranks of where they are; where guidance failed, if it has more evidence
-        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, circular, n)
-        noise = ancestors.standard_noise(self.sampler, n, rng)
-        blind = Particles.equal(ancestors.successors(chosen, noise))
         if observation is None:
-            return blind
-        blind = observation.weigh(blind)
-        return blind if guided is None or blind.normalised()[1] > evidence + np.log(n) else guided
+            return self._blind(ancestors, n, rng)
+        if not (self.guided and observation.has_moments):
+            return observation.weigh(self._blind(ancestors, n, rng))
+        found: dict[bool, tuple[Particles, float]] = {}
+        for blind in (blind_first, not blind_first):
+            moved = (
+                observation.weigh(self._blind(ancestors, n, rng)) if blind else self._guided(ancestors, n, rng, observation)
+            )
+            weighted, evidence = moved.normalised()
+            if not found and evidence > -np.inf and weighted.ess >= np.sqrt(n):
+                return moved
+            found[blind] = moved, evidence
+        return found[found[True][1] > found[False][1] + np.log(n)][0]
+
+    def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Particles:
+        """At even steps through the ranks of where they are."""
+        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, n)
+        return Particles.equal(ancestors.successors(chosen, ancestors.standard_noise(self.sampler, n, rng)))
+
+    def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
+        """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
+        centres, update = ancestors.look_ahead(observation)
+        # the ancestors are taken by the weights after the update, but for a share of those before
+        weights, log_ratio = np.empty(len(centres)), np.empty(len(centres))
+        _share_weights(ancestors.weights, update.log_densities, self.defensive_share, weights, log_ratio)
+        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, n)
+        noise = ancestors.standard_noise(self.sampler, n, rng)
+        return ancestors.particles(observation, update, chosen, noise, log_ratio[chosen] - np.log(n))
+
+
+@njit(cache=True, nogil=True)
+def _share_weights(before: Array, log_densities: Array, share: float, weights: Array, log_ratio: Array) -> None:
+    """Fill weights (M,) of which `share` is as before and the rest after an update, and log of those before over them."""
+    peak, total, whole = -np.inf, 0.0, 0.0
+    for i in range(len(before)):
+        log_ratio[i] = np.log(before[i]) if before[i] > 0.0 else -np.inf
+        weights[i] = log_ratio[i] + log_densities[i]
+        peak = max(peak, weights[i])
+    for i in range(len(before)):
+        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
+        total += weights[i]
+        whole += before[i]
+    for i in range(len(before)):
+        weights[i] = (1.0 - share) * weights[i] / total + share * before[i] / whole
+        log_ratio[i] -= np.log(weights[i]) if weights[i] > 0.0 else 0.0
