@@ -318,7 +318,7 @@ def test_ranked_particles_are_widened_where_the_noise_is_too_narrow_to_part_them
 
 @pytest.mark.parametrize(("n", "shape"), [(200, "Gaussian"), (2000, "skewed")])
 def test_particles_look_ahead_once_less_than_half_of_them_would_count(monkeypatch, n, shape):
-    """Of a linear observation the share that counts without a look ahead is known; a bent transition rules one Gaussian out."""
+    """The share that counts without a look ahead is drawn; where the observation says little one Gaussian does it."""
     rng = np.random.default_rng(n)
     x = rng.standard_normal((n, 2)) if shape == "Gaussian" else rng.exponential(size=(n, 2)) - 1
     particles = Particles.equal(x)
@@ -336,8 +336,8 @@ def test_particles_look_ahead_once_less_than_half_of_them_would_count(monkeypatc
         hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0), seen)
         moved = x + 0.2 * x**2 + rng.standard_normal((n, 2))
         weights = np.exp(-0.5 * (precision * moved[:, 0]) ** 2)
-        return ways[0], weights.mean() ** 2 / (weights**2).mean()
+        return next(iter(ways), None), weights.mean() ** 2 / (weights**2).mean()
 
     found = [first(precision) for precision in np.geomspace(0.05, 20, 25)]
-    assert {way for way, share in found if share > 0.65} == {"_blind"}
+    assert {way for way, share in found if share > 0.65} - {None} == {"_blind"}
     assert {way for way, share in found if share < 0.4} == {"_guided"}

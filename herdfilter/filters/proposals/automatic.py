@@ -130,7 +130,7 @@ class AutomaticProposal:
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
         blind = False
-        if guide is not None and (found.gaussian or not on_line and n > gaussianity.FEW):
+        if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
             blind = update.share(z[:few], np.zeros(few)) >= 0.5
