@@ -1,17 +1,19 @@
 """The yardstick of filters: the herded default beside random filters on models that nobody tuned it on.
 
 --part equal      random models, equal particle counts; where the default is above bootstrap, 8 new runs decide
+--part kinds      other random models: targets to be found, data that depart from the model, less known of it
 --part exponent   how errors and times grow with n
+--part times      CPU times of a step, filters by turns in one process
 --part budget     the least error within so many milliseconds a step
 --part scenarios  every named scenario: the default beside the best of the other filters, or trackers
 --part peers      UNGM and 4-d bearings: the filters of other libraries beside ours, at equal time
 
 Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once, with two runs
 at least. The reference's own error is taken out of them: squared error minus the squared standard error that independent
-repeats of the reference tell. Tables count the models whose reference is too uncertain. `--kind` and `--departure` take
-random models of another kind, and data that depart from the model. Filters of `particles` are in the budgets if it is there;
-those of smcx and cuthbert in `peers` with `--jax-python`, the Python of an environment that has them. Seeds of models below
-10,000 are for tuning, from 1,000,000 on for claims. Killed and started anew it goes on where it was.
+repeats of the reference tell. Tables count the models whose reference is too uncertain. Filters of `particles` are in the
+budgets if it is there; those of smcx and cuthbert in `peers` with `--jax-python`, the Python of an environment that has
+them. Seeds of models below 10,000 are for tuning, from 1,000,000 on for claims. Killed and started anew it goes on where it
+was.
 
 python benchmarks/bench_default.py [--part NAMES] [--models 200] [--first-model 1000000] [--runs 2] [--filters NAMES]
 python benchmarks/bench_default.py --timing    the times of what was measured, with one worker, for a quiet machine
@@ -21,6 +23,7 @@ python benchmarks/bench_default.py --report    only the results files, from the 
 from __future__ import annotations
 
 import argparse
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -28,13 +31,15 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import step_times
 from common import announce, save, show
 from jax_filters import measured_peers
-from over_random import by_budget, debiased, exponents, named, ratios, uncertain
+from over_random import by_budget, debiased, exponents, judged, named, ratios, uncertain
 from peers import FILTERS as PEERS
 from studies import BASELINE, RIVAL, family, measured, models_cell, models_folder, of_models, study_parser
 
 from herdfilter.models import random_model
+from herdfilter.models.random.model import DEPARTURES
 from herdfilter.study import over_models
 from herdfilter.study.scenario import load_scenario, scenario_files
 from herdfilter.study.statistics import median_interval, paired_ratios
@@ -58,16 +63,22 @@ SLOW = dict.fromkeys(("reentry", "crossing", "harbour_two", "meeting"), 0.5)
 BEYOND = 900_000
 """Models of the scenario `random` come so far behind the first model: those before stay unseen for other parts."""
 ENDS = ("", "_low", "_high")
-BESIDE = ["above", "variance_right", "log_likelihood", "lost", "time", "time_90", "time_worst"]
+BESIDE = ["above", "variance_right", "log_likelihood", "lost", "time", "time_90", "time_worst", "diverged"]
+GENERAL = {"kind": "general", "departure": "", "known": "all"}
+KINDS = {
+    "localisation": {"kind": "localisation"},
+    **{departure.replace(" ", "-"): {"departure": departure} for departure in DEPARTURES},
+    "likelihood-only": {"known": "likelihood"},
+    "simulation-only": {"known": "simulation"},
+}
+"""Random models of the part `kinds`."""
 
 
 def command(part: str, args) -> str:
     """Options that make a part's results files, for what is said below their tables."""
-    name = "models" if part == "equal" else f"{part}-models"
+    name = {"equal": "models", "kinds": "kind-models"}.get(part, f"{part}-models")
     count = getattr(args, name.replace("-", "_"))
     models = f"--{name} {count} --first-model {args.first_model} --runs {args.runs}"
-    models += f" --kind {args.kind}" if args.kind != "general" else ""
-    models += f" --departure {args.departure.replace(' ', '-')}" if args.departure else ""
     return f"--part {part} {models} --reference {args.reference}"
 
 
@@ -75,7 +86,7 @@ def equal(args) -> None:
     """Compare filters with as many particles."""
     raw = of_models(product(args.filters, args.particles), args.models, args)
     table = debiased(raw)
-    made, doubtful = over_models(table, BASELINE), uncertain(table)
+    made, doubtful = judged(table, BASELINE), uncertain(table)
     ours = made[["filter", "n_particles", "models", "compared", "unknown"]].copy()
     keys = list(zip(made["filter"], made["n_particles"], strict=True))
     too_uncertain = [(doubtful[name, n] | doubtful[BASELINE, n]).mean() for name, n in keys]
@@ -96,7 +107,7 @@ def equal(args) -> None:
     middle = args.particles[len(args.particles) // 2]
     at_n = table[table["n_particles"] == middle]
     wide = pd.DataFrame({"n": middle, "kind": at_n.groupby("model")["kind"].max()})
-    wide.insert(1, "d", [random_model(seed, args.kind).dim for seed in wide.index])
+    wide.insert(1, "d", [random_model(seed).dim for seed in wide.index])
     for name in args.filters:
         wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
     save("default_models", wide.reset_index(), args.results, options=command("equal", args))
@@ -129,6 +140,34 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
     return row | {"largest": named(new["ratio"], both, 3), "staying": named(stay["ratio"], both, len(stay))}
 
 
+def kinds(args) -> None:
+    """Compare filters on random models of other kinds: errors to the posterior under the model, and targets lost."""
+    tables = []
+    for name in args.kinds:
+        of_kind = Namespace(**vars(args) | GENERAL | KINDS[name])
+        left_out = {COUNTERPART} if of_kind.known != "simulation" else {COUNTERPART, RIVAL}
+        filters = [one for one in args.filters if one not in left_out]
+        raw = of_models(product(filters, args.kind_particles), args.kind_models, of_kind)
+        made = judged(debiased(raw), BASELINE).rename(columns={"n_particles": "n", "ratio": "to_bootstrap"})
+        made.insert(0, "kind", name)
+        columns = [
+            "models",
+            "compared",
+            "uncertain",
+            "unknown",
+            "to_bootstrap",
+            "ratio_90",
+            "above",
+            "variance_right",
+            "lost",
+            "diverged",
+            "worst",
+        ]
+        tables.append(made[["kind", "filter", "n", *columns]])
+    found = save("default_other_kinds", pd.concat(tables), args.results, ["kind", "filter", "n"], command("kinds", args))
+    show("ratios over models of other kinds", found.drop(columns="worst"), 230)
+
+
 def exponent(args) -> None:
     """Compare how the errors of the default and the random filters fall with n, and what the steps take."""
     filters = [name for name in (BASELINE, RIVAL, args.default) if name in args.filters]
@@ -136,9 +175,19 @@ def exponent(args) -> None:
     found = save("default_exponent", exponents(table), args.results, options=command("exponent", args))
     show("slope of log error in log n over models", found, 230)
     columns = {"n_particles": "n", "ratio": "to_bootstrap"}
-    growth = over_models(table, BASELINE)[["filter", "n_particles", "models", "uncertain", "ratio", *BESIDE]]
+    growth = judged(table, BASELINE)[["filter", "n_particles", "models", "uncertain", "ratio", *BESIDE]]
     growth = save("default_growth", growth.rename(columns=columns), args.results, options=command("exponent", args))
     show("errors and times over those of bootstrap", growth, 230)
+
+
+def times(args) -> None:
+    """Compare CPU times of a step with bootstrap's."""
+    filters = [name for name in args.filters if name != COUNTERPART]
+    models = range(args.first_model, args.first_model + args.times_models)
+    table = step_times.measured(filters, args.growing, models, args.seed, args.workers)
+    told = f"--part times --times-models {args.times_models} --first-model {args.first_model}"
+    found = save("default_times", step_times.summarised(table), args.results, options=told)
+    show("CPU times over those of bootstrap", found, 200)
 
 
 def budget(args) -> None:
@@ -157,6 +206,7 @@ def scenarios(args) -> None:
     rows = []
     for name in args.scenarios:
         base = load_scenario(name)
+        name = base.name  # of a path, too
         own, names = args.default, [args.default, *OTHERS]
         if base.targets is not None:
             own, names = f"lmb-{own}", list(base.filters)
@@ -186,7 +236,9 @@ def scenarios(args) -> None:
 def peers(args) -> None:
     """Compare with the filters of other libraries on two models, whose JAX versions are in peers_jax.py."""
     found = pd.concat([measured_peers(name, args) for name in ("ungm", "bearings")], ignore_index=True)
-    found = save("default_peers", found, args.results, ["scenario", "filter", "n"], f"--part peers --seed {args.seed}")
+    told = f"--part peers --seed {args.seed} --scenario-runs {args.scenario_runs}"
+    told += "" if args.jax_python is None else " --jax-python python"
+    found = save("default_peers", found, args.results, ["scenario", "filter", "n"], told)
     show("errors and times of filters of other libraries", found, 200)
 
 
@@ -219,7 +271,14 @@ def _over(column: str, own: pd.Series, other: pd.Series) -> dict[str, float]:
     return {column: float(np.median(values)), f"{column}_low": low, f"{column}_high": high}
 
 
-PARTS = {part.__name__: part for part in (equal, exponent, budget, scenarios, peers)}
+PARTS = {part.__name__: part for part in (equal, kinds, exponent, times, budget, scenarios, peers)}
+
+
+def two_or_more(text: str) -> int:
+    """Read a number of runs of a model."""
+    if not text.isdigit() or int(text) < 2:
+        raise ArgumentTypeError(f"expected two of each model at least, got {text}")
+    return int(text)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -229,16 +288,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--default", default=DEFAULT)
     options.add_argument("--models", type=int, default=200)
     options.add_argument("--first-model", type=int, default=0, help="1000000 for a claim")
-    options.add_argument("--runs", type=int, default=2, help="of each model")
+    options.add_argument("--runs", type=two_or_more, default=2, help="of each model, two at least")
     options.add_argument("--reference", type=int, default=65_536, help="particles of a reference without grid")
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--growing", type=int, nargs="+", default=GROWING, help="counts for the exponents")
     options.add_argument("--exponent-models", type=int, default=50)
+    options.add_argument("--times-models", type=int, default=50)
     options.add_argument("--many", type=int, nargs="+", default=MANY, help="counts for the budgets")
     options.add_argument("--more", type=int, nargs="*", default=MORE, help="more for the random filters")
     options.add_argument("--budget-models", type=int, default=50)
-    options.add_argument("--kind", default="general", help="of random models")
-    options.add_argument("--departure", default="", help="of the data from random models, such as outliers")
+    options.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    options.add_argument("--kind-models", type=int, default=50, help="of each kind")
+    options.add_argument("--kind-particles", type=int, nargs="+", default=(100, 300))
     options.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="in the budgets")
     options.add_argument("--jax-python", type=Path, help="Python of an environment with smcx and cuthbert")
     options.add_argument("--peer-particles", type=int, nargs="+", default=(100, 1000, 10_000))
@@ -246,9 +307,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--scenarios", nargs="+", default=sorted(scenario_files()))
     options.add_argument("--scenario-runs", type=int, default=12)
     options.add_argument("--scenario-particles", type=int, nargs="+", default=(100, 300))
+    options.set_defaults(**GENERAL)
     args = options.parse_args(arguments)
-    if args.runs < 2 and not args.report:
-        options.error(f"--runs: expected two of each model at least, got {args.runs}")
     announce(args.seed)
     for part in args.part:
         PARTS[part](args)

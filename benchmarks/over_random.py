@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from herdfilter.study import over_models
 from herdfilter.study.statistics import mean_interval, median_interval, paired_ratios
 
 SOLVED = 1e-3
@@ -44,6 +45,14 @@ def with_loss(table: pd.DataFrame) -> pd.DataFrame:
 def medians(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Median over the runs of a model: a row for each model, a column for each filter and particle count."""
     return table.pivot_table(column, "model", ["filter", "n_particles"], "median", observed=True)
+
+
+def judged(table: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Return what `over_models` does, and in the column `diverged` the share of runs that failed or diverged."""
+    made = over_models(table, baseline)
+    lost = (table["error"].fillna("") != "") | (table["diverged"].fillna(0) > 0)
+    lost = lost.groupby([table["filter"], table["n_particles"]]).mean()
+    return made.assign(diverged=[lost[key] for key in zip(made["filter"], made["n_particles"], strict=True)])
 
 
 def ratios(table: pd.DataFrame, own: str, base: str) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Bootstrap filters of smcx and of cuthbert, compiled by JAX, on two models: run by the Python that has these libraries.
+"""Bootstrap filters of smcx, of cuthbert and in plain JAX, on two models: run by the Python that has these libraries.
 
 ``PYTHON peers_jax.py IN OUT`` reads recordings, an npz file of `model`, `dt`, `n` (k,) and `observations` (runs, T, m), and
 writes one of `means` (k, runs, T, d) and `ms` (k, runs), milliseconds per step without compilation, of each library. The
@@ -20,7 +20,7 @@ PRIOR_SD = {"ungm": jnp.sqrt(jnp.array([5.0])), "bearings": jnp.sqrt(jnp.array([
 def ungm(dt):
     def move(key, x, step):
         mean = 0.5 * x + 25 * x / (1 + x**2) + 8 * jnp.cos(1.2 * step)
-        return mean + jnp.sqrt(10.0) * jax.random.normal(key, (1,))
+        return mean + jnp.sqrt(10.0) * jax.random.normal(key, x.shape)
 
     def log_likelihood(z, x):
         return -0.5 * ((z - x**2 / 20) ** 2).sum() - 0.5 * jnp.log(2 * jnp.pi)
@@ -33,8 +33,8 @@ def bearings(dt):
     factor = jnp.array(np.kron(block, np.eye(2)))
 
     def move(key, x, step):
-        mean = jnp.concatenate([x[:2] + dt * x[2:], x[2:]])
-        return mean + factor @ jax.random.normal(key, (4,))
+        mean = jnp.concatenate([x[..., :2] + dt * x[..., 2:], x[..., 2:]], axis=-1)
+        return mean + jax.random.normal(key, x.shape) @ factor.T
 
     def log_likelihood(z, x):
         away = x[:2] - SENSORS
@@ -94,7 +94,37 @@ def of_cuthbert(model, dt, n):
     return run
 
 
-LIBRARIES = {"smcx": of_smcx, "cuthbert": of_cuthbert}
+def of_jax(model, dt, n):
+    """Plain JAX, and as little of it as possible: only means are kept, and all noises of a step are drawn at once."""
+    move, log_likelihood = {"ungm": ungm, "bearings": bearings}[model](dt)
+    sd = PRIOR_SD[model]
+
+    def step(carry, given):
+        x, log_weights, key = carry
+        number, z = given
+        key, first, second = jax.random.split(key, 3)
+        weights = jax.nn.softmax(log_weights)
+
+        def resampled():
+            levels = (jnp.arange(n) + jax.random.uniform(first)) / n
+            sums = jnp.cumsum(weights)
+            return x[jnp.minimum(jnp.searchsorted(sums, levels * sums[-1]), n - 1)], jnp.zeros(n)
+
+        x, log_weights = jax.lax.cond(n * (weights**2).sum() > 2, resampled, lambda: (x, log_weights))
+        x = move(second, x, number)
+        log_weights += jax.vmap(log_likelihood, (None, 0))(z, x)
+        return (x, log_weights, key), jax.nn.softmax(log_weights) @ x
+
+    @jax.jit
+    def run(key, z):
+        first, second = jax.random.split(key)
+        x = sd * jax.random.normal(first, (n, len(sd)))
+        return jax.lax.scan(step, (x, jnp.zeros(n), second), (jnp.arange(1.0, len(z) + 1), z))[1]
+
+    return run
+
+
+LIBRARIES = {"jax": of_jax, "smcx": of_smcx, "cuthbert": of_cuthbert}
 
 
 def main(source: str, target: str) -> None:

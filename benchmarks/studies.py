@@ -10,8 +10,9 @@ import argparse
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,14 @@ from common import parser
 from peers import FILTERS
 
 import herdfilter as hf
+from herdfilter.catalogue.specifications import resolve_filters
+from herdfilter.models import contract
 from herdfilter.study import summarise
 from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import open_for_reading
 from herdfilter.study.tables import Divergence
 
-BASELINE, RIVAL = "bootstrap", "sqmc"
+BASELINE, RIVAL, COMPILED = "bootstrap", "sqmc", "compiled-bootstrap"
 TIMING_RUNS = 6  # the fewest of whose median there is a 95 % interval, from the least to the largest
 STEEPEST = 3.0  # growth of a step's time with n; what measures as more is another program's disturbance
 REFERENCES = {
@@ -61,9 +64,44 @@ VARIATIONS: dict[str, dict[str, str]] = {
 """Filters that are measured beside those of the catalogue, name -> table of keywords."""
 
 
-def filter_tables(*names: str) -> dict[str, Any]:
+def compiled_bootstrap(model: Any, n: int, rng: np.random.Generator) -> Any:
+    """Return the bootstrap filter of a model's compiled form, which `compare` does not look into: else it goes in steps."""
+    pf = hf.make_filter("bootstrap", model.compiled(), n, rng)
+    return SimpleNamespace(run=lambda observations, **options: pf.run(observations, **options))
+
+
+def filter_tables(*names: str, known: str = "all") -> dict[str, Any]:
     """Return filters of the catalogue, of `VARIATIONS` or of other libraries as `compare` takes them."""
-    return {name: VARIATIONS.get(name, FILTERS.get(name, name)) for name in names}
+    ours = {COMPILED: compiled_bootstrap, **VARIATIONS, **FILTERS}
+    return {name: ours.get(name, name) if known == "all" else Told(name, known) for name in names}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A filter that is told less of a model than there is: data, and the reference, are those of the whole model."""
+
+    name: str
+    known: str
+
+    def __call__(self, model: Any, n: int, rng: np.random.Generator) -> Any:
+        """Return the filter."""
+        return resolve_filters(filter_tables(self.name))[self.name](part_of(model, self.known), n, rng)
+
+
+def part_of(model: Any, known: str) -> Any:
+    """Return a model without mean and covariance of its observation, or without all but a simulation of its transition.
+
+    Of the first, `known` is "likelihood"; of the second, "simulation".
+    """
+    kept = {"dim", "circular", "initial", "noise_dim", *contract.TRANSITION, *contract.OBSERVATION}
+    if known == "likelihood":
+        kept -= {*contract.OBSERVED, "observation_jacobian", "observation_circular"}
+        own = {"log_likelihood": lambda z, x, step: contract.log_likelihood(model, z, x, step)}
+        own["partial_observations"] = contract.takes_partial(model)
+    else:
+        kept -= {*contract.TRANSITION, *contract.FROM_NOISE} - {"control"}
+        own = {"sample_transition": lambda *arguments: contract.sample_transition(model, *arguments)}
+    return SimpleNamespace(**{name: getattr(model, name) for name in kept if hasattr(model, name)} | own)
 
 
 def scenario(name: str) -> Scenario:
@@ -162,16 +200,16 @@ def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFra
 def family(args) -> Scenario:
     """Return the scenario of the random models: of a kind, with data that depart from them or not."""
     base = load_scenario("random" if args.kind == "general" else f"random_{args.kind}")
-    departing = load_scenario("random_misspecified")
+    base = replace(base, divergence=base.divergence or load_scenario("random_misspecified").divergence)
     if args.departure:
-        truth = {"model": {"departure": args.departure.replace("-", " ")}}
-        base = replace(base, truth=truth, divergence=base.divergence or departing.divergence)
+        base = replace(base, truth={"model": {"departure": args.departure.replace("-", " ")}})
     return replace(base, reference={**(base.reference or {}), "n": args.reference})
 
 
 def models_folder(args) -> Path:
-    """Return the folder of the stores of random models: those of another seed, reference, kind or departure are others."""
-    other = "".join(f"-{name}" for name in (args.kind.replace("general", ""), args.departure.replace(" ", "-")) if name)
+    """Return the folder of the stores of random models: of another seed, reference or kind, or less known, it is another."""
+    names = (args.kind.replace("general", ""), args.departure.replace(" ", "-"), args.known.replace("all", ""))
+    other = "".join(f"-{name}" for name in names if name)
     return args.stores / f"random-{args.first_model}-{args.reference}{other}"
 
 
@@ -201,7 +239,14 @@ def models_cell(
     path.parent.mkdir(parents=True, exist_ok=True)
     start, begun = time.perf_counter(), 0 if known.empty else int(known["model"].max()) - first + 1
     table = hf.compare(
-        base, filter_tables(*filters), n, **use, store=path, resume=True, models=max(models, begun), first_model=first
+        base,
+        filter_tables(*filters, known=args.known),
+        n,
+        **use,
+        store=path,
+        resume=True,
+        models=max(models, begun),
+        first_model=first,
     )
     print(f"random {', '.join(filters)} {n}: {time.perf_counter() - start:.0f} s", flush=True)
     return table[table["model"] < first + models].reset_index(drop=True)

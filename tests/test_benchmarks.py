@@ -333,7 +333,7 @@ def test_kinds_and_departures_of_random_models_have_stores_of_their_own(benchmar
     given = {"stores": tmp_path, "first_model": 5, "reference": 64}
     folders, bases = [], []
     for kind, departure in (("general", ""), ("localisation", ""), ("general", "half-noise"), ("localisation", "any")):
-        args = SimpleNamespace(**given, kind=kind, departure=departure)
+        args = SimpleNamespace(**given, kind=kind, departure=departure, known="all")
         folders.append(studies.models_folder(args).name)
         bases.append(studies.family(args))
     assert folders == ["random-5-64", "random-5-64-localisation", "random-5-64-half-noise", "random-5-64-localisation-any"]
@@ -341,6 +341,42 @@ def test_kinds_and_departures_of_random_models_have_stores_of_their_own(benchmar
     truths = [base.simulated.build_model(seed=5).labels[-1] for base in bases]
     assert truths[2] == "half noise"
     assert bases[0].truth is None
+    less = SimpleNamespace(**given, kind="general", departure="", known="likelihood")
+    assert studies.models_folder(less).name == "random-5-64-likelihood"
+
+
+def test_filters_are_told_a_part_of_the_model(benchmark_module):
+    """Bootstrap needs no more, so that its estimates are the same; a filter that needs more refuses the model."""
+    told, model = benchmark_module("studies").Told, hf.models.random_model(0)
+    assert model.labels[1] == "rank-deficient"
+    _, z = hf.simulate(model, 10, 1)
+    known = hf.make_filter("bootstrap", model, 50, 3).run(z).means
+    for part in ("likelihood", "simulation"):
+        means = told("bootstrap", part)(model, 50, np.random.default_rng(3)).run(z).means
+        np.testing.assert_allclose(means, known, rtol=1e-9)
+    for name, part in (("ukf", "likelihood"), ("sqmc", "simulation")):
+        with pytest.raises(TypeError, match="needs"):
+            told(name, part)(model, 50, np.random.default_rng(3))
+
+
+def test_default_is_compared_on_other_kinds_of_models(study):
+    small = ["--part", "kinds", "--reference", 256, "--kind-models", 2, "--kind-particles", 10]
+    small += ["--filters", "bootstrap", "sqmc", "ranked", "--default", "ranked"]
+    found = study("bench_default", *small, "--kinds", "localisation", "simulation-only")["default_other_kinds"]
+    filters = ["bootstrap", "sqmc", "ranked", "bootstrap", "ranked"]
+    assert found["filter"].to_list() == filters
+    assert found["kind"].to_list() == ["localisation"] * 3 + ["simulation-only"] * 2
+    assert found["diverged"].between(0, 1).all()
+    assert (found.loc[found["filter"] == "bootstrap", "to_bootstrap"] == 1).all()
+
+
+def test_times_of_a_step_are_those_of_filters_that_the_model_serves(study):
+    """SQMC does not serve the model of seed 225, whose transition can only be simulated."""
+    small = ["--part", "times", "--growing", 10, 20, "--first-model", 224, "--times-models", 2]
+    found = study("bench_default", *small, "--filters", "bootstrap", "sqmc")["default_times"].set_index(["filter", "n"])
+    assert found["models"].to_dict() == {("bootstrap", 10): 2, ("sqmc", 10): 1, ("bootstrap", 20): 2, ("sqmc", 20): 1}
+    assert (found.loc["bootstrap", ["mean", "largest"]] == 1).all(axis=None)
+    assert (found["median"] <= found["largest"]).all()
 
 
 def test_filters_of_particles_are_close_to_ours_on_any_model(benchmark_module):
