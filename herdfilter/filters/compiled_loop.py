@@ -1,7 +1,7 @@
-"""The bootstrap filter over a series of observations in one compiled loop, for models made of compiled functions.
+"""A filter over a series of observations in one compiled loop, for models made of compiled functions.
 
-The loop does what `ParticleFilter.predict` and `update` do with `BootstrapProposal` and `SystematicResampling`, with the
-same random numbers in the same order. It stops before a step that is not plain: a likelihood that vanishes, a state that
+The loop does what `ParticleFilter.predict` and `update` do, with the same random numbers in the same order; how particles
+are moved stands in `compiled_moves`. It stops before a step that is not plain: a likelihood that vanishes, a state that
 is not finite, an observation of another shape. The filter takes that step by itself, and raises its errors.
 """
 
@@ -14,21 +14,25 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, typeof, types
+from numba import boolean, float64, int64, njit, types
 
 from herdfilter._checks import LARGEST, Array
+from herdfilter.filters import compiled_moves as moves
+from herdfilter.filters.compiled_moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.progress import stage
-from herdfilter.filters.proposals import BootstrapProposal
+from herdfilter.filters.proposals import BootstrapProposal, RankedProposal
+from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord, as_objects
 from herdfilter.filters.series import Step
 from herdfilter.filters.series import run as run_in_steps
 from herdfilter.models import contract
-from herdfilter.models.compiled import SIGNATURE, CompiledFunction, CompiledModel, plain_array
+from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.samplers.compiled import CALLED, FAST, exp
+from herdfilter.samplers.compiled import FAST
 
 MOST_PARTICLES = 3_000_000
 """Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
@@ -36,14 +40,26 @@ MOST_PARTICLES = 3_000_000
 FEWEST_PARTICLES = 11_000
 """Fewer particles of all steps, each with 2,500 more for its own cost, are not worth the call of the loop."""
 
-MISSING, USED, BY_ITSELF = 0, 1, 2
-"""Ways of an observation: there is none; the loop takes it up; the filter takes the step by itself."""
-
 
 def takes(online: Any) -> bool:
     """Return True if a series can go through the loop, as far as model, proposal, resampling and generator say."""
-    parts = type(online.model), type(online.proposal), type(online.resampling), type(online.rng)
-    return parts == (CompiledModel, BootstrapProposal, SystematicResampling, np.random.Generator)
+    proposal = online.proposal
+    if type(proposal) is BootstrapProposal:
+        plain = type(online.resampling) is SystematicResampling
+    else:
+        plain = type(proposal) is RankedProposal and proposal.sampler is None
+    return plain and type(online.model) is CompiledModel and type(online.rng) is np.random.Generator
+
+
+def _movement(online: Any) -> tuple[str, tuple[Array, ...]]:
+    """Return the name of the filter's mover, and its tables."""
+    proposal, n, dim = online.proposal, online.n_particles, online.model.dim
+    if type(proposal) is BootstrapProposal:
+        return "bootstrap", (np.empty((0, 0, 0)), np.empty((0, 0)), *(np.empty(0),) * 3)
+    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
+    points, weights = UNSCENTED_RULE.points(dim)
+    numbers = np.array([proposal.guided, proposal.defensive_share], dtype=np.float64)
+    return "ranked", (sets, plain_array(points), plain_array(weights), (np.arange(n) + 0.5) / n, numbers)
 
 
 def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult:
@@ -112,11 +128,13 @@ class Segment:
         noises = (contract.transition_noise(self.model, *way) for way in ways)
         self.factors = np.array([next(noises).factor] if constant else [noise.factor for noise in noises])
         k = self.z.shape[1]
-        self.whitening, self.log_peaks, self.which = np.zeros((1, k, k)), np.zeros(1), np.zeros(len(steps), dtype=np.int64)
+        self.whitening, self.log_peaks, self.noises = np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
+        self.which = np.zeros(len(steps), dtype=np.int64)
         if self.derived:
             self._set_noise()
         self.circular = np.isin(np.arange(self.model.dim), self.model.circular)
         self.angles = np.isin(np.arange(k), contract.observation_circular(model, k) if self.derived else ())
+        self.name, self.tables = _movement(online)
 
     def _observations(self, given: list[Any]) -> Array:
         """Return observations (T, k), NaN where there is none, and say what becomes of each."""
@@ -138,25 +156,27 @@ class Segment:
         return rows
 
     def _set_noise(self) -> None:
-        """Set W with ``W.T @ W`` the inverse of each noise covariance, the log-density at 0, and which a step has."""
+        """Set the noise covariances, W with ``W.T @ W`` the inverse of each, the log-density at 0, and which a step has."""
         k, missing, known = self.z.shape[1], np.isnan(self.z), {}
         constant = self.observed_model is not self.model or not callable(self.model.R.given)
-        whitening, log_peaks = list[Array](), list[float]()
+        whitening, log_peaks, noises = list[Array](), list[float](), list[Array]()
         for t, step in enumerate(self.indices if missing.any() or not constant else self.indices[:1]):
             key = missing[t].tobytes(), 0 if constant else step
             if key not in known:
                 part = np.ix_(~missing[t], ~missing[t])
-                matrix = contract.observation_noise(self.observed_model, k, int(step)).matrix[part]
+                noises.append(contract.observation_noise(self.observed_model, k, int(step)).matrix)
+                matrix = noises[-1][part]
                 root, log_root = contract.inverse_root(matrix.tobytes(), len(matrix))
                 known[key] = len(whitening)
                 whitening.append(np.zeros((k, k)))
                 whitening[-1][part] = root
                 log_peaks.append(log_root - 0.5 * len(matrix) * math.log(2 * math.pi))
             self.which[t] = known[key]
-        self.whitening, self.log_peaks = np.array(whitening), np.array(log_peaks)
+        self.whitening, self.log_peaks, self.noises = np.array(whitening), np.array(log_peaks), np.array(noises)
 
     def run(self, online: Any, left: int, parts: list[FilterResult], kept: Any) -> int:
         """Take as many of the last `left` steps as go through one call, append their result, and return their number."""
+        online._settle()
         particles = online._current()
         if particles.modes is not None or not len(particles) == particles.n_next == online.n_particles:
             return 0
@@ -193,69 +213,51 @@ class Segment:
         moments = np.empty((count, d)), np.empty((count, d, d))
         figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
         out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
-        move, observe, noise = self.model.f, self.observe, (self.whitening, self.log_peaks, self.circular, self.angles)
+        f, noise = self.model.f, (self.whitening, self.log_peaks, self.noises)
         start = plain_array(particles.x), plain_array(particles.log_weights), plain_array(particles.weights)
         factors = self.factors if len(self.factors) < 2 else self.factors[part]
-        ways = move.parameters, self.dts[part], self.indices[part], self.controls[part], factors
-        seen = observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part], *noise
-        threshold = (1 - 1e-9) * online.resample_below * n, bool(online._resampled)
-        given = move.compiled, observe.compiled, online.rng, start, ways, seen, threshold, out
-        done, spoilt, x, log_weights, weights = _loop()(*given)
+        ways = f.parameters, self.dts[part], self.indices[part], self.controls[part], factors
+        given = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
+        seen = *given, *noise, self.circular, self.angles
+        share = 0.0 if online.proposal.uses.weights else online.resample_below
+        threshold = (1 - 1e-9) * share * n, bool(online._resampled)
+        parts = f.compiled, self.observe.compiled, moves.mover(self.name), online.rng
+        done, spoilt, x, log_weights, weights = _loop()(*parts, start, ways, seen, self.tables, threshold, out)
         return done, spoilt, (out, x, log_weights, weights)
 
 
 @cache
 def _loop() -> Any:
     """Return the compiled loop; kept on the disk, and told where that takes long."""
-    row, rows, sets = (types.Array(float64, k, "C") for k in (1, 2, 3))
-    counts, flags, function = types.Array(int64, 1, "C"), types.Array(boolean, 1, "C"), types.FunctionType(SIGNATURE)
-    start, ways, threshold = (rows, row, row), (row, row, counts, rows, sets), (float64, boolean)
-    seen, out = (row, boolean, sets, counts, counts, sets, row, flags, flags), (rows, sets, rows, flags, sets, rows)
-    group: Any = types.Tuple
-    given = typeof(np.random.default_rng()), *map(group, (start, ways, seen, threshold, out))  # type: ignore[no-untyped-call]
-    signature = group((int64, boolean, rows, row, row))(function, function, *given)
-    with stage("compiling the bootstrap filter's loop, once"):
-        return njit(signature, **CALLED)(_run)
+    group, row, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (1, 2, 3))
+    start, out = group((rows, row, row)), group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows))
+    move, numbers = types.FunctionType(moves.MOVE), group((float64, boolean))
+    given = moves.FUNCTION, moves.FUNCTION, move, moves.GENERATOR, start, moves.WAYS, moves.SEEN, moves.TABLES, numbers, out
+    with stage("compiling the loop over the steps of a series, once"):
+        return moves.compiled(_run, group((int64, boolean, rows, row, row))(*given))
 
 
-def _run(move, observe, rng, start, ways, seen, threshold, out):
-    """Take T steps; return how many were taken, whether another one has drawn random numbers, and the weighted particles."""
-    moving, dts, indices, controls, factors = ways
-    observing, derived, z, kinds, which, whitening, log_peaks, circular, angles = seen
+def _run(f, observe, move, rng, start, ways, seen, tables, threshold, out):
+    """Take T steps; return how many were taken, whether another one was begun, and the weighted particles."""
+    dts, kinds, circular = ways[1], seen[3], seen[8]
     least, resampled = threshold
     means, covariances, numbers, was_resampled, kept_x, kept_weights = out
     x, log_weights, weights = start[0].copy(), start[1].copy(), start[2].copy()
     n, d = x.shape
-    moved, noise, values, none = np.empty((n, d)), np.empty((n, d)), np.empty((n, z.shape[2] if derived else 1)), np.empty(0)
-    centred, buffer, likelihoods = np.empty((d, n)), np.empty(n), np.empty(n)
-    size = 1.0 / _dot(weights, weights)
+    moved, centred, size = np.empty((n, d)), np.empty((d, n)), 1.0 / dot(weights, weights)
+    room = np.empty((n, d)), np.empty((n, seen[2].shape[2] if seen[1] else 1)), np.empty(n), np.empty(n)
     for t in range(len(dts)):
         if kinds[t] == BY_ITSELF:
             return t, False, x, log_weights, weights
-        plain, increment = True, 0.0
         if dts[t] > 0:
             resampled = size < least
-            if resampled:  # systematically (Kitagawa 1996)
-                _systematic(x, weights, log_weights, rng.random(), moved)
-                x, moved = moved, x
-            for i in range(n):
-                for j in range(d):
-                    noise[i, j] = rng.standard_normal()
-            move(x, z[t], dts[t], controls[t], indices[t], moving, moved)  # x' = f(x) + F noise
-            _add_noise(moved, noise, factors[t if len(factors) > 1 else 0])
+            particles = x, log_weights, weights, moved
+            increment = move(f, observe, rng, t, resampled, particles, ways, seen, tables, room)
             x, moved = moved, x
-            plain = _dot(x.ravel(), x.ravel()) <= LARGEST**2  # NaN is not
-            _wrap(x, circular)
-        if kinds[t] == USED:
-            observe(x, z[t], 0.0, none, indices[t], observing, values)
-            found, place = values.ravel(), which[t]
-            if derived:
-                plain = plain and _dot(found, found) <= LARGEST**2
-                _weigh(values, z[t], angles, whitening[place], log_peaks[place], buffer, likelihoods)
-            increment = _normalise(log_weights, likelihoods if derived else found, weights)
-            plain = plain and increment == increment
-        size = 1.0 / _dot(weights, weights)
-        if not (plain and _moments(x, weights, circular, centred, means[t], covariances[t])):
+        else:
+            increment = weigh(observe, t, x, log_weights, weights, ways, seen, room)
+        size = 1.0 / dot(weights, weights)
+        if not (increment == increment and _moments(x, weights, circular, centred, means[t], covariances[t])):
             return t, True, x, log_weights, weights
         numbers[t, 0], numbers[t, 1], was_resampled[t] = size, increment, resampled
         if len(kept_x):
@@ -264,98 +266,6 @@ def _run(move, observe, rng, start, ways, seen, threshold, out):
                 for a in range(d):
                     kept_x[t, i, a] = x[i, a]
     return len(dts), False, x, log_weights, weights
-
-
-@njit(**FAST)
-def _dot(a, b):
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@njit(**FAST)
-def _wrapped(angle):
-    return angle - 2 * np.pi * np.floor(angle * (0.5 / np.pi) + 0.5)
-
-
-@njit(**FAST)
-def _systematic(x, weights, log_weights, u, copies):
-    """Copy the particles at the inverse of the cumulative weights at ``(j + u) / n``; as `SystematicResampling` does."""
-    n, d = x.shape
-    i, reached = 0, weights[0]
-    for j in range(n):
-        place = (j + u) / n
-        while reached <= place and i < n - 1:
-            i += 1
-            reached += weights[i]
-        while weights[i] == 0.0:  # rounding has gone past the last of positive weight
-            i -= 1
-        for a in range(d):
-            copies[j, a] = x[i, a]
-    for j in range(n):
-        weights[j], log_weights[j] = 1.0 / n, -np.log(n)
-
-
-@njit(**FAST)
-def _add_noise(x, noise, factor):
-    d, m = factor.shape
-    for a in range(d):
-        for b in range(m):
-            scale = factor[a, b]
-            if scale != 0.0:
-                for i in range(len(x)):
-                    x[i, a] += scale * noise[i, b]
-
-
-@njit(**FAST)
-def _wrap(x, circular):
-    for a in range(x.shape[1]):
-        if circular[a]:
-            for i in range(x.shape[0]):
-                x[i, a] = _wrapped(x[i, a])
-
-
-@njit(**FAST)
-def _weigh(values, z, angles, whitening, log_peak, buffer, found):
-    """Log-density ``log_peak - |W (z - h(x))|^2 / 2`` of the observed entries of z (1, k), with h(x) (n, k)."""
-    n, k = values.shape
-    for a in range(k):
-        for i in range(n):
-            values[i, a] = z[0, a] - values[i, a]
-    _wrap(values, angles)
-    for i in range(n):
-        found[i] = log_peak
-    for a in range(k):
-        for i in range(n):
-            buffer[i] = 0.0
-        for b in range(a + 1):
-            scale = whitening[a, b]
-            if scale != 0.0:  # a missing entry is NaN, and has no scale
-                for i in range(n):
-                    buffer[i] += scale * values[i, b]
-        for i in range(n):
-            found[i] -= 0.5 * buffer[i] * buffer[i]
-
-
-@njit(**FAST)
-def _normalise(log_weights, likelihoods, weights):
-    """Add log-likelihoods to log-weights, make their sum 1 and return its logarithm; NaN if it is none, or one of them."""
-    n, peak, total, wrong = len(weights), -np.inf, 0.0, 0.0
-    for i in range(n):
-        log_weights[i] += likelihoods[i]
-        peak = max(peak, log_weights[i])
-    for i in range(n):
-        below = log_weights[i] - peak
-        weights[i] = exp(below) if below > -300.0 else 0.0  # squares of smaller ones are subnormal, and slow
-        total += weights[i]
-        wrong += 0.0 if below <= 0.0 else 1.0
-    increment = peak + np.log(total) if wrong == 0.0 else np.nan
-    share = 1.0 / total
-    for i in range(n):
-        log_weights[i] -= increment
-        weights[i] *= share
-    return increment
 
 
 @njit(**FAST)
@@ -371,7 +281,7 @@ def _moments(x, weights, circular, centred, mean, covariance):
                 cosine += weights[i] * np.cos(x[i, a])
             reference = np.arctan2(sine, cosine)
         for i in range(n):
-            row[i] = _wrapped(x[i, a] - reference) if circular[a] else x[i, a]
+            row[i] = wrapped(x[i, a] - reference) if circular[a] else x[i, a]
             total += weights[i] * row[i]
         for i in range(n):
             row[i] -= total
@@ -385,5 +295,5 @@ def _moments(x, weights, circular, centred, mean, covariance):
     for a in range(d):
         total += covariance[a, a]
         if circular[a]:
-            mean[a] = _wrapped(mean[a])
+            mean[a] = wrapped(mean[a])
     return total < np.inf

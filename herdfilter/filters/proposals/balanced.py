@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import Indices, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
-from herdfilter.samplers.compiled import CALLED, ONCE, VECTORISE, exp
+from herdfilter.samplers.compiled import CALLED, INSIDE, ONCE, VECTORISE, exp
 from herdfilter.samplers.mapped import MappedSampling, standardise
 
 SETS = 8
@@ -221,6 +221,58 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     cells = np.empty((d, n), np.int64)
     _cells(np.ascontiguousarray(x), weights / weights.sum(), bits, cells)
     return sorted_order(hilbert_index(cells.T, bits))
+
+
+@njit(**INSIDE)
+def curve_order(x, weights, circular):
+    """Do as `hilbert_order` for weights that sum to 1, where compiled code asks; `circular` (d,) tells which are angles."""
+    n, d = x.shape
+    x, index, cells, bits = x.copy(), np.zeros(n, np.int64), np.empty((d, n), np.int64), BITS // d
+    for a in range(d):
+        if circular[a]:
+            sine = cosine = 0.0
+            for i in range(n):
+                sine += weights[i] * np.sin(x[i, a])
+                cosine += weights[i] * np.cos(x[i, a])
+            reference = np.arctan2(sine, cosine)
+            for i in range(n):
+                x[i, a] = reference + (x[i, a] - reference + np.pi) % (2 * np.pi) - np.pi
+    if d > 1:
+        _cells(x, weights, bits, cells)
+        _index(cells, bits, index)
+    else:
+        for i in range(n):  # the digits of floats have their order, once those of negative ones are turned around
+            digits = np.float64(x[i, 0] + 0.0).view(np.int64)
+            index[i] = digits ^ ((digits >> 63) | np.int64(-(2**63)))
+    return _radix_order(index)
+
+
+@njit(**INSIDE)
+def _radix_order(keys):
+    """Return the indices that sort integers, taken as positive ones of 64 bits, equal ones as they come; byte by byte."""
+    n = len(keys)
+    order, other, others, counts = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.zeros((8, 256), np.int64),
+    )
+    for i in range(n):
+        order[i] = i
+        for byte in range(8):
+            counts[byte, (keys[i] >> (8 * byte)) & 255] += 1
+    for byte in range(8):
+        places, shift, place = counts[byte], 8 * byte, 0
+        if places[(keys[0] >> shift) & 255] == n:
+            continue
+        for value in range(256):
+            places[value], place = place, place + places[value]
+        for i in range(n):
+            value = (keys[i] >> shift) & 255
+            other[places[value]], others[places[value]] = keys[i], order[i]
+            places[value] += 1
+        keys, other, order, others = other, keys, others, order
+    return order
 
 
 def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
