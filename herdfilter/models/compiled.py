@@ -183,8 +183,9 @@ class CompiledModel(FunctionModel):
     """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` of compiled functions, for any filter.
 
     Functions take ONE state (d,) and write what they find into ``out``; numba compiles them, with the loop over particles
-    around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and
-    systematic resampling, or with `RankedProposal()`. Estimates are those of the same model in NumPy, up to rounding, from the same random numbers.
+    around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic
+    resampling, or with `RankedProposal()`. Estimates are those of the same model in NumPy, up to rounding, from the same
+    random numbers.
     ``hf.models.compiled`` is another name of this class.
 
     Parameters
