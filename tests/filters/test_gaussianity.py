@@ -37,7 +37,7 @@ def two_modes(rng, n, d):
 def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     """Of variance they take the share h^2, of third cumulants they leave (1 - h^2)^(3/2), of fourth (1 - h^2)^2.
 
-    h^2 is the least of what leaves either, and of the -1/2th power of the effective sample size.
+    h^2 is the least of what leaves either, and of the -2/3th power of the effective sample size.
     """
     rng = np.random.default_rng(n + d)
     x = shape(rng, size=(n, d)) if shape is np.random.Generator.normal else shape(rng, n, d)
@@ -50,7 +50,7 @@ def test_kernels_leave_of_the_cumulants_what_is_not_chance(shape, n, d):
     found = Gaussianity.of(Particles(x, np.log(weights)), ())
     kept = [max(0.0, 1 - 1 / c) for c in (third, fourth)]
     left = 1 - found.width**2
-    chance = (weights @ weights) ** 0.5
+    chance = (weights @ weights) ** (2 / 3)
     assert left**3 >= kept[0] - 1e-9
     assert left**4 >= kept[1] - 1e-9
     at_a_bound = (left**3 - kept[0], left**4 - kept[1], found.width**2 - chance)

@@ -40,7 +40,7 @@ class AutomaticProposal:
     ranked in more. (3) They move without a look at the observation where at least half of them will count after it, as
     Kalman's update of the Gaussian foretells: the look ahead doubles the time of a step, and could not make more than
     twice as many count. (4) Where the look ahead pays and the transition noise is too narrow to part ranked particles, with
-    less than 1/n of the predicted variance in some direction, each is widened to a Gaussian with :math:`n^{-1/2}` of the
+    less than 1/n of the predicted variance in some direction, each is widened to a Gaussian with :math:`n^{-2/3}` of the
     particles' variance, and with less where that would take more from their cumulants than chance has put there. (5) Where
     in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
 

@@ -67,13 +67,13 @@ class Gaussianity:
     def width(self) -> float:
         """Width of kernels, in the particles' standard deviations; 0 if they would take all of the variance.
 
-        They take the share ``width^2`` of the variance, the -1/2th power of the effective sample size as its chance error
-        is, and no more than leaves the cumulants what is not chance.
+        They take the share ``width^2`` of the variance, the -2/3th power of the effective sample size, so that their bias
+        falls faster than the error of chance does, and no more than leaves the cumulants what is not chance.
         """
         third, fourth = (1.0 - 1.0 / max(1.0, ratio) for ratio in self._over_chance)
         # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
         kept = max(third ** (1 / 3), fourth**0.25)
-        width = min(self._ess**-0.25, np.sqrt(1 - kept))
+        width = min(self._ess ** (-1 / 3), np.sqrt(1 - kept))
         return float(width) if width < 1 else 0.0
 
     @cached_property
