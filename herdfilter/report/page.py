@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from herdfilter.report import parts, wording
 from herdfilter.report.animation import animation
 from herdfilter.report.parts import css_colour, inline
 from herdfilter.study.columns import error_measure
+from herdfilter.study.machine import written_at_once
 from herdfilter.study.results import StudyResult
 
 if TYPE_CHECKING:
@@ -48,16 +47,9 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     """
     path = Path(folder) / REPORT_FILE
     text = render(result, plans).encode()
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".report-", delete=False) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(file.name)
-            raise
+    with written_at_once(path) as file:
+        file.write(text)
+    os.chmod(path, 0o644)
     return path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from herdfilter._checks import Array, check_count, short_repr
 from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, median_interval, of
-from herdfilter.study.summary import Pairs, baseline_of, interval_text
+from herdfilter.study.summary import Pairs, baseline_of, interval_text, median_by_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,11 +119,6 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         an infinite ratio there, above 1, which the geometric mean leaves out and the upper end of its interval does not.
         Models at which the baseline fails so are not compared.
 
-    Raises
-    ------
-    ValueError
-        If the table is of one model only.
-
     Examples
     --------
     >>> import pandas as pd
@@ -161,14 +157,14 @@ class _Pivots(Pairs):
         super().__init__(table)
         failed = table["error"].fillna("") != ""
         self.kinds = table.groupby("model")["kind"].max() if "kind" in table else None
+        self.keys = list(dict.fromkeys(zip(table["filter"], table["n_particles"], strict=True)))
         self._table = table.assign(
             lost=(failed | table["diverged"].astype(bool)) if "diverged" in table else failed,
             distance=table["log_likelihood_error"].abs(),
         )
-        self.keys = list(dict.fromkeys(zip(table["filter"], table["n_particles"], strict=True)))
-
-    def of(self, name: str) -> pd.DataFrame:
-        return self._table.pivot(index=["model", "run"], columns=["filter", "n_particles"], values=name)
+        wide = partial(self._table.pivot, index=["model", "run"], columns=["filter", "n_particles"])
+        self.lost = wide(values="lost").astype(bool)
+        self.medians = {name: median_by_model(wide(values=name)) for name in ("variance_ratio", "distance", "ms_per_step")}
 
     def uncertain(self) -> pd.DataFrame:
         """Return, by model and particle count, True if the reference is too uncertain."""
@@ -202,7 +198,7 @@ def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
     worst = ratios.sort_values(ascending=False, kind="stable")[:3]
     row = {"compared": len(ratios)} | pivots.compare(own, base)
     row |= {f"ratio_{q}": _quantile(ratios.to_numpy(), q) for q in (10, 50, 90)}
-    row |= {"above": _share(ratios.to_numpy() > 1), "above_shown": _share(shown)}
+    row |= {"above": of(np.mean, ratios.to_numpy() > 1), "above_shown": of(np.mean, shown)}
     kinds = {} if pivots.kinds is None else {model: f" ({kind})" for model, kind in pivots.kinds.items() if str(kind)}
     named = [f"{model}: {digits(ratio)}{kinds.get(model, '')}" for model, ratio in worst.items()]
     return row | {"worst": "; ".join(named)}
@@ -210,29 +206,19 @@ def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
 
 def _beside(pivots: _Pivots, own: Any, base: Any) -> dict[str, float]:
     """Summarise variance, log-likelihood, runs lost and time."""
-    variances = _medians(pivots.of("variance_ratio")[own])
-    distances, milliseconds = (pivots.of(name) for name in ("distance", "ms_per_step"))
-    lost = pivots.of("lost").astype(bool)
-    times = finite(_medians(milliseconds[own]) / _medians(milliseconds[base]))
+    lost, (variances, distances, milliseconds) = pivots.lost, pivots.medians.values()
+    times = finite(milliseconds[own] / milliseconds[base])
     low, high = RIGHT_VARIANCE
-    right = finite(variances)
+    known = finite(variances[own])
     return {
-        "variance_right": _share((right >= low) & (right <= high)),
-        "variance_50": of(np.median, right),
-        "log_likelihood": of(np.median, finite(_medians(distances[own]) / _medians(distances[base]))),
+        "variance_right": of(np.mean, (known >= low) & (known <= high)),
+        "variance_50": of(np.median, known),
+        "log_likelihood": of(np.median, finite(distances[own] / distances[base])),
         "lost": float((lost[own] & ~lost[base]).groupby(level="model").any().mean()),
         "time": of(np.median, times),
         "time_90": _quantile(times, 90),
         "time_worst": of(np.max, times),
     }
-
-
-def _medians(values: pd.Series[float]) -> pd.Series[float]:
-    return values.groupby(level="model").median()
-
-
-def _share(true: np.ndarray) -> float:
-    return float(true.mean()) if len(true) else np.nan
 
 
 def _quantile(values: Array, percent: int) -> float:

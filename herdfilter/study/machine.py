@@ -12,12 +12,12 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -103,17 +103,19 @@ def remembered(
     begin = time.perf_counter()
     value = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
-    with suppress(OSError):  # a full disk, or a folder removed in the meantime
-        _write(file, to_arrays(value))
+    parts: dict[str, Any] = to_arrays(value)
+    with suppress(OSError), written_at_once(file) as part:  # a full disk, or a folder removed in the meantime
+        np.savez(part, **parts)
     return value
 
 
-def _write(file: Path, arrays: dict[str, Any]) -> None:
-    """Write a file at once, so that no other process finds half of it."""
+@contextmanager
+def written_at_once(file: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that takes the place of `file` when it is complete, so that no other process finds half of it."""
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as part:
-            np.savez(part, **arrays)
+            yield part
         os.replace(name, file)
     except BaseException:
         os.unlink(name)
@@ -142,11 +144,6 @@ def bare(model: Any) -> Any:
             if isinstance(attribute, cached_property):
                 vars(model).pop(name, None)
     return model
-
-
-def generator_state(rng: np.random.Generator) -> tuple[Any, Any]:
-    """Return the state that decides the numbers of a generator, and of those spawned from it."""
-    return rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)
 
 
 def _cache_folder() -> str | None:

@@ -257,7 +257,8 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
     observed: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
     if recording.sensors is not None:
         observed += ([machine.bare(sensor) for sensor in recording.sensors],)
-    decided_by = (CACHE_VERSION, model_key, observed, dict(scenario.reference), machine.generator_state(rng))
+    numbers = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
+    decided_by = (CACHE_VERSION, model_key, observed, dict(scenario.reference), numbers)
     read = partial(from_arrays, steps=len(recording), dim=model.dim)
     return machine.remembered(compute, to_arrays, read, *decided_by)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,19 +98,14 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
 
 
-def mean(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the mean over runs."""
-    return {name: float(runs[name].mean())}
+def over_runs(name: str, runs: pd.DataFrame, statistic: Callable[..., Any]) -> dict[str, float]:
+    """Return a statistic over runs, a method of the column."""
+    return {name: float(statistic(runs[name]))}
 
 
-def median(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the median over runs."""
-    return {name: float(runs[name].median())}
-
-
-def total(name: str, runs: pd.DataFrame) -> dict[str, float]:
-    """Return the sum over runs; NaN if no run has a value."""
-    return {name: float(runs[name].sum(min_count=1))}
+mean = partial(over_runs, statistic=methodcaller("mean"))
+median = partial(over_runs, statistic=methodcaller("median"))
+total = partial(over_runs, statistic=methodcaller("sum", min_count=1))  # NaN if no run has a value
 
 
 def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
@@ -177,7 +173,7 @@ def paired_ratios(first: Array, second: Array) -> Array:
     return np.where(np.isnan(first) | np.isnan(second), np.nan, ratios)
 
 
-def of(statistic: Any, values: Array) -> float:
+def of(statistic: Any, values: np.ndarray) -> float:
     """Return a statistic of values; NaN without values."""
     return float(statistic(values)) if len(values) else np.nan
 

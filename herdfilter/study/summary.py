@@ -29,7 +29,7 @@ class Pairs:
         self.losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
             index=["model", "run"] if self._family else ["run"], columns=["filter", "n_particles"], values="loss"
         )
-        self.errors = self._of_units(self.losses)
+        self.errors = median_by_model(self.losses) if self._family else self.losses
 
     def by_run(self, own: Any, base: Any) -> pd.Series[float]:
         """Divide errors, each of a filter and particle count, run by run; runs that failed in both are left out."""
@@ -40,8 +40,11 @@ class Pairs:
 
     def ratios(self, own: Any, base: Any) -> pd.Series[float]:
         """Return these ratios; for a family one for each model at which `base` did not fail, the median over its runs."""
-        ratios: pd.Series[float] = self._of_units(self.by_run(own, base))
-        return ratios[np.isfinite(self.errors[base][ratios.index])] if self._family else ratios
+        ratios = self.by_run(own, base)
+        if self._family:
+            ratios = median_by_model(ratios)
+            ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
+        return ratios
 
     def compare(self, own: Any, base: Any, level: float = 0.95) -> dict[str, float]:
         """Return ratio and difference of errors with intervals, and the sign `better`, as `summarise` has them."""
@@ -52,9 +55,10 @@ class Pairs:
             row |= paired_median("difference", (self.losses[own] - self.losses[base]).dropna().to_numpy(), level)
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
-    def _of_units(self, values: Any) -> Any:
-        """Return the median over the runs of every model; without a family the values themselves."""
-        return values.groupby(level="model").median() if self._family else values
+
+def median_by_model(values: Any) -> Any:
+    """Return the median over the runs of every model, of a column or a table with a row for each run."""
+    return values.groupby(level="model").median()
 
 
 def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
