@@ -2,6 +2,9 @@
 
 A particle filter whose random draws can be swapped for deterministic ones: kernel herding and continuous herded Gibbs
 sampling (Wolf and Baum, "Continuous Herded Gibbs Sampling", 2021) from Gaussian-mixture approximations of the posterior.
+
+An argument that is not as documented raises a TypeError or a ValueError that names it, and a model that lacks a function a
+TypeError that names the function. Docstrings list what else is raised.
 """
 
 from __future__ import annotations

@@ -116,8 +116,6 @@ def check_sampler(
     ------
     SamplerError
         If a check fails. It lists each failed check with what was expected and what came.
-    ValueError
-        If a promise is not of the stated kind.
 
     Notes
     -----

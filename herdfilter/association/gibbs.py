@@ -101,6 +101,8 @@ class HerdedGibbs(Method):
 class RandomGibbs(Method):
     """Random Gibbs sampling: each track in turn draws from its conditional, given the measurements of the others.
 
+    As for `HerdedGibbs`, a track that competes with others needs a positive first column.
+
     Parameters
     ----------
     sweeps : int
@@ -108,11 +110,6 @@ class RandomGibbs(Method):
     estimate : {"conditionals", "counts", "joint"}
         Marginals are averages of the conditional probabilities (Rao-Blackwell), relative frequencies of the states after
         each sweep, or sums over the distinct states, weighted by their products of ratios.
-
-    Raises
-    ------
-    ValueError
-        From `marginals`: if a track that competes with others has a first column of 0.
 
     Examples
     --------

@@ -75,8 +75,6 @@ def run_many(
     ------
     TracksError
         If some tracks fail, after all the others are done; it has the results.
-    TypeError, ValueError
-        If an argument does not fit.
 
     Examples
     --------

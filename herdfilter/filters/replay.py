@@ -31,11 +31,6 @@ class Replay:
     start : float or date, optional
         Time of the state where the filter stands; 0 unless given, needed where readings have dates.
 
-    Raises
-    ------
-    ValueError
-        If `lag` is not a duration.
-
     Examples
     --------
     The reading of time 2 arrives after that of time 3.

@@ -86,11 +86,6 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     quick : bool
         Take fewer points, mixtures and dimensions: a look at the output in seconds.
 
-    Raises
-    ------
-    ValueError
-        If the name is unknown or the seed is not a non-negative integer.
-
     Examples
     --------
     >>> from herdfilter.paper import reproduce

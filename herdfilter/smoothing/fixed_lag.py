@@ -31,9 +31,9 @@ def fixed_lag_smoother(
 ) -> SmoothedResult:
     """Smooth each state by the observations up to `lag` steps after it; return a `SmoothedResult`.
 
-    Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`. The largest lag gives the
-    result of these two, a lag of 0 that of the filter. There is one sweep backwards: a short lag takes about as long as a
-    long one. `FixedLagSmoother` does the same online.
+    Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`, with their errors. The largest
+    lag gives the result of these two, a lag of 0 that of the filter. There is one sweep backwards: a short lag takes about
+    as long as a long one. `FixedLagSmoother` does the same online.
 
     Parameters
     ----------
@@ -45,11 +45,6 @@ def fixed_lag_smoother(
         Number of steps, from 0. Rows of the same time are one step.
     dt, controls, times
         As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
-
-    Raises
-    ------
-    IndefiniteCovarianceError, TypeError, UnreachableStateError, ValueError
-        As from those two smoothers; ValueError also if `lag` is not an integer of at least 0.
 
     Examples
     --------
@@ -88,16 +83,9 @@ class FixedLagSmoother:
     Parameters
     ----------
     filter : ParticleFilter or KalmanFilter
-        It may be read at any time, but this smoother calls its `predict` and `update`.
+        One that `fixed_lag_smoother` takes. It may be read at any time, but this smoother calls its `predict` and `update`.
     lag : int
         Number of steps, from 0.
-
-    Raises
-    ------
-    TypeError
-        If the model of a particle filter has no transition density, or another filter keeps no Gaussian.
-    ValueError
-        If `lag` is not an integer of at least 0.
 
     Examples
     --------

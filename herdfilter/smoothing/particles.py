@@ -234,7 +234,7 @@ def backward_simulation(
 
     .. math:: \propto w_t^i\, p(\tilde x_{t+1} \mid x_t^i).
 
-    All proposals and resampling schemes will do. Time grows as T m n.
+    All proposals and resampling schemes will do. Time grows as T m n. Errors are those of `marginal_smoother`.
 
     Parameters
     ----------
@@ -246,11 +246,6 @@ def backward_simulation(
         Source of the random draws, or a seed.
     dt, controls, times
         As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
-
-    Raises
-    ------
-    TypeError, UnreachableStateError, ValueError
-        As from `marginal_smoother`.
 
     Examples
     --------

@@ -37,11 +37,6 @@ class Birth:
     initial : GaussianMixture
         Distribution of its state at that step.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the distribution is not a mixture, or the probability is out of range.
-
     Examples
     --------
     A target comes through this gate in 2 % of the steps.
@@ -94,11 +89,6 @@ class BirthFromMeasurements:
     state : callable, optional
         ``(k, m) -> (k, d)``: states from which the iteration starts, by default the mean of the prior. For ranges and
         bearings, give the positions they stand for.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prior is not one Gaussian, or a number is out of range.
 
     Examples
     --------

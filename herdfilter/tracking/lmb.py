@@ -86,11 +86,6 @@ class LMBTracker:
     record : TrackingRecord or None
         The last update.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument has the wrong type or range, or the model lacks functions that the filter needs.
-
     Examples
     --------
     Two targets on a line, one of them from the sixth scan on:

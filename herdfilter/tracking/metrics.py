@@ -63,11 +63,6 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
     alpha : float
         In (0, 2]; the parts are NaN unless alpha is 2.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, an estimate is not finite, or a number is out of range.
-
     Examples
     --------
     One target is 5 from its estimate; the other is missed, which costs half of the squared cutoff.
@@ -105,7 +100,7 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     Parameters
     ----------
     truth, estimates, cutoff, p
-        As for `gospa`, with the same errors.
+        As for `gospa`.
 
     Returns
     -------
@@ -148,11 +143,6 @@ def label_switches(
         Label of each estimate, such as a number or a tuple; the labels of a step are different.
     cutoff : float
         As for `gospa`.
-
-    Raises
-    ------
-    ValueError
-        If shapes or lengths do not fit, or a label occurs twice at a step.
 
     Examples
     --------

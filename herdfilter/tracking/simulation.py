@@ -24,11 +24,6 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     rng : numpy.random.Generator or int
         Source of the random draws, or a seed.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model is not a `WithClutter` with a region, or the shape does not fit.
-
     Examples
     --------
     The target is never missed, and a scan has two false alarms on average.

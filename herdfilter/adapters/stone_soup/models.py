@@ -234,11 +234,6 @@ def readings(
     measurement_model : stonesoup.models.measurement.MeasurementModel, optional
         For detections that have none of their own.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If an entry is not a detection, has no measurement model, or one that cannot be converted.
-
     Examples
     --------
     >>> from datetime import datetime

@@ -51,11 +51,6 @@ class HerdfilterProposal(TheirProposal):
     seed : int, numpy.random.Generator, optional
         Seed of random draws. Without random draws a prediction depends only on the prior, the measurement and their times.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a model or a prior cannot be converted, `proposal` is not a Proposal, or the models lack something for it.
-
     Examples
     --------
     >>> from datetime import datetime, timedelta
@@ -225,11 +220,6 @@ class HerdfilterResampler(TheirResampler):
         Fraction of the number of particles that the effective sample size may fall to.
     seed : int, numpy.random.Generator, optional
         Seed of random draws.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `resampling` is not a Resampling, the fraction is out of range, or the scheme cannot take the particles.
 
     Examples
     --------

@@ -51,11 +51,6 @@ class DaumHuangFilter(KalmanFilter):
     flow_steps : int
         Steps of pseudo-time, each 1.2 times as long as the one before; 29 in the literature.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model lacks a function, or `kalman` keeps no Gaussian; or if a number is out of range.
-
     Examples
     --------
     On a linear Gaussian model 400 particles have the moments of the posterior up to chance.

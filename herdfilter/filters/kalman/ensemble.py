@@ -36,11 +36,6 @@ class EnsembleKalmanFilter(KalmanFilter):
     rng : numpy.random.Generator or int, optional
         Source of every random draw.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model lacks a function, or a number is out of range.
-
     Examples
     --------
     Every second of ten variables of a chaotic system is observed, with noise of standard deviation 1.5.

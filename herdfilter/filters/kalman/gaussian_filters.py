@@ -24,11 +24,6 @@ class ExtendedKalmanFilter(KalmanFilter):
         ``transition_covariance`` or ``transition`` and ``noise_dim``, ``observation_mean`` and
         ``observation_covariance``.
 
-    Raises
-    ------
-    TypeError
-        If the model lacks a function.
-
     Examples
     --------
     On a linear model it is Kalman's filter, here written out for one number:
@@ -67,11 +62,6 @@ class UnscentedKalmanFilter(KalmanFilter):
         With `alpha` 1 and `beta` 0 the points are the original ones (Julier and Uhlmann 1997). Small `alpha`, or `kappa`
         below zero, makes the weight of the centre negative, and covariances may then lose definiteness.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model lacks a function, or a number is out of range.
-
     Examples
     --------
     The state is N(1, 4), and its square is observed with noise of variance 1: the mean of the observation is 5 and its
@@ -108,11 +98,6 @@ class CubatureKalmanFilter(KalmanFilter):
     model : object
         As for `ExtendedKalmanFilter`.
 
-    Raises
-    ------
-    TypeError
-        If the model lacks a function.
-
     Examples
     --------
     It is the unscented filter whose centre has no weight.
@@ -140,12 +125,7 @@ class SmartSamplingKalmanFilter(KalmanFilter):
     model : object
         As for `ExtendedKalmanFilter`.
     n_particles : int
-        Number of points, at least twice the dimension of the Gaussian.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the model lacks a function, or `n_particles` is out of range; for noise that is not additive, `predict` raises it.
+        Number of points, at least twice the dimension of the Gaussian: of state and noise together, `predict` checks it.
 
     Examples
     --------

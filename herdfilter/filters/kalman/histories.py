@@ -44,11 +44,6 @@ class MixtureKalmanFilter(KalmanFilter):
     rule
         As for `InteractingMultipleModel`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model, or one of its modes, lacks a function; or if a number is out of range or the rule unknown.
-
     Examples
     --------
     A random walk has short or long steps. With room for all histories of modes the answer is exact; eight come close.

@@ -35,11 +35,6 @@ class InteractingMultipleModel(KalmanFilter):
     rule : {"unscented", "extended", "cubature"} or MomentRule
         The moments are those of the Kalman filter of that name.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the model, or one of its modes, lacks a function; or if the rule is unknown.
-
     Examples
     --------
     A target goes straight or manoeuvres. It moves along a line at a constant velocity until it speeds up.

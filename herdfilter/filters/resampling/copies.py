@@ -94,11 +94,6 @@ class ResidualResampling(CopyingResampling):
         Draw the rest independently, as published, or by a comb of one random number; then the number of copies is
         ``n weights[i]`` rounded up or down.
 
-    Raises
-    ------
-    ValueError
-        If `rest` is unknown.
-
     Examples
     --------
     If 1.5, 0.9 and 0.6 copies are expected, one of the first particle is certain, and two are drawn.

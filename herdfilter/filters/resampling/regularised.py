@@ -32,11 +32,6 @@ class RegularisedResampling:
     scale : float
         Factor on the rule's width.
 
-    Raises
-    ------
-    ValueError
-        If `scale` is not a positive finite number.
-
     Examples
     --------
     Eight of ten new particles are copies of the first, and are spread; those copied once stay where they were.
