@@ -82,42 +82,27 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     Returns
     -------
     pandas.DataFrame
-        One row per filter and particle count.
+        One row per filter and particle count; the page "Many models" says more about the columns, and about failed runs.
 
         ``models``, ``compared``, ``uncertain``, ``unknown``
-            Number of models; of those with a ratio; of those whose reference is uncertain, because its own standard error
-            exceeds a third of the smallest error that any filter has with so many particles (they count, and draw ratios
-            towards 1); and of those that have no reference at all.
-        ``ratio``, ``ratio_low``, ``ratio_high``
-            Geometric mean over models of the ratio of errors, and its 95 % interval (Student's, of the logarithms). A
-            model's ratio is the median over its runs of the error, in posterior standard deviations, divided by the
-            baseline's in the same run. No interval with fewer than six models.
-        ``better``
-            -1 where the interval of the ratio lies below 1, 1 where it lies above, else 0.
-        ``ratio_10``, ``ratio_50``, ``ratio_90``
-            Quantiles over models.
+            Number of models; of those with a ratio, with an uncertain reference (`UNCERTAIN`), and with none.
+        ``ratio``, ``ratio_low``, ``ratio_high``, ``better``
+            Geometric mean over models of the error divided by the baseline's, its 95 % interval, and whether that lies
+            below 1 (-1), above it (1) or neither (0). A model's ratio is the median over its runs.
+        ``ratio_10``, ``ratio_50``, ``ratio_90``, ``worst``
+            Quantiles over models, and the three models of the largest ratios: seed, ratio, kind.
         ``above``, ``above_shown``
-            Share of models whose ratio exceeds 1, and of those where the interval of the median over runs lies above
-            it; NaN with fewer than six runs of a model.
-        ``worst``
-            The three models of the largest ratios: seed, ratio, kind.
+            Share of models whose ratio exceeds 1, and of those where the interval of the median over runs lies above it.
         ``variance_right``, ``variance_50``
-            Share of models whose variance, median over runs of its ratio to the reference's, is right to a quarter (0.8
-            to 1.25), and the median of these ratios.
+            Share of models whose variance is that of the reference to a quarter, and the median of their ratio.
         ``log_likelihood``
-            Median over models of the distance of the log-likelihood from the reference's over the baseline's; of each the
-            median over the runs of a model.
+            Median over models of the distance of the log-likelihood from the reference's over the baseline's.
         ``lost``
             Share of models in which a run failed or diverged that the baseline kept.
         ``time``, ``time_90``, ``time_worst``
             Time of a step over the baseline's: median, quantile and maximum over models.
         ``exponent``, ``exponent_worst``
-            Least-squares slope of the logarithm of the error over that of the particle count, from 100 on: median over
-            models, and that of the model at which the error falls slowest. The same in all rows of a filter.
-
-        A run that failed has an infinite error, so that a filter that fails in more than half of the runs of a model has
-        an infinite ratio there, above 1, which the geometric mean leaves out and the upper end of its interval does not.
-        Models at which the baseline fails so are not compared.
+            Slope of the logarithm of the error over that of the particle count: median over models, and the slowest.
 
     Examples
     --------

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import re
 from functools import cache
 
 import numpy as np
@@ -10,8 +9,8 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.models import RandomModel, contract, random_model
-from herdfilter.models.random import drifts, noises, observations
-from herdfilter.models.random.model import DEPARTURES, MULTIMODAL_SHARE, NOISE_FACTORS, OUTLIER_SHARE, UNKNOWN_DRIFTS
+from herdfilter.models.random import drifts, noises
+from herdfilter.models.random.model import DEPARTURES, NOISE_FACTORS, OUTLIER_SHARE, UNKNOWN_DRIFTS
 
 SEEDS = range(40)
 
@@ -260,19 +259,6 @@ def test_kinds_come_with_the_stated_probabilities():
     shares = {name: kind.share for name, kind in drifts.DRIFTS.items() if 3 in kind.dims}
     for name, share in shares.items():
         assert abs(alone.count(name) / len(alone) - share / sum(shares.values())) < 0.08
-
-
-def test_the_docstring_states_the_constants():
-    text = " ".join(RandomModel.__doc__.split())
-    for name, share in noises.NOISES.items():
-        assert re.search(rf"{name.replace('rank-deficient', 'deficient rank')} {share:g}\b", text), name
-    words = {"partial": "some coordinates"}
-    for name, share in observations.VIEWS.items():
-        assert re.search(rf"{words.get(name, name)}s? {share:g}\b", text), name
-    for name, kind in drifts.DRIFTS.items():
-        assert re.search(rf"{name}( network)? {kind.share:g}\b", text), name
-    for share in (observations.SHARP_SHARE, observations.HEAVY_TAILED_SHARE, observations.MISSING_SHARE, MULTIMODAL_SHARE):
-        assert f" {share:g}" in text
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "3", None, True, np.nan])

@@ -45,8 +45,8 @@ class RandomModel:
         Not negative. By convention seeds below 10,000 are for tuning, and seeds from 1,000,000 on for claims: whoever makes
         a claim has not looked at them before.
     kind : {"general", "localisation"}
-        The distribution: the one below, or that of targets which must be found, whose prior is 50 to 1,000 times as wide as
-        the posterior (the page "Many models" states it). The same seed is another model in each.
+        The distribution: models in general, or targets which must be found, whose prior is 50 to 1,000 times as wide as the
+        posterior. The page "Many models" states both. The same seed is another model in each.
     departure : str, optional
         A property of the data unknown to the filters: "outliers", "half noise", "double noise", "unknown drift", or "any"
         of these, drawn by the seed. Such a model only simulates; the filter's is that without departure.
@@ -73,34 +73,6 @@ class RandomModel:
     ``transition_mean`` and ``transition_covariance``, with multiplicative noise ``transition`` and ``noise_dim``, and else
     ``sample_transition`` only; always ``log_likelihood`` and ``sample_observation``; ``observation_mean`` and
     ``observation_covariance`` except of counts; ``observation_circular`` of bearings.
-
-    The distribution, with probabilities or shares:
-
-    ==================  ===============================================================================================
-    dimension           1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5 to 8: 0.0625 each
-    drift               in proportion, among those that exist in the dimension: linear 2, rotating 1.5 (d > 1), double
-                        wells 2, chaotic map 1.5, chaotic flow 2 (d > 2), limit cycle 1 (d even), saturating network
-                        1.5, population 1
-    transition noise    additive 0.6, of deficient rank 0.12 (additive if d = 1), multiplicative 0.2, only simulable
-                        0.08
-    its sd              log-uniform, in natural scales of the drift: 0.01 to 10 for linear, rotating and saturating;
-                        where more noise would leave nothing of the system, 0.03 to 2 (wells, populations), 0.01 to 1
-                        (limit cycles) or 0.01 to 0.3 (chaotic maps and flows)
-    observed            linear 0.22, some coordinates 0.18 (d > 1), ranges 0.17, bearings 0.1 (d > 1), squares 0.13,
-                        saturating 0.1, counts 0.1; one to three entries
-    observation noise   except of counts: sharp 0.12; else, except of bearings, heavy-tailed 0.15; else Gaussian
-    its sd              log-uniform from 0.03 to 3 of the spread of what is observed, at most 0.5 rad; sharp: in the
-                        first entry a hundredth of what the transition noise of one step makes of it (at least of a
-                        fifth of its long-run spread), in the others at least the spread
-    when                at every step; with probability 0.2 at one to five of every 6 to 25 steps only
-    prior               one Gaussian, 0.1 to 1 of the spread wide; with probability 0.15 two to four, 1.5 to 3 spreads
-                        from the centre and 0.1 to 0.3 wide
-    steps               40 to 80
-    ==================  ===============================================================================================
-
-    So that no model is hopeless, the entries of an observation together are no sharper than the sharpest single one: where
-    the product of their ratios of noise to spread is below 0.03, all of them are raised to a common power. Kinds of
-    observation that a dimension lacks share their probability among the others.
 
     Examples
     --------
@@ -170,7 +142,7 @@ class RandomModel:
 
 
 def random_model(seed: int, kind: str = "general", departure: str = "") -> RandomModel:
-    """Draw a state-space model from a stated distribution; `RandomModel` says which, and which seeds are for what.
+    """Draw a state-space model from a stated distribution; `RandomModel` says which seeds are for what.
 
     Examples
     --------
