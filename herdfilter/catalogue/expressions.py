@@ -137,7 +137,8 @@ def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Par
         return _public(imported[module], name)
     root, _, inner = module.partition(".")
     if not module or module == "herdfilter":
-        return _public_of_package(name)
+        part: Part = getattr(importlib.import_module("herdfilter"), one_of("herdfilter", name, _known_of_package()))
+        return part
     folder = inner.partition(".")[0] if root == "herdfilter" else root
     if folder not in FOLDERS:
         raise ValueError(
@@ -152,18 +153,10 @@ def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Par
     return found
 
 
-def _public_of_package(name: str) -> Part:
-    """Return the public part of ``herdfilter`` with a name, from the folders that a file may use."""
-    package = importlib.import_module("herdfilter")
-    found: Part = getattr(package, one_of("herdfilter", name, _known_of_package()))
-    return found
-
-
 @cache
 def _known_of_package() -> list[str]:
-    package = importlib.import_module("herdfilter")
     known = {"GaussianMixture"} | {one for folder in FOLDERS for one in _own_folder(folder).__all__}
-    return sorted(known & set(package.__all__))
+    return sorted(known & set(importlib.import_module("herdfilter").__all__))
 
 
 def _own_folder(folder: str) -> ModuleType:
@@ -180,19 +173,12 @@ def _public(module: ModuleType, name: str) -> Part:
     known = [one for one in known if callable(getattr(module, one, None))]
     if listed is None:
         home = module.__name__
-        elsewhere = {one for one in known if not _made_in(getattr(module, one), home)}
-        if name in elsewhere:
-            raise ValueError(
-                f"{home}: {name!r} comes from {getattr(module, name).__module__!r}; name that module under imports"
-            )
-        known = [one for one in known if one not in elsewhere]
+        places = {one: getattr(getattr(module, one), "__module__", None) or "" for one in known}
+        known = [one for one, place in places.items() if f"{place}.".startswith(f"{home}.")]
+        if name in places and name not in known:
+            raise ValueError(f"{home}: {name!r} comes from {places[name]!r}; name that module under imports")
     found: Part = getattr(module, one_of(module.__name__, name, known))
     return found
-
-
-def _made_in(value: Any, home: str) -> bool:
-    place = getattr(value, "__module__", None) or ""
-    return place == home or place.startswith(f"{home}.")
 
 
 def _import_module(name: str) -> ModuleType:

@@ -155,14 +155,6 @@ def make_filter(
         Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
         such as ``"ResidualResampling()"``. A tracker needs ``birth``, and takes ``survival_probability``; see `LMBTracker`.
 
-    Raises
-    ------
-    ValueError
-        If the name or an option is unknown (with the nearest known one), or an argument is out of range; if a filter of one
-        target is given births, or a tracker none.
-    TypeError
-        If the model lacks a function that the filter needs, or the name is not a text.
-
     Examples
     --------
     On a linear Gaussian model two of three filters give exactly what Kalman's filter gives.
@@ -210,11 +202,6 @@ def resolve_filters(
     imports : Imports, optional
         Modules whose names tables of keywords may use.
 
-    Raises
-    ------
-    ValueError
-        If a name is unknown (with the nearest known one), a key is unknown, or no filter is named.
-
     Examples
     --------
     >>> factories = hf.catalogue.resolve_filters(["bootstrap", "auto"])
@@ -237,23 +224,20 @@ def resolve_filters(
         filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
-    return {name: _resolve(name, entry, known, imports) for name, entry in filters.items()}
+    factories: dict[str, FilterFactory] = {}
+    for name, entry in filters.items():
+        check_label("filters: name", name)
+        if isinstance(entry, str):
+            entry = known[one_of("filter", entry, known)]
+        if isinstance(entry, Mapping):
+            entry = FilterSpec.from_table(name, entry, imports)
+        if not callable(entry):
+            expected = "a catalogue name, a mapping of keywords or a function"
+            raise ValueError(f"filter {name}: expected {expected}, got {short_repr(entry)}")
+        factories[name] = entry
+    return factories
 
 
 def known_filters(own: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Mapping[str, Any]]:
     """Return the tables of all filters that have a name: the catalogue, and a scenario's own."""
     return {**catalogue(), **(own or {})}
-
-
-def _resolve(name: str, entry: Any, known: Mapping[str, Mapping[str, Any]], imports: Imports | None) -> FilterFactory:
-    check_label("filters: name", name)
-    if isinstance(entry, str):
-        entry = known[one_of("filter", entry, known)]
-    if isinstance(entry, Mapping):
-        return FilterSpec.from_table(name, entry, imports)
-    if callable(entry):
-        factory: FilterFactory = entry
-        return factory
-    raise ValueError(
-        f"filter {name}: expected a catalogue name, a mapping of keywords or a function, got {short_repr(entry)}"
-    )

@@ -14,8 +14,6 @@ import click
 from herdfilter.cli.terminal import LINE_WIDTH, InputError, PathName, echo, in_blocks, output_folder, with_text, write_csv
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from herdfilter.study.results import StudyResult
 
 TABLE_FILE = "table.txt"  # the file in the output folder that holds the text of the terminal
@@ -65,7 +63,12 @@ class Findings:
         else:
             head += ["95 % intervals over models in brackets, from six models on"]
             about = of_models(models)
-        words = [*failure_lines(self.result.runs), *definition(study.scenario), *about, self.result.verdict]
+        failed = []
+        for name, runs in self.result.runs.groupby("filter", sort=False):
+            errors = runs["error"][runs["error"] != ""]
+            if len(errors):
+                failed.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
+        words = [*failed, *definition(study.scenario), *about, self.result.verdict]
         lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, LINE_WIDTH))]
         return "\n".join(lines) + "\n"
 
@@ -127,16 +130,6 @@ class Findings:
             names = [*there, TABLE_FILE, *tables]
             names += dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)
             echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
-
-
-def failure_lines(runs: pd.DataFrame) -> list[str]:
-    """Return a line for each filter that failed: how often, and its first error."""
-    lines = []
-    for name, rows in runs.groupby("filter", sort=False):
-        errors = rows["error"][rows["error"] != ""]
-        if len(errors):
-            lines.append(f"{name} failed in {len(errors)} of {len(rows)} runs; the first: {errors.iloc[0]}")
-    return lines
 
 
 @click.command(short_help="Show the findings of a comparison again.")

@@ -52,7 +52,12 @@ class Group(click.Group):
         except click.ClickException:
             raise
         except Exception as error:
-            place = _place_in_own_code(error)
+            from herdfilter.study.tasks import own_code
+
+            cause: BaseException = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            place = own_code("".join(traceback.format_exception(cause)))  # other processes send the text alone
             if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
                 text = str(error) or type(error).__name__
             elif place or isinstance(error, MemoryError):
@@ -60,15 +65,6 @@ class Group(click.Group):
             else:
                 raise
             raise InputError(f"{text} {place}" if place else text) from None
-
-
-def _place_in_own_code(error: BaseException) -> str:
-    """Return the place in the user's own code, such as ``(pendulum.py, line 12, in f)``, or an empty string."""
-    from herdfilter.study.tasks import own_code
-
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return own_code("".join(traceback.format_exception(error)))  # other processes send the text alone
 
 
 class ScenarioName(click.types.StringParamType):

@@ -117,14 +117,20 @@ class JumpMarkov:
     @cached_property
     def _observed_alike(self) -> bool:
         """True if all modes have the same observation functions at a few states."""
-        first, *others = self.models
-        if not others:
+        first = self.models[0]
+        if len(self.models) == 1:
             return True
         rng = np.random.default_rng(0)
         try:
             x = contract.sample_initial(first, PROBES, rng)
             z = contract.sample_observation(first, x, rng, 1)[0]
-            return all(_same_observations(first, other, z, x) for other in others)
+            found = [[contract.log_likelihood(model, z, x, 1)] for model in self.models]
+            if any(contract.has(model, contract.OBSERVED) for model in self.models):
+                for values, model in zip(found, self.models, strict=True):
+                    values.append(contract.observation_mean(model, x, 1))
+                    values.append(contract.observation_covariances(model, x, len(z), 1))
+            pairs = [pair for values in found[1:] for pair in zip(found[0], values, strict=True)]
+            return all(np.allclose(*pair, rtol=PROBABILITY_ROUNDING) for pair in pairs)
         except Exception:  # an error of a function is raised where it is used
             return False
 
@@ -160,19 +166,6 @@ class _Initial:
             if count
         ]
         return rng.permutation(np.concatenate(drawn))
-
-
-def _same_observations(first: contract.Model, other: contract.Model, z: Array, x: Array) -> bool:
-    """Return True if two models have the same likelihood, and the same moments of observations, at states (n, d)."""
-
-    def values(model: contract.Model) -> list[Array]:
-        found = [contract.log_likelihood(model, z, x, 1)]
-        if contract.has(first, contract.OBSERVED) or contract.has(other, contract.OBSERVED):
-            found.append(contract.observation_mean(model, x, 1))
-            found.append(contract.observation_covariances(model, x, len(z), 1))
-        return found
-
-    return all(np.allclose(*pair, rtol=PROBABILITY_ROUNDING) for pair in zip(values(first), values(other), strict=True))
 
 
 def _the_same(name: str, values: Sequence[Any]) -> Any:

@@ -29,14 +29,6 @@ class MixtureCase:
     floor: float
 
 
-def _herd_case(name: str, mixture: GaussianMixture, sigma_k: float, n: int) -> MixtureCase:
-    errors = common.PrefixErrors(mixture, sigma_k**2 * np.eye(2))
-    points = {who: sampler.sample(mixture, n).x for who, sampler in common.herding_samplers(sigma_k).items()}
-    curves = {who: errors(x) for who, x in points.items()}
-    herding, l2 = ({who: c[k] for who, c in curves.items()} for k in (0, 1))
-    return MixtureCase(name, mixture, points, herding, l2, errors.floor)
-
-
 def spread_across_ridge(x: Array) -> float:
     """Return the standard deviation, across the narrow component, of the later half of the points that lie on it.
 
@@ -64,8 +56,14 @@ class ConvergingAndStalling(common.PaperFigure):
         """Herd n points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
         if quick:
             n = 300
-        mixtures = zip(cls.stated, (common.broad_components(), common.narrow_component()), strict=True)
-        return cls([_herd_case(name, mixture, cls.sigma_k, n) for name, mixture in mixtures])
+        cases, samplers = [], common.herding_samplers(cls.sigma_k)
+        for name, mixture in zip(cls.stated, (common.broad_components(), common.narrow_component()), strict=True):
+            errors = common.PrefixErrors(mixture, cls.sigma_k**2 * np.eye(2))
+            points = {who: sampler.sample(mixture, n).x for who, sampler in samplers.items()}
+            curves = {who: errors(x) for who, x in points.items()}
+            herding, l2 = ({who: c[k] for who, c in curves.items()} for k in (0, 1))
+            cases.append(MixtureCase(name, mixture, points, herding, l2, errors.floor))
+        return cls(cases)
 
     def draw(self) -> Figure:
         """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""

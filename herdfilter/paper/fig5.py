@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import timeit
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -29,15 +29,6 @@ def published_times() -> pd.DataFrame:
     """Return the paper's seconds per sample, by dimension 2 to 50: columns `kernel_herding`, `continuous_herded_gibbs`."""
     with files("herdfilter.paper").joinpath("fig5_published.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, comment="#", index_col="dimension")
-
-
-def _median_seconds(call: Callable[[], object], repeats: int = 3) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.thread_time()
-        call()
-        times.append(time.thread_time() - start)
-    return float(np.median(times))
 
 
 def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
@@ -75,16 +66,18 @@ class TimePerPoint(common.PaperFigure):
         if quick:
             dims, mixtures = (2, 5, 10), 2
         samplers = common.herding_samplers(cls.sigma_k)
-        rows, idle = {}, {}
+        rows: dict[int, dict[str, float]] = {}
+        idle = {}
         with threadpool_limits(1):
             for sampler in samplers.values():
                 sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)  # compiles
             for dim in dims:
                 targets = [common.rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
-                rows[dim] = {
-                    name: float(np.median([_median_seconds(partial(s.sample, p, n)) for p in targets])) / n
-                    for name, s in samplers.items()
-                }
+                rows[dim] = {}
+                for name, sampler in samplers.items():
+                    calls = [partial(sampler.sample, p, n) for p in targets]
+                    times = [timeit.repeat(call, repeat=3, number=1, timer=time.thread_time) for call in calls]
+                    rows[dim][name] = float(np.median(np.median(times, axis=1))) / n
                 idle[dim] = float(np.mean([idle_starts(p, cls.sigma_k) for p in targets]))
         ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis("dimension")
         return cls(ours, published_times(), pd.Series(idle))

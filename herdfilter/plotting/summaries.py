@@ -38,11 +38,9 @@ def seconds_drawing(summary: pd.DataFrame, unit: str = "", highest: float = np.i
 
 
 def _cost_drawing(summary: pd.DataFrame, unit: str, draw: Mapping[str, Callable[[Axes], None]], xlabel: str) -> Drawing:
-    panels, label = (
-        (Panel(BY_NAME[name].title, one) for name, one in draw.items()),
-        error_label(unit, error_measure(summary)),
-    )
-    return Drawing(tuple(panels), (4.4, 3.9), xlabel=xlabel, ylabel=label, share=False, legend=True, height=3.6)
+    panels = tuple(Panel(BY_NAME[name].title, one) for name, one in draw.items())
+    label = error_label(unit, error_measure(summary))
+    return Drawing(panels, (4.4, 3.9), xlabel=xlabel, ylabel=label, share=False, legend=True, height=3.6)
 
 
 def _particles_panel(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame | None, highest: float, ax: Axes) -> None:

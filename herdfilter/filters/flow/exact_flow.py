@@ -48,8 +48,6 @@ class ExactFlow:
 
     Raises
     ------
-    ValueError
-        If the observation or an array of the model has the wrong shape or is infinite; the first also from `migrate`.
     IndefiniteCovarianceError
         If the covariance of the observation is not positive definite.
 
@@ -111,18 +109,10 @@ class ExactFlow:
         return offsets, log_determinants
 
     def _linearise(self, x: Array, scale: Array) -> tuple[Array, Array]:
-        """Return residuals (m, kept) and slopes (m, kept, d) at m states, in units of the noise there."""
-        residuals, slopes = self._differentiate(x, scale)
-        whitenings = self._whitenings
-        if whitenings is None:
-            states = wrap_angles(x, contract.circular_dims(self.observation.model))
-            whitenings = inverse_factor(self.observation.noises(states), self.observation.step)
-        if len(whitenings) == 1:
-            return residuals @ whitenings[0].T, whitenings[0] @ slopes
-        return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
+        """Return residuals (m, kept) and slopes (m, kept, d) at m states, in units of the noise there.
 
-    def _differentiate(self, x: Array, scale: Array) -> tuple[Array, Array]:
-        """Return residuals (m, kept) and slopes (m, kept, d) at m states, by the model or central differences."""
+        The slopes are the model's, or central differences.
+        """
         observation, model, step = self.observation, self.observation.model, self.observation.step
         circular, jacobian = contract.circular_dims(model), getattr(model, "observation_jacobian", None)
 
@@ -131,14 +121,21 @@ class ExactFlow:
             observation.expect(means.shape[1:], "observation_mean")
             return means
 
+        states = wrap_angles(x, circular)
         if jacobian is None:
             means, slopes = contract.central_differences(
                 contract.VectorFunction(values, lambda _: observation.circular), x, scale[None]
             )
         else:
-            means, states = values(x), wrap_angles(x, circular)
+            means = values(x)
             slopes = as_array("observation_jacobian", jacobian(states, step), (*means.shape, x.shape[1]))
-        return observation.residuals(means), slopes[:, observation.observed_entries]
+        residuals, slopes = observation.residuals(means), slopes[:, observation.observed_entries]
+        whitenings = self._whitenings
+        if whitenings is None:
+            whitenings = inverse_factor(observation.noises(states), step)
+        if len(whitenings) == 1:
+            return residuals @ whitenings[0].T, whitenings[0] @ slopes
+        return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
 
 
 @njit(cache=True, nogil=True)
