@@ -142,12 +142,11 @@ def maximise_likelihood(
 
     Raises
     ------
-    TypeError
-        If `build` cannot be called, or does not return a filter.
     ValueError
-        If bounds are not in order, `theta0` is outside or its log-likelihood is not finite, `names` do not fit, or `build`
-        returns the same filter twice. Errors of `build` and of the filter carry a note with the parameters;
-        `DegenerateWeightsError` counts as a likelihood of 0, except at `theta0`.
+        If the log-likelihood at `theta0` is not finite, or `build` returns the same filter twice.
+    Exception
+        Errors of `build` and of the filter carry a note with the parameters; `DegenerateWeightsError` counts as a likelihood
+        of 0, except at `theta0`.
 
     Examples
     --------

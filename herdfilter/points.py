@@ -24,11 +24,6 @@ class Points:
     signed : bool
         Allow negative weights, as of quadrature rules. Distances between points and mixtures take them, filters do not.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, or weights are negative (unless `signed`), not finite, or sum to zero.
-
     Examples
     --------
     >>> points = hf.Points([[0.0, 0.0], [2.0, 1.0], [4.0, 2.0]], weights=[1, 2, 1])

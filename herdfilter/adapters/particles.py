@@ -68,8 +68,6 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
     ------
     ImportError
         If the library is not installed.
-    TypeError
-        If `ssm` is not an instance of a `StateSpaceModel`.
     ValueError
         If states have named fields, or the observation depends on the state before; within a filter, if a covariance
         begins to depend on the state.

@@ -47,11 +47,6 @@ def ratios(
     existence : float or array_like, shape (T,)
         Probability that the track exists, from 0 to 1.
 
-    Raises
-    ------
-    ValueError
-        If an argument has the wrong shape or range, or a ratio overflows.
-
     Examples
     --------
     >>> likelihoods = [[0.8, 0.0], [0.1, 0.4]]  # of two measurements, given each of two tracks

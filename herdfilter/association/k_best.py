@@ -66,7 +66,7 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     ratios : array_like, shape (T, 1 + M)
         As for `marginals`; a ratio of 0 forbids the assignment.
     k : int
-        Number of assignments; fewer are returned if there are no more.
+        Number of assignments; fewer are returned if there are no more, and there has to be one.
 
     Returns
     -------
@@ -74,11 +74,6 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
         For each track the column it has: 0 for no measurement, 1 + j for measurement j.
     log_weights : ndarray, shape (k,)
         Logarithms of the products of the ratios, not increasing.
-
-    Raises
-    ------
-    ValueError
-        If an argument has the wrong shape or range, or there is no assignment of positive weight.
 
     Examples
     --------

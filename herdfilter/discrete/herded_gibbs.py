@@ -160,8 +160,7 @@ class HerdedGibbs:
         DictionaryFullError
             If `max_vectors` is hit on the way; the error holds the states so far.
         ValueError
-            If `max_vectors` is certain to be hit (or could be, with `strict`); if a conditional has the wrong length,
-            negative or NaN entries, or does not sum to 1; or if it depends on more than the neighbours.
+            If `max_vectors` is certain to be hit (or could be, with `strict`), or a conditional is not as documented.
         """
         n, burn_in = check_count("n", n), check_count("burn_in", burn_in, minimum=0)
         d, sweeps, sizes = len(self.cardinalities), n + burn_in, self._possible_counts()

@@ -25,19 +25,15 @@ SETTLED_SCATTER = 0.01  # relative change of the scatter that no longer matters
 def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Sequence[int] = ()) -> NDArray[np.int64]:
     """Choose m members of a sample that represent it best, all with the same weight; return their indices.
 
-    The members have least energy distance to the whole sample, ``2 E|X - Y| - E|X - X'| - E|Y - Y'|`` with X from the
-    members and Y from the sample (Szekely and Rizzo 2013). They are chosen one by one, each the best addition, which is
-    herding with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn for the best
-    replacement, until a sweep over all members gains less than one per cent. The kernel has no width to choose; the points
-    of least distance, members or not, are the support points of Mak and Joseph (2018).
+    The members have least energy distance to the whole sample (Szekely and Rizzo 2013). They are chosen one by one, each the
+    best addition, which is herding with the kernel ``-|x - y|`` (Chen, Welling and Smola 2010), then exchanged, each in turn
+    for the best replacement. The points of least distance, members or not, are the support points of Mak and Joseph (2018).
 
-    Distances are taken in coordinates in which the sample has unit scatter, so that units of the state, or any other affine
-    map, do not matter. The scatter is that of a t distribution with three degrees of freedom, which outliers and heavy tails
-    do not inflate (Kent and Tyler 1991); if it does not exist, as with most points in a plane, the covariance. Angles are
-    points on a circle, its radius by their own scatter.
+    Distances are taken in coordinates in which the sample has unit scatter, that of a t distribution with three degrees of
+    freedom (Kent and Tyler 1991): affine maps do not matter. Angles are points on a circle, its radius by their own scatter.
 
     The result is deterministic, and the order of the points decides only between equal ones. Time grows as n^2 d, memory as
-    n d.
+    n d. The page "Thinning" states the steps.
 
     Parameters
     ----------

@@ -60,14 +60,9 @@ class GridFilter:
         A model with `transition_mean`, `transition_covariance` and `log_likelihood`, without angle-valued
         dimensions, whose `initial` has a `log_density`.
     lower, upper : float or array_like of shape (d,)
-        Corners of the grid, in state units; a number stands for all dimensions.
+        Corners of the grid, in state units; a number stands for all dimensions. It has to hold the initial distribution.
     points : int or sequence of int, length d
         Grid points in each dimension, both ends included.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the model lacks a function, or a parameter does not fit, or the grid does not hold the initial distribution.
 
     Examples
     --------

@@ -30,11 +30,6 @@ class Particles:
         How many particles a proposal that uses the weights, or a resampling scheme, makes of these; n unless given. So a
         hypothesis gets its share of the particles, and the union of several hypotheses is brought back to n.
 
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, a state is not finite, or a log-weight is NaN or +inf.
-
     Examples
     --------
     Three equal particles meet the likelihoods 1, 2 and 1, whose weighted sum is the evidence.

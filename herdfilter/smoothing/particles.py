@@ -49,7 +49,7 @@ def marginal_smoother(
     ----------
     model : object or ParticleFilter
         The model that was filtered, or the filter; with `transition_log_density`, which is preferred, or `transition_mean`
-        and `transition_covariance`. Residuals of angles are wrapped: their noise has to be narrow on the circle.
+        and `transition_covariance` of full rank. Residuals of angles are wrapped: their noise has to be narrow.
     result : FilterResult
         Of ``ParticleFilter.run(..., keep_particles=True)``, T rows with n particles. Rows of the same time are one state.
     dt, controls, times
@@ -57,10 +57,6 @@ def marginal_smoother(
 
     Raises
     ------
-    TypeError
-        If the model has no transition density, or `result` is not a `FilterResult`.
-    ValueError
-        If `result` has no particles, a number or a length does not fit, or the transition noise is rank-deficient.
     UnreachableStateError
         If the model's own transition density vanishes from all particles to a state that has weight.
 

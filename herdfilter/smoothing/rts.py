@@ -59,10 +59,6 @@ def rts_smoother(
     ------
     IndefiniteCovarianceError
         If a predicted or a smoothed covariance is indefinite, which negative weights of a moment rule can cause.
-    TypeError
-        If `filter` is not a Kalman filter that keeps one Gaussian, or `result` is not a `FilterResult`.
-    ValueError
-        If a length does not fit, or the result is of another dimension than the model or has no step.
 
     Examples
     --------

@@ -57,11 +57,8 @@ def posterior_cramer_rao_bound(
 
     Raises
     ------
-    TypeError
-        If the model lacks a function, or its initial distribution is not a Gaussian mixture.
     ValueError
-        If a number is out of range; if Q is singular and F varies outside its range, where the recursion has no finite
-        terms; if R is singular.
+        If R is singular, or Q is and F varies outside its range, where the recursion has no finite terms.
 
     Examples
     --------

@@ -276,12 +276,10 @@ def compare(
 
     Raises
     ------
-    ValueError
-        If a name is unknown (with the nearest known one) or a value does not fit, or the store cannot be used.
-    TypeError, FileNotFoundError
-        If the model lacks a function that a filter needs, or a file or the data are not there.
-    ImportError, ConnectionError
-        If distributed is not installed, or the cluster cannot be reached.
+    FileNotFoundError
+        If a file or the data are not there.
+    StoreError, ImportError, ConnectionError
+        As from `run_study`.
 
     Examples
     --------

@@ -141,11 +141,6 @@ def from_stonesoup(
         `ParticleState` or an `EnsembleState`. Entries that are bearings become the model's ``circular``. Without it the
         model has no ``initial``, which filters ask for.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a part cannot be converted; the error names its class and says why.
-
     Examples
     --------
     >>> from stonesoup.models.transition.linear import ConstantVelocity

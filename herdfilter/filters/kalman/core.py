@@ -104,8 +104,6 @@ class KalmanFilter:
         ------
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
-        ValueError
-            If `dt` is not positive, or the model returns a wrong shape or numbers that are not finite.
         """
         dt = as_duration("dt", dt)
         self.belief = self.belief.predict(Transition(self.model, dt, unmasked("control", control), self.step + 1))
@@ -134,11 +132,8 @@ class KalmanFilter:
             If the updated covariance, or that of the observation, is indefinite; the prediction is kept.
         RuntimeError
             If the filter still stands at step 0, the initial state, which is not observed.
-        TypeError
-            If neither a sensor nor the model gives mean and covariance of the observation.
         ValueError
-            If `z` or an array of the model has the wrong shape or is infinite, or if moments or log-likelihood
-            overflow; the prediction is kept.
+            If moments or log-likelihood overflow; the prediction is kept.
         """
         if self.step == 0:
             raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")

@@ -229,8 +229,6 @@ def kalman_mixture(
     ------
     IndefiniteCovarianceError
         If the covariance of the observation, or an updated one, is indefinite.
-    ValueError
-        If `z` or an array of the model has the wrong shape or is infinite, or the rule is unknown.
 
     Examples
     --------
