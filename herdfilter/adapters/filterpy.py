@@ -84,7 +84,7 @@ def from_filterpy(
     Returns
     -------
     FunctionModel
-        As of `herdfilter.models.from_functions`; NaN in an observation stands for a missing entry.
+        NaN in an observation stands for a missing entry.
 
     Raises
     ------

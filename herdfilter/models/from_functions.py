@@ -31,20 +31,11 @@ from herdfilter.mixture import GaussianMixture
 _pickling = ContextVar("_pickling", default=False)
 
 
-def from_functions(
-    f: Callable[..., ArrayLike],
-    h: Callable[..., ArrayLike] | None,
-    Q: ArrayLike | Callable[..., ArrayLike],
-    R: ArrayLike | Callable[..., ArrayLike] | None,
-    x0: ArrayLike,
-    P0: ArrayLike,
-    angles: Sequence[int] = (),
-    observation_angles: Sequence[int] = (),
-    vectorised: bool = True,
-) -> FunctionModel:
-    """Return the model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` for any filter.
+class FunctionModel:
+    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` of functions, for any filter.
 
-    Its likelihood assumes Gaussian noise; residuals of angles are wrapped.
+    Its likelihood assumes Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name of
+    this class.
 
     Parameters
     ----------
@@ -83,24 +74,13 @@ def from_functions(
     >>> bool(np.std((result.means - truth)[:, 0]) < 0.15)
     True
     """
-    return FunctionModel(f, h, Q, R, x0, P0, angles, observation_angles, vectorised)
-
-
-class FunctionModel:
-    """A model made by `from_functions`; `herdfilter.models.contract` documents its methods.
-
-    Examples
-    --------
-    >>> hf.models.from_functions(f=lambda x: x / 2, h=lambda x: x**2, Q=[[0.1]], R=[[0.2]], x0=[1.0], P0=[[0.5]])
-    FunctionModel(dim=1)
-    """
 
     def __init__(
         self,
-        f: Any,
-        h: Any,
-        Q: Any,
-        R: Any,
+        f: Callable[..., ArrayLike],
+        h: Callable[..., ArrayLike] | None,
+        Q: ArrayLike | Callable[..., ArrayLike],
+        R: ArrayLike | Callable[..., ArrayLike] | None,
         x0: ArrayLike,
         P0: ArrayLike,
         angles: Sequence[int] = (),
@@ -158,6 +138,9 @@ class FunctionModel:
 
     def _at_states(self, step: int, x: Array) -> ArrayLike:
         return self._R_at(x, step=step)
+
+
+from_functions = FunctionModel
 
 
 def check_both(**pair: Any) -> None:

@@ -72,7 +72,8 @@ class RandomModel:
     Beside these, a model has those functions of the model contract that its kind has, and no others: with additive noise
     ``transition_mean`` and ``transition_covariance``, with multiplicative noise ``transition`` and ``noise_dim``, and else
     ``sample_transition`` only; always ``log_likelihood`` and ``sample_observation``; ``observation_mean`` and
-    ``observation_covariance`` except of counts; ``observation_circular`` of bearings.
+    ``observation_covariance`` except of counts; ``observation_circular`` of bearings. ``hf.models.random_model`` is another
+    name of this class.
 
     Examples
     --------
@@ -141,23 +142,7 @@ class RandomModel:
         return None if local else _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
 
 
-def random_model(seed: int, kind: str = "general", departure: str = "") -> RandomModel:
-    """Draw a state-space model from a stated distribution; `RandomModel` says which seeds are for what.
-
-    Examples
-    --------
-    The model is one like any other, the same for the same seed on every machine. A filter knows the state better than the
-    long-run distribution does.
-
-    >>> model = hf.models.random_model(7)
-    >>> model.labels, model.dim, model.steps
-    (('saturating', 'additive', 'linear sensor', 'heavy-tailed'), 4, 79)
-    >>> truth, z = hf.simulate(model, model.steps, rng=0)
-    >>> means = hf.make_filter("auto", model, n_particles=50, rng=0).run(z).means
-    >>> bool(np.mean(np.std(means - truth, axis=0) / model.spread) < 1)
-    True
-    """
-    return RandomModel(seed, kind, departure)
+random_model = RandomModel
 
 
 class _Drawn(NamedTuple):
