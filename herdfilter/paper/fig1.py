@@ -55,7 +55,6 @@ class HerdedPoints(common.PaperFigure):
     def draw(self) -> Figure:
         """Draw a panel for each sampler over the contours of the density."""
         x, y = np.linspace(-4.5, 12.5, 140), np.linspace(-3, 13.5, 140)
-        figure: Figure
         with figures() as new:
             figure, axes = new(1, len(self.points), (9.6, 3.6))
             for ax, (name, points) in zip(axes.flat, self.points.items(), strict=True):

@@ -106,7 +106,6 @@ class HerdingWeights(common.PaperFigure):
         f, colour, x = self.function, common.SAMPLER_STYLES[common.CHG].color, self.grid
         t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([self.maximum]))[0]
         star: Any = {"marker": "*", "color": common.DARK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
-        figure: Figure
         with figures() as new:
             figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
             right, below = axes[:, 1]

@@ -86,7 +86,6 @@ class ErrorCurves(common.PaperFigure):
 
     def draw(self) -> Figure:
         """Draw the inverse herding error above, the L2 error below, a column for each setting."""
-        figure: Figure
         with figures() as new:
             figure, axes = new(2, len(self.curves), (10.4, 6.4), sharex=True)
             for (above, below), curves in zip(axes.T, self.curves, strict=True):

@@ -67,7 +67,6 @@ class ConvergingAndStalling(common.PaperFigure):
 
     def draw(self) -> Figure:
         """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
-        figure: Figure
         with figures() as new:
             figure, axes = new(len(self.cases), 4, (12.4, 3.0 * len(self.cases) + 0.7), width_ratios=(1, 1, 1.1, 1.1))
             for row, case in zip(axes, self.cases, strict=True):

@@ -84,7 +84,6 @@ class TimePerPoint(common.PaperFigure):
 
     def draw(self) -> Figure:
         """Draw the paper's times and ours in the same logarithmic axes."""
-        figure: Figure
         with figures() as new:
             figure, axes = new(1, 1, (7.2, 4.8))
             ax = axes[0, 0]

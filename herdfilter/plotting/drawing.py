@@ -86,7 +86,6 @@ class Drawing:
         columns = min(self.columns, len(self.panels))
         rows = -(-len(self.panels) // columns)
         size = (self.size[0] * columns + 0.4, self.size[1] * rows + 0.7)
-        figure: Figure
         with figures() as new:
             figure, axes = new(rows, columns, size, sharex=self.share, sharey=self.share)
             for ax, panel in zip(axes.flat, self.panels, strict=False):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -55,7 +55,7 @@ _RC: Any = {
 
 
 @contextmanager
-def figures() -> Iterator[Any]:
+def figures() -> Iterator[Callable[..., tuple[Figure, Any]]]:
     """Set the style and yield a function (rows, columns, size, ...) -> figure without a window, array of axes."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
