@@ -136,24 +136,20 @@ class GridFilter:
                 mass = self._predict(mass, step.dt, step.control, time_index)
             observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
             if observation is not None:
-                mass, increment = self._update(mass, observation)
-                log_likelihood += increment
+                joint = mass * np.exp(observation.log_likelihood(self.x))
+                evidence = joint.sum()
+                if not evidence > 0:
+                    raise ValueError(
+                        f"observations: step {time_index} is impossible everywhere on the grid, got {observation.z!r}"
+                    )
+                mass = joint / evidence
+                log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
             means[k] = mass @ self.x
             centred = self.x - means[k]
             covariances[k] = (mass[:, None] * centred).T @ centred
             if masses is not None:
                 masses[k] = mass
         return GridResult(means, covariances, log_likelihood, masses)
-
-    def _update(self, mass: Array, observation: Observation) -> tuple[Array, float]:
-        """Return the posterior probability of each grid point (N,), and the log-density of the observation."""
-        joint = mass * np.exp(observation.log_likelihood(self.x))
-        evidence = joint.sum()
-        if not evidence > 0:
-            raise ValueError(
-                f"observations: step {observation.step} is impossible everywhere on the grid, got {observation.z!r}"
-            )
-        return joint / evidence, float((observation.log_offset or 0.0) + np.log(evidence))
 
     def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:
         """Return the probability of each grid point at the next step, (N,) -> (N,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
@@ -100,8 +101,14 @@ def run_many(
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
+    calls: Iterable[Any] = ((filter_factory, k, track, options) for k, track in enumerate(tracks))
+    outcomes: Iterable[TrackEnd] = starmap(_outcome, calls)
+    if workers > 1 and len(tracks) > 1:
+        from joblib import Parallel, delayed
+
+        outcomes = Parallel(n_jobs=workers, return_as="generator")(delayed(_outcome)(*call) for call in calls)
     with live_line(count, progress and bool(tracks)):
-        for k, (result, error) in enumerate(_outcomes(filter_factory, tracks, workers, options)):
+        for k, (result, error) in enumerate(outcomes):
             results[k] = result
             if error is not None:
                 errors[k] = error
@@ -112,17 +119,6 @@ def run_many(
 
 
 TrackEnd = tuple[FilterResult | None, Exception | None]
-
-
-def _outcomes(make: Callable[[int], Any], tracks: list[Any], workers: int, options: Mapping[str, Any]) -> Iterable[TrackEnd]:
-    """Return what became of each track, in order, as it is known."""
-    if workers == 1 or len(tracks) < 2:
-        return (_outcome(make, k, track, options) for k, track in enumerate(tracks))
-    from joblib import Parallel, delayed
-
-    calls = (delayed(_outcome)(make, k, track, options) for k, track in enumerate(tracks))
-    outcomes: Iterable[TrackEnd] = Parallel(n_jobs=workers, return_as="generator")(calls)
-    return outcomes
 
 
 def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> TrackEnd:

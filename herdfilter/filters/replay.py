@@ -97,19 +97,15 @@ class Replay:
         try:
             for reading in readings:
                 kept.append((self._standing(), reading))
-                record = self._take_up(reading)
+                if reading.since > self._time:
+                    self.filter.predict(reading.since - self._time, reading.control)
+                    self._time = reading.since
+                by = () if reading.sensor is None else (reading.sensor,)
+                record: StepRecord = self.filter.update(reading.z, *by)
         except BaseException:
             self._go_back(now)
             raise
         self._kept = [(standing, reading) for standing, reading in kept if reading.since >= self._time - self.lag]
-        return record
-
-    def _take_up(self, reading: _Reading) -> StepRecord:
-        if reading.since > self._time:
-            self.filter.predict(reading.since - self._time, reading.control)
-            self._time = reading.since
-        sensor = () if reading.sensor is None else (reading.sensor,)
-        record: StepRecord = self.filter.update(reading.z, *sensor)
         return record
 
     def _standing(self) -> _Standing:

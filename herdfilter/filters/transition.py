@@ -80,8 +80,7 @@ class Transition:
 
     @cached_property
     def _noise(self) -> contract.FactoredCovariance:
-        value = self.model.transition_covariance(self.dt, self.step)
-        return contract.read_covariance("transition_covariance", value, self.model.dim, self.step)
+        return contract.transition_noise(self.model, self.dt, self.step)
 
     @property
     def covariance(self) -> Array:
@@ -109,8 +108,7 @@ class Transition:
 
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
-        value = self.model.transition_mean(x, self.dt, self.control, self.step)
-        return contract.read_rows("transition_mean", value, x.shape, self.step)
+        return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""

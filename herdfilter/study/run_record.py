@@ -260,9 +260,9 @@ class RunRecord:
     @property
     def reference_uncertainty(self) -> float:
         """Standard error of the reference's own posterior mean, taken as `reference_error_sd` is."""
-        return (
-            np.nan if self.reference is None else _root_mean_square(self.reference.error[:, self.dims] / self.posterior_sd)
-        )
+        if self.reference is None:
+            return np.nan
+        return _root_mean_square(self.reference.error[:, self.dims] / self.posterior_sd)
 
     @property
     def log_likelihood(self) -> float:

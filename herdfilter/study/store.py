@@ -392,10 +392,9 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         flaw = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if flaw != "ok":
             raise StoreError(f"{path}: damaged store ({' '.join(flaw.split())})")
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # text that is damaged, too
+    except (sqlite3.Error, StoreError, UnicodeDecodeError) as error:  # text that is damaged, too
         connection.close()
+        if isinstance(error, StoreError):
+            raise
         raise StoreError(f"{path}: not a store of herdfilter, or damaged ({error})") from error
-    except StoreError:
-        connection.close()
-        raise
     return Store(path, connection)

@@ -98,7 +98,10 @@ class Cluster:
                     futures.append(self._done.get())
                 batches = [self._batch(future) for future in futures if future in self._running]
             self._look()
-            batches += self._left_behind()
+            gone = [future for future, (place, _) in self._running.items() if place[0] not in self._here]
+            if gone:  # workers that have left
+                self._client.cancel(gone)
+                batches += [Batch(*self._running.pop(future), None) for future in gone]
         return batches
 
     def _batch(self, future: Any) -> Batch:
@@ -131,13 +134,6 @@ class Cluster:
                 break
         self._client.cancel([future])
         return None
-
-    def _left_behind(self) -> list[Batch]:
-        """Take back the batches of workers that have left."""
-        gone = [future for future, (place, _) in self._running.items() if place[0] not in self._here]
-        if gone:
-            self._client.cancel(gone)
-        return [Batch(*self._running.pop(future), None) for future in gone]
 
     def _ask(self, question: Any) -> dict[str, int]:
         """Return workers and their numbers of threads, as the scheduler answers."""
