@@ -197,17 +197,11 @@ class CompiledModel(FunctionModel):
     h : callable or None
         ``h(x, out)`` writes the mean observation into out (k,); it may name ``step`` and ``parameters``, too. None if only
         sensors observe the state, or `log_likelihood` alone is known.
-    Q : array_like of shape (d, d), or callable
-        Covariance of the transition noise: a matrix, or a Python function of any of ``dt`` and ``step``, by name.
-    R : array_like of shape (k, k), or callable, or None
-        Covariance of the observation noise: a matrix, or a Python function of ``step``.
-    x0, P0 : array_like of shapes (d,) and (d, d)
-        Mean and covariance of the state at step 0.
+    Q, R, x0, P0, angles, observation_angles
+        As for `FunctionModel`, in plain Python; R is no function of states.
     log_likelihood : callable, optional
         ``log_likelihood(z, x)`` returns a number; it may name ``step`` and ``parameters``, too. Without it, the likelihood
         is that of Gaussian noise.
-    angles, observation_angles : sequence of int
-        Indices of the angle-valued entries of state and observation, in radians.
     parameters : array_like of shape (p,)
         Numbers that functions may name. A model with other numbers uses the same compiled code; a number that a function
         finds elsewhere is compiled into it.

@@ -29,10 +29,8 @@ class RangeTracking(PlanarSensors):
         Sensor positions, S >= 1, in units of length.
     range_sd : float
         Standard deviation sigma of a range.
-    spectral_density : float
-        Spectral density q of the acceleration, in length^2 / time^3.
-    initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
-        Mean and covariance of the state at step 0.
+    spectral_density, initial_mean, initial_covariance
+        As for `BearingsTracking`.
 
     Notes
     -----

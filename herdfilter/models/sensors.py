@@ -39,13 +39,9 @@ class Sensor(PicklesFunctions):
         these are None, the sensor serves only particle filters whose proposal ignores the observation.
     jacobian : callable, optional
         Derivative of `mean`, (n, d) -> (n, k, d), for filters that linearise; by default differences are taken.
-    detection_probability : float, optional
-        Probability that the state is detected, 1 by default. If this or the next is given, an observation is a scan: any
-        number of detections (k, m); see `herdfilter.models.WithClutter`.
-    clutter_density : float, optional
-        Expected number of false detections in a unit of the volume of observations, 0 by default.
-    region : array_like, shape (k, 2), optional
-        Lowest and highest value of every entry of an observation, to simulate clutter.
+    detection_probability, clutter_density, region
+        As for `herdfilter.models.WithClutter`; 1 and 0 by default. If one of the first two is given, an observation is a
+        scan: any number of detections (k, m).
 
     Examples
     --------

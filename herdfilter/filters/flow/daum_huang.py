@@ -37,9 +37,7 @@ class DaumHuangFilter(KalmanFilter):
     Parameters
     ----------
     model : object
-        With ``dim``, ``initial`` (that has ``sample``, ``mean`` and ``covariance``), ``transition_mean`` and
-        ``transition_covariance`` or ``transition`` and ``noise_dim``, ``observation_mean`` and a positive definite
-        ``observation_covariance``; ``observation_jacobian`` where there is one.
+        As for `ExtendedKalmanFilter`; ``initial`` has ``sample``, too, and ``observation_covariance`` is positive definite.
     n_particles : int
         Number of particles n, at least 2.
     rng : numpy.random.Generator or int, optional
