@@ -85,7 +85,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         One row per filter and particle count; the page "Many models" says more about the columns, and about failed runs.
 
         ``models``, ``compared``, ``uncertain``, ``unknown``
-            Number of models; of those with a ratio, with an uncertain reference (`UNCERTAIN`), and with none.
+            Number of models; of those with a ratio, with an uncertain reference, and without any.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``better``
             Geometric mean over models of the error divided by the baseline's, its 95 % interval, and whether that lies
             below 1 (-1), above it (1) or neither (0). A model's ratio is the median over its runs.
