@@ -110,13 +110,11 @@ class AutomaticProposal:
             return self._ranked.propose(transition, particles, rng, observation)
 
         n, size, circular = particles.n_next, len(particles.x), transition.circular
-        guide = observation if observation is not None and observation.has_moments else None
+        guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
-        # On a line a likelihood that guides nothing weighs exact quantiles; for the rest of a scan, what would be predicted.
+        # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
-            if contract.has_scans(observation.model):
-                return observation.weigh(self.propose(transition, particles, rng))
-            return self._quantiles.propose(transition, particles, rng, observation)
+            return observation.weigh(self.propose(transition, particles, rng))
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
@@ -129,7 +127,7 @@ class AutomaticProposal:
                 return Particles.equal(x)
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
-        blind = False
+        blind = guide is None
         if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
@@ -149,14 +147,15 @@ class AutomaticProposal:
             weighted, evidence = moved.normalised()
             if evidence > -np.inf and weighted.ess >= np.sqrt(size):
                 return moved
-            return self._guided_quantiles.propose(transition, particles, rng, observation)
+            if observation.has_moments:
+                return self._guided_quantiles.propose(transition, particles, rng, observation)
 
         # in more dimensions as ranked particles, (3) blind where enough will be left; (4) widened where they look ahead, or
         # cannot, and the noise on the way is too narrow to part them.
         ancestors = Ancestors.of(transition, particles)
-        if found.gaussian and observation is not None and guide is None:
+        if observation is not None and found.gaussian and blind:
             ancestors = gaussian
-        elif observation is not None and not blind and found.width:
+        elif observation is not None and found.width:
             noise, whole = (ancestors if transition.additive else gaussian).spreads()
             if gaussianity.narrow(noise, whole, 1 / size):
                 ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)

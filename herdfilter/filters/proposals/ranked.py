@@ -136,7 +136,7 @@ class RankedProposal(SampledProposal):
         """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
         if observation is None:
             return self._blind(ancestors, n, rng)
-        if not (self.guided and observation.has_moments):
+        if not (self.guided and observation.guides):
             return observation.weigh(self._blind(ancestors, n, rng))
         found: dict[bool, tuple[Particles, float]] = {}
         for blind in (blind_first, not blind_first):
