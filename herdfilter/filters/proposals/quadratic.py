@@ -15,7 +15,7 @@ from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
 
 LEAST_LOG_LIKELIHOOD = -1e12
-"""Stands for less, and for the logarithm of zero."""
+"""Stands for less, and for the logarithm of zero; where it is met the likelihood is taken for flat."""
 
 FLAT = 1e-4
 """Curvature that is taken for none: it would take so small a share of a variance."""
@@ -77,7 +77,9 @@ def linear_observations(
     places = wrap(centres - centres[members[group]], transition.circular)
     offsets, residuals, log_peaks = np.empty((gains, len(points), d)), np.empty_like(centres), np.empty(len(centres))
     arrays = np.linalg.pinv(root).T, np.ascontiguousarray(slopes), points, places
-    _linearise(np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, offsets, residuals, log_peaks)
+    _linearise(
+        np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, offsets, residuals, log_peaks
+    )
     return offsets, residuals, log_peaks
 
 
@@ -102,6 +104,8 @@ def _linearise(
     roots, slants, factor = np.zeros((gains, d, d)), np.empty((gains, d)), np.empty((dim, d))
     for b in range(gains):
         root, slant, found, here = roots[b], slants[b], values[n + b * size : n + (b + 1) * size], values[members[b]]
+        if found.min() <= LEAST_LOG_LIKELIHOOD or here <= LEAST_LOG_LIKELIHOOD:  # nothing guides at the edge of what can be
+            found = np.full(size, here)
         for a in range(d):
             root[a, a], slant[a] = 2.0 * here - found[a] - found[d + a], 0.5 * (found[a] - found[d + a])
         for k in range(len(first)):
