@@ -23,7 +23,7 @@ FLAT = 1e-4
 
 @lru_cache(maxsize=64)
 def _stencil(dim: int) -> tuple[Array, Indices, Indices]:
-    """Unit steps forwards and backwards, then forwards in pairs of dimensions, (p, dim); and these pairs."""
+    """Return unit steps forwards and backwards, then forwards in pairs of dimensions, (p, dim); and these pairs."""
     first, second = np.triu_indices(dim, 1)
     unit = np.eye(dim)
     return np.concatenate([unit, -unit, unit[first] + unit[second]]), first, second
