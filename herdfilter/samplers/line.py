@@ -31,6 +31,7 @@ NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(NODE_PLACES)[:
 NODE_SHARES[:, 0] *= 0.5
 FEW_WIDTHS = 3  # that have a group each
 ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+CONDENSED_SHARE = 1e-16  # likewise of sums over what a line is condensed to
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
 
@@ -64,12 +65,6 @@ class Cells(NamedTuple):
     terms: Array
 
 
-def as_line(mixture: GaussianMixture) -> Line:
-    """Put the components of a one-dimensional mixture in order."""
-    line: Line = in_groups(*in_order(mixture))
-    return line
-
-
 def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """Return means, deviations, weights, and weights in a target, by default the same, (M,) each, by ascending means.
 
@@ -82,7 +77,7 @@ def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Ar
     return means, deviations, mixture.weights[order], (mixture.weights if targets is None else targets)[order]
 
 
-@njit(**CALLED)
+@njit(**INSIDE)
 def in_groups(means, deviations, weights, targets):
     """Return the line of components whose means ascend; those without any weight are left out.
 
@@ -120,7 +115,7 @@ def in_groups(means, deviations, weights, targets):
     return Line(components, starts[: groups + 1], bounds)
 
 
-@njit(**CALLED)
+@njit(**INSIDE)
 def condensed(line):
     """Return a line of the same densities, whose components need not have positive weights.
 
@@ -286,23 +281,27 @@ def _sweep_densities(means, deviations, weights, targets, x):
     for i in range(len(x)):
         advance(near, cells, x[i])
         values[i] = evaluate(cells.terms, x[i])[1]
-    take_logs(means, deviations, weights, x, values)
+    take_logs(near, WEIGHT, means, deviations, weights, x, values)
     return values
 
 
 @njit(**INSIDE)
-def take_logs(means, deviations, weights, x, values):
+def take_logs(near, row, means, deviations, weights, x, values):
     """Replace densities at points by their logarithms, made anew where polynomials lack digits; means and points ascend.
 
-    Anew is a log-sum-exp over the components that are near enough to matter beside the nearest ones.
+    Anew they are sums over the components of the line condensed, whose row of weights is given, and if that is not enough,
+    over those of the mixture that are near enough to matter beside the nearest ones.
     """
     largest, widest, lowest, size = 0.0, 0.0, np.inf, 0
     for i in range(len(means)):
         largest += weights[i] / (deviations[i] * ROOT)
         widest = max(widest, deviations[i])
+    crowded = 8 * near.starts[-1] <= len(means)
     for i in range(len(x)):
+        if crowded and values[i] <= ACCURATE_SHARE * largest:
+            values[i] = _sum_near(near.components, row, near.starts[-1], x[i])
         lowest = min(lowest, values[i])
-    least, largest = ACCURATE_SHARE * largest, np.log(largest)
+    least, largest = (CONDENSED_SHARE if crowded else ACCURATE_SHARE) * largest, np.log(largest)
     kept, peaks = np.empty(len(means), np.int64), np.empty(len(means))
     for i in range(len(means) if lowest <= least else 0):
         if weights[i] > 0:
@@ -315,18 +314,28 @@ def take_logs(means, deviations, weights, x, values):
             continue
         while place < size and means[kept[place]] < x[i]:
             place += 1
-        nearest, total = -np.inf, 0.0
+        peak, total = -np.inf, 0.0
         for m in range(max(place - 1, 0), min(place + 1, size)):
-            nearest = max(nearest, peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2)
-        reach, first, last = widest * np.sqrt(2 * (largest - nearest + NEGLIGIBLE_LOG_TERM)), place, place
+            peak = max(peak, peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2)
+        reach, first, last = widest * np.sqrt(2 * (largest - peak + NEGLIGIBLE_LOG_TERM)), place, place
         while first > 0 and x[i] - means[kept[first - 1]] <= reach:
             first -= 1
         while last < size and means[kept[last]] - x[i] <= reach:
             last += 1
         for m in range(first, last):
             term = peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2
-            if term > nearest:  # so far the largest
-                total, nearest = total * exp(nearest - term), term
+            if term > peak:
+                total, peak = total * exp(peak - term), term
             if term > -np.inf:
-                total += exp(term - nearest)
-        values[i] = nearest + np.log(total)
+                total += exp(term - peak)
+        values[i] = peak + np.log(total)
+
+
+@njit(**FAST)
+def _sum_near(components, row, size, x):
+    """Return the density at x of the first components, with weights of a row."""
+    total = 0.0
+    for i in range(size):
+        u = (components[MEAN, i] - x) / components[DEVIATION, i]
+        total += components[row, i] / components[DEVIATION, i] * exp(-0.5 * u * u)
+    return total / ROOT

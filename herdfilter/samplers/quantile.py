@@ -13,7 +13,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_dim, check_request
 from herdfilter.samplers.compiled import CALLED, INSIDE
-from herdfilter.samplers.line import advance, before_the_first, condensed, evaluate, in_groups, in_order, take_logs
+from herdfilter.samplers.line import TARGET, WEIGHT, advance, before_the_first, condensed, evaluate, in_groups, in_order, take_logs
 
 MASS_ROUNDING = 4e-15  # of a distribution function
 ROOT_STEPS = 100  # of Newton's method, at most; halving alone needs 53
@@ -66,29 +66,30 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
     polynomials of a cell hold in it; its ends are the bracket of every level reached in it.
     """
     near, n = condensed(in_groups(means, deviations, weights, targets)), len(levels)
-    cells, densities = before_the_first(near), np.empty(n)
-    x, below, lost, i = advance(near, cells, -np.inf), 0.0, 0.0, 0
+    cells, densities = before_the_first(near), np.empty((2, n))
+    x, below, lost, i = -np.inf, 0.0, 0.0, 0
     while i < n:
         end = advance(near, cells, x)
         if end == np.inf:  # weights that rounding keeps from a sum of 1
             for j in range(i, n):
-                points[j], densities[j], log_ratios[j] = x, 0.0, 0.0
+                points[j] = x
+                densities[0, j] = densities[1, j] = 0.0
             break
         low, state = x, evaluate(cells.terms, x)
         base, mass = state[0], evaluate(cells.terms, end)[0] - state[0]
         while i < n and levels[i] - below <= mass + MASS_ROUNDING:
             low, state = _root(cells.terms, base + min(levels[i] - below, mass), low, end, state)
-            points[i], densities[i], log_ratios[i] = low, state[1], state[3]
+            points[i], densities[0, i], densities[1, i] = low, state[1], state[3]
             i += 1
         # Thousands of cells add up without rounding (Kahan).
         mass -= lost
         above = below + mass
         lost = (above - below) - mass
         x, below = end, above
-    take_logs(means, deviations, weights, points, densities)
-    take_logs(means, deviations, targets, points, log_ratios)
+    for row in (WEIGHT, TARGET):
+        take_logs(near, row, means, deviations, weights if row == WEIGHT else targets, points, densities[row - WEIGHT])
     for i in range(n):
-        log_ratios[i] -= densities[i]
+        log_ratios[i] = densities[1, i] - densities[0, i]
 
 
 @njit(**INSIDE)
