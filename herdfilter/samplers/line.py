@@ -1,9 +1,9 @@
 """A mixture on a line, cut into cells with a polynomial each.
 
-Components are put in order by their means, in groups whose widths differ by a factor below two; beside the weight in the
-mixture they may have one in a second mixture, the target, whose density is wanted at the same places. From left to right, the
+Components are put in order by their means, in groups whose widths differ by a factor below two. From left to right, the
 density of a group is written anew, as its Taylor polynomial, on every cell as wide as the least standard deviation of the
-group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight.
+group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight. Beside
+its weight in the mixture it has one in a second mixture, the target, whose density is wanted at the same places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ FEW_WIDTHS = 3  # that have a group each
 ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
 CONDENSED_SHARE = 1e-16  # likewise of sums over what a line is condensed to
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
-
 
 MEAN, DEVIATION, WEIGHT, TARGET = range(4)
 NARROWEST, WIDEST = range(2)
@@ -245,7 +244,7 @@ def _expand(components, first, last, middle, half, terms):
 
 @njit(**FAST)
 def evaluate(terms, x):
-    """Return, at x, the integral from some place in the cell on, the density and its slope, the target's density and slope."""
+    """Return, at x, the integral from some place in the cell on, the density, its slope, the target's density and slope."""
     value = density = slope = target = target_slope = 0.0
     for g in range(0, len(terms), 3):
         scale = terms[g + 2, 1]

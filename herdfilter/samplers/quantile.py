@@ -13,7 +13,17 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_dim, check_request
 from herdfilter.samplers.compiled import CALLED, INSIDE
-from herdfilter.samplers.line import TARGET, WEIGHT, advance, before_the_first, condensed, evaluate, in_groups, in_order, take_logs
+from herdfilter.samplers.line import (
+    TARGET,
+    WEIGHT,
+    advance,
+    before_the_first,
+    condensed,
+    evaluate,
+    in_groups,
+    in_order,
+    take_logs,
+)
 
 MASS_ROUNDING = 4e-15  # of a distribution function
 ROOT_STEPS = 100  # of Newton's method, at most; halving alone needs 53
@@ -60,15 +70,16 @@ def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = N
 
 @njit(**CALLED)
 def weighted_quantiles(means, deviations, weights, targets, levels, points, log_ratios):
-    """Fill in the quantiles at ascending levels, and the log-ratios of target and mixture there.
+    """Fill in the quantiles at ascending levels (n,), and the log-ratios of target and mixture there.
 
-    Compiled loops may call it: the means of the components ascend, and there is one deviation for all or one for each. The
-    polynomials of a cell hold in it; its ends are the bracket of every level reached in it.
+    Compiled loops may call it, with rows (M,) as `in_order` makes them: means ascend, deviations are above their rounding. A
+    component may be the mixture's or the target's alone, with a weight of 0 in the other. So Gaussians that Kalman filters
+    have updated, with weight 0 in the target, stand beside those that they were before.
     """
     near, n = condensed(in_groups(means, deviations, weights, targets)), len(levels)
     cells, densities = before_the_first(near), np.empty((2, n))
     x, below, lost, i = -np.inf, 0.0, 0.0, 0
-    while i < n:
+    while i < n:  # polynomials hold in a cell; its ends are the bracket of every level reached in it
         end = advance(near, cells, x)
         if end == np.inf:  # weights that rounding keeps from a sum of 1
             for j in range(i, n):
