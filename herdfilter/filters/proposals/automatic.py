@@ -39,17 +39,16 @@ class AutomaticProposal:
     random draws. (2) Else every particle stands for itself: at exact quantiles of the predictive mixture in one dimension,
     ranked in more. (3) They move without a look at the observation where at least half of them will count after it, as
     Kalman's update of the Gaussian foretells: the look ahead doubles the time of a step, and could not make more than
-    twice as many count. (4) Where the look ahead pays and the transition noise is too narrow to part ranked particles, with
-    less than 1/n of the predicted variance in some direction, each is widened to a Gaussian with :math:`n^{-2/3}` of the
-    particles' variance, and with less where that would take more from their cumulants than chance has put there. (5) Where
-    in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
+    twice as many count; those that cannot be told from one Gaussian are drawn from it. (4) Where the transition noise is too
+    narrow to part ranked particles, with less than 1/n of the predicted variance in some direction, each is widened to a
+    Gaussian with :math:`n^{-2/3}` of the particles' variance, and with less where that would take more from their cumulants
+    than chance has put there. (5) Where in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
 
     All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
-    Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean and a
-    covariance of the observation points are placed by the transition alone, from one Gaussian where the particles cannot be
-    told from it, and widened where the noise is too narrow; where the transition can only be simulated, ancestors are ranked
-    and their successors random; only there are random numbers used, and for an initial distribution that is not a
-    `GaussianMixture`.
+    Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: a likelihood without
+    a mean and a covariance of the observation guides as a linear observation does, to which its logarithm is expanded;
+    where the transition can only be simulated, ancestors are ranked and their successors random; only there are random
+    numbers used, and for an initial distribution that is not a `GaussianMixture`.
 
     Parameters
     ----------
@@ -150,8 +149,8 @@ class AutomaticProposal:
             if observation.has_moments:
                 return self._guided_quantiles.propose(transition, particles, rng, observation)
 
-        # in more dimensions as ranked particles, (3) blind where enough will be left; (4) widened where they look ahead, or
-        # cannot, and the noise on the way is too narrow to part them.
+        # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
+        # told from it; (4) else widened where the noise on the way is too narrow to part them.
         ancestors = Ancestors.of(transition, particles)
         if observation is not None and found.gaussian and blind:
             ancestors = gaussian
