@@ -16,7 +16,7 @@ from herdfilter.filters.kalman.update import factorise, factorise_all
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
-from herdfilter.filters.proposals.quadratic import linear_observations
+from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.base import Sampler
@@ -146,12 +146,13 @@ class Ancestors(NamedTuple):
         """Return where the members will be at no noise (M, d), and what an observation says about their noise.
 
         Where members are many, neighbours along the Hilbert curve of where they will be share the gain of the one in their
-        middle; each has its own residual. There are so many gains that their sigma points are at most `SPARE_POINTS` more
-        than the members.
+        middle; each has its own residual. There are so many gains that the points at which the model is asked for them are at
+        most `SPARE_POINTS` more than the members.
         """
         points, weights = self.sigma_points
         (count, d), p = self.x.shape, len(points)
-        gains = min(count, -(-(count + SPARE_POINTS) // p))
+        asked = p if observation.has_moments else p + len(stencil(d)[0])
+        gains = min(count, -(-(count + SPARE_POINTS) // asked))
         group = members = np.arange(count)
         if gains < count:
             centres = self.centres()

@@ -22,7 +22,7 @@ FLAT = 1e-4
 
 
 @lru_cache(maxsize=64)
-def _stencil(dim: int) -> tuple[Array, Indices, Indices]:
+def stencil(dim: int) -> tuple[Array, Indices, Indices]:
     """Return unit steps forwards and backwards, then forwards in pairs of dimensions, (p, dim); and these pairs."""
     first, second = np.triu_indices(dim, 1)
     unit = np.eye(dim)
@@ -67,16 +67,20 @@ def linear_observations(
     log_peaks : ndarray, shape (n,)
         The constants: log-likelihoods where the residuals vanish.
     """
-    (gains, _, d), (steps, first, second) = slopes.shape, _stencil(centres.shape[1])
+    (gains, _, d), (steps, first, second) = slopes.shape, stencil(centres.shape[1])
     x = unwrap(centres, weights, transition.circular)
     x = x - weights @ x
     span = np.einsum("bja,bjc->ac", slopes, slopes) / gains + gains ** (-2 / d) * (weights * x.T) @ x
     root = covariance_factor(span)
+    try:
+        back = np.linalg.inv(root)
+    except np.linalg.LinAlgError:  # a direction that nothing spans is not asked for
+        back = np.linalg.pinv(root)
     states = transition.wrapped(centres[members, None] + steps @ root.T).reshape(-1, d)
     values = observation.log_likelihood(np.concatenate([centres, states]))
     places = wrap(centres - centres[members[group]], transition.circular)
     offsets, residuals, log_peaks = np.empty((gains, len(points), d)), np.empty_like(centres), np.empty(len(centres))
-    arrays = np.linalg.pinv(root).T, np.ascontiguousarray(slopes), points, places
+    arrays = back.T, np.ascontiguousarray(slopes), points, places
     _linearise(
         np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, offsets, residuals, log_peaks
     )
@@ -136,7 +140,8 @@ def _linearise(
             for t in range(len(points)):
                 offsets[b, t, c] = 0.0
                 for j in range(dim):
-                    offsets[b, t, c] += points[t, j] * factor[j, c]
+                    if points[t, j] != 0.0:
+                        offsets[b, t, c] += points[t, j] * factor[j, c]
     promise = values[members[best]]
     for a in range(d):
         promise += 0.5 * slants[best, a] ** 2
