@@ -72,9 +72,7 @@ def test_a_sharp_bearing_told_by_its_likelihood_alone_leaves_most_particles_thei
     alone = told_less(model)
     found = hf.make_filter(name, alone, n_particles=200, rng=0).run(z)
     blind = hf.ParticleFilter(alone, 200, hf.RankedProposal(guided=False), on_degeneracy="predict").run(z)
-    assert blind.ess.min() < 10
-    assert found.ess.min() > 30
-    assert np.median(found.ess) > np.median(blind.ess)
+    assert found.ess[:5].mean() > 2 * blind.ess[:5].mean()  # while the target is hardly known
 
 
 def observed(likelihood, x, weights=None, noise=0.3):

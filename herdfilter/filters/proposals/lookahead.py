@@ -146,8 +146,8 @@ class Ancestors(NamedTuple):
         """Return where the members will be at no noise (M, d), and what an observation says about their noise.
 
         Where members are many, neighbours along the Hilbert curve of where they will be share the gain of the one in their
-        middle; each has its own residual. There are so many gains that the points at which the model is asked for them are at
-        most `SPARE_POINTS` more than the members.
+        middle; each has its own residual. There are so many gains that the points at which the model is asked for them are
+        at most `SPARE_POINTS` more than the members.
         """
         points, weights = self.sigma_points
         (count, d), p = self.x.shape, len(points)

@@ -31,8 +31,8 @@ class RankedProposal(SampledProposal):
 
     The observation is looked at first (`guided`), by its mean and covariance or else by an expansion of its likelihood: the
     noise of every particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the
-    particle's weight is multiplied by its evidence, and the ranks are of where the particles will be. In that order groups
-    of neighbours share the gain of the particle in their middle, each with its own residual; with some hundred particles every
+    particle's weight is multiplied by its evidence, and the ranks are of where the particles will be. In that order
+    groups of neighbours share the gain of the particle in their middle, each with its own residual; with few particles every
     one has its own gain, with many the sigma points of all gains are about as many as the particles. With an ancestor a of
     weight :math:`w_a`, taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
 
