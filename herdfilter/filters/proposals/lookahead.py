@@ -146,12 +146,12 @@ class Ancestors(NamedTuple):
         """Return where the members will be at no noise (M, d), and what an observation says about their noise.
 
         Where members are many, neighbours along the Hilbert curve of where they will be share the gain of the one in their
-        middle; each has its own residual. There are so many gains that the points at which the model is asked for them are
-        at most `SPARE_POINTS` more than the members.
+        middle; each has its own residual. There are so many gains that each function of the model is asked at `SPARE_POINTS`
+        more states than there are members, at most.
         """
         points, weights = self.sigma_points
         (count, d), p = self.x.shape, len(points)
-        asked = p if observation.has_moments else p + len(stencil(d)[0])
+        asked = p if observation.has_moments else max(p, len(stencil(d)[0]))
         gains = min(count, -(-(count + SPARE_POINTS) // asked))
         group = members = np.arange(count)
         if gains < count:
@@ -164,9 +164,8 @@ class Ancestors(NamedTuple):
         if gains == count:
             centres = ahead[:, 0]
         if not observation.has_moments:
-            slopes = np.sqrt(0.5 * weights[1]) * wrap(
-                ahead[:, 1 : self.noise_dim + 1] - ahead[:, self.noise_dim + 1 :], self.transition.circular
-            )
+            slopes = wrap(ahead[:, 1 : self.noise_dim + 1] - ahead[:, self.noise_dim + 1 :], self.transition.circular)
+            slopes *= np.sqrt(0.5 * weights[1])
             made = linear_observations(observation, self.transition, centres, self.weights, members, group, slopes, points)
             update = update_noise(made[0], weights, points, made[1], np.eye(d)[None], group, observation.step)
             return centres, update._replace(log_densities=update.log_densities + made[2])
