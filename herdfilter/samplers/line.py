@@ -216,7 +216,7 @@ def advance(line, cells, x):
 
 @njit(**FAST)
 def _expand(components, first, last, middle, half, terms, g):
-    """Write the terms of a cell, from row g on, by the recursion of the Hermite polynomials, for many components at a time."""
+    """Write the terms of a cell, from row g on, by the Hermite polynomials' recursion, for many components at a time."""
     slope, step = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
     previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
     for k in range(DEGREE + 2):
