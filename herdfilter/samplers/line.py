@@ -195,32 +195,32 @@ def advance(line, cells, x):
     nearest, means = np.inf, line.components[MEAN]
     for g in range(len(cells.right)):
         if cells.right[g] <= x:
-            reach, half, place = WINDOW * line.widths[WIDEST, g], 0.5 * line.widths[NARROWEST, g], cells.terms[3 * g + 2]
+            reach, half = WINDOW * line.widths[WIDEST, g], 0.5 * line.widths[NARROWEST, g]
             first, end = cells.first[g], line.starts[g + 1]
             while first < end and means[first] + reach <= x:
                 first += 1
-            cells.first[g], place[1] = first, 0.0
+            cells.first[g], cells.terms[3 * g + 2, 1] = first, 0.0
             if first == end:
                 cells.right[g] = np.inf
             elif means[first] - reach > x:
                 cells.right[g] = means[first] - reach
             else:
-                cells.right[g], place[0], place[1] = x + 2 * half, x + half, 1.0 / half
+                cells.right[g], cells.terms[3 * g + 2, 0], cells.terms[3 * g + 2, 1] = x + 2 * half, x + half, 1.0 / half
                 last = first
                 while last < end and means[last] - reach < cells.right[g]:
                     last += 1
-                _expand(line.components, first, last, x + half, half, cells.terms[3 * g : 3 * g + 2])
+                _expand(line.components, first, last, x + half, half, cells.terms, 3 * g)
         nearest = min(nearest, cells.right[g])
     return nearest
 
 
 @njit(**FAST)
-def _expand(components, first, last, middle, half, terms):
-    """Write the terms of a cell, by the recursion of the Hermite polynomials, for many components at a time."""
+def _expand(components, first, last, middle, half, terms, g):
+    """Write the terms of a cell, from row g on, by the Hermite polynomials' recursion, for many components at a time."""
     slope, step = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
     previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
     for k in range(DEGREE + 2):
-        terms[0, k] = terms[1, k] = 0.0
+        terms[g, k] = terms[g + 1, k] = 0.0
     for start in range(first, last, COMPONENTS_AT_ONCE):
         size = min(COMPONENTS_AT_ONCE, last - start)
         for i in range(size):
@@ -238,8 +238,8 @@ def _expand(components, first, last, middle, half, terms):
                 following = (slope[i] * current[i] - step[i] * previous[i]) * (1.0 / (k + 1))
                 previous[i] = current[i]
                 current[i] = following
-            terms[0, k + 1] += total / (k + 1)
-            terms[1, k] += target
+            terms[g, k + 1] += total / (k + 1)
+            terms[g + 1, k] += target
 
 
 @njit(**FAST)
