@@ -103,7 +103,8 @@ def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment |
     try:
         if sensor is None:
             observe = model.likelihood or model.h
-            return None if observe is None else Segment(online, steps, observe, model)
+            looked_at = observe is model.likelihood and type(online.proposal) is RankedProposal and online.proposal.guided
+            return None if observe is None or looked_at else Segment(online, steps, observe, model)
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
         return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]

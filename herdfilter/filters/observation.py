@@ -113,6 +113,11 @@ class Observation:
         """True if the model has a mean and a covariance of the observation, as Kalman's update needs."""
         return contract.has(self.model, contract.OBSERVED)
 
+    @cached_property
+    def guides(self) -> bool:
+        """True if particles can be moved with a look at it: by its moments or, unless it is a scan, by its likelihood."""
+        return self.has_moments or not contract.has_scans(self.model)
+
     def in_mode(self, mode: int) -> Observation:
         """Return the observation as the model of one mode reads it."""
         return replace(self, model=contract.in_mode(self.model, mode))

@@ -194,13 +194,6 @@ def test_only_a_guided_proposal_looks_at_the_observation():
     assert (places[True][1].x.mean(axis=0) > places[True][0].x.mean(axis=0) + 0.3).all()
 
 
-def test_a_model_with_a_likelihood_alone_is_served_as_by_an_unguided_proposal():
-    alone = model_of(SQUARED.initial, noise_dim=1, transition=SQUARED.transition, log_likelihood=SQUARED.log_likelihood)
-    z = np.array([[0.5], [1.5], [0.2]])
-    found, expected = (hf.ParticleFilter(alone, 100, hf.RankedProposal(guided=guided)).run(z) for guided in (True, False))
-    np.testing.assert_array_equal(found.means, expected.means)
-
-
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
 def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(share):
     """(1 - a) w' + a w: counted over particles so far apart that each successor tells its ancestor."""

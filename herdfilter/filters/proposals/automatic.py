@@ -39,17 +39,16 @@ class AutomaticProposal:
     random draws. (2) Else every particle stands for itself: at exact quantiles of the predictive mixture in one dimension,
     ranked in more. (3) They move without a look at the observation where at least half of them will count after it, as
     Kalman's update of the Gaussian foretells: the look ahead doubles the time of a step, and could not make more than
-    twice as many count. (4) Where the look ahead pays and the transition noise is too narrow to part ranked particles, with
-    less than 1/n of the predicted variance in some direction, each is widened to a Gaussian with :math:`n^{-2/3}` of the
-    particles' variance, and with less where that would take more from their cumulants than chance has put there. (5) Where
-    in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
+    twice as many count; those that cannot be told from one Gaussian are drawn from it. (4) Where the transition noise is too
+    narrow to part ranked particles, with less than 1/n of the predicted variance in some direction, each is widened to a
+    Gaussian with :math:`n^{-2/3}` of the particles' variance, and with less where that would take more from their cumulants
+    than chance has put there. (5) Where in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
 
     All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
-    Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: without a mean and a
-    covariance of the observation points are placed by the transition alone, from one Gaussian where the particles cannot be
-    told from it, and widened where the noise is too narrow; where the transition can only be simulated, ancestors are ranked
-    and their successors random; only there are random numbers used, and for an initial distribution that is not a
-    `GaussianMixture`.
+    Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: a likelihood without
+    a mean and a covariance of the observation guides as a linear observation does, to which its logarithm is expanded;
+    where the transition can only be simulated, ancestors are ranked and their successors random; only there are random
+    numbers used, and for an initial distribution that is not a `GaussianMixture`.
 
     Parameters
     ----------
@@ -110,13 +109,11 @@ class AutomaticProposal:
             return self._ranked.propose(transition, particles, rng, observation)
 
         n, size, circular = particles.n_next, len(particles.x), transition.circular
-        guide = observation if observation is not None and observation.has_moments else None
+        guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
-        # On a line a likelihood that guides nothing weighs exact quantiles; for the rest of a scan, what would be predicted.
+        # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
-            if contract.has_scans(observation.model):
-                return observation.weigh(self.propose(transition, particles, rng))
-            return self._quantiles.propose(transition, particles, rng, observation)
+            return observation.weigh(self.propose(transition, particles, rng))
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
@@ -129,7 +126,7 @@ class AutomaticProposal:
                 return Particles.equal(x)
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
-        blind = False
+        blind = guide is None
         if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
@@ -149,14 +146,15 @@ class AutomaticProposal:
             weighted, evidence = moved.normalised()
             if evidence > -np.inf and weighted.ess >= np.sqrt(size):
                 return moved
-            return self._guided_quantiles.propose(transition, particles, rng, observation)
+            if observation.has_moments:
+                return self._guided_quantiles.propose(transition, particles, rng, observation)
 
-        # in more dimensions as ranked particles, (3) blind where enough will be left; (4) widened where they look ahead, or
-        # cannot, and the noise on the way is too narrow to part them.
+        # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
+        # told from it; (4) else widened where the noise on the way is too narrow to part them.
         ancestors = Ancestors.of(transition, particles)
-        if found.gaussian and observation is not None and guide is None:
+        if observation is not None and found.gaussian and blind:
             ancestors = gaussian
-        elif observation is not None and not blind and found.width:
+        elif observation is not None and found.width:
             noise, whole = (ancestors if transition.additive else gaussian).spreads()
             if gaussianity.narrow(noise, whole, 1 / size):
                 ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)

@@ -16,6 +16,7 @@ from herdfilter.filters.kalman.update import factorise, factorise_all
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
+from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.base import Sampler
@@ -145,12 +146,13 @@ class Ancestors(NamedTuple):
         """Return where the members will be at no noise (M, d), and what an observation says about their noise.
 
         Where members are many, neighbours along the Hilbert curve of where they will be share the gain of the one in their
-        middle; each has its own residual. There are so many gains that their sigma points are at most `SPARE_POINTS` more
-        than the members.
+        middle; each has its own residual. There are so many gains that each function of the model is asked at `SPARE_POINTS`
+        more states than there are members, at most.
         """
         points, weights = self.sigma_points
         (count, d), p = self.x.shape, len(points)
-        gains = min(count, -(-(count + SPARE_POINTS) // p))
+        asked = p if observation.has_moments else max(p, len(stencil(d)[0]))
+        gains = min(count, -(-(count + SPARE_POINTS) // asked))
         group = members = np.arange(count)
         if gains < count:
             centres = self.centres()
@@ -159,6 +161,14 @@ class Ancestors(NamedTuple):
             group[order] = members * gains // count
             members = order[(2 * np.arange(gains) + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members)
+        if gains == count:
+            centres = ahead[:, 0]
+        if not observation.has_moments:
+            slopes = wrap(ahead[:, 1 : self.noise_dim + 1] - ahead[:, self.noise_dim + 1 :], self.transition.circular)
+            slopes *= np.sqrt(0.5 * weights[1])
+            made = linear_observations(observation, self.transition, centres, self.weights, members, group, slopes, points)
+            update = update_noise(made[0], weights, points, made[1], np.eye(d)[None], group, observation.step)
+            return centres, update._replace(log_densities=update.log_densities + made[2])
         states = ahead.reshape(-1, d)
         values = observation.mean(states if gains == count else np.concatenate([states, centres]))
         by_gain = values[: gains * p].reshape(gains, p, -1)
@@ -168,8 +178,7 @@ class Ancestors(NamedTuple):
         if len(noises) > 1:
             k = len(observation.observed_entries)
             noises = np.tensordot(noises.reshape(gains, p, k, k), weights, (1, 0))
-        update = update_noise(offsets, weights, points, residuals, noises, group, observation.step)
-        return (ahead[:, 0] if gains == count else centres), update
+        return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
     def particles(
         self, observation: Observation, update: NoiseUpdate, chosen: Indices, z: Array, log_weights: Array

@@ -29,10 +29,10 @@ class RankedProposal(SampledProposal):
     spread like the whole. There is no random number and no fit, and the price is that of sorting: sequential quasi-Monte
     Carlo (Gerber and Chopin 2015) with fixed points for random ones.
 
-    Where the model has a mean and a covariance of the observation, that is looked at first (`guided`): the noise of every
-    particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the particle's
-    weight is multiplied by its evidence, and the ranks are of where the particles will be. In that order groups of
-    neighbours share the gain of the particle in their middle, each with its own residual; with some hundred particles every
+    The observation is looked at first (`guided`), by its mean and covariance or else by an expansion of its likelihood: the
+    noise of every particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the
+    particle's weight is multiplied by its evidence, and the ranks are of where the particles will be. In that order
+    groups of neighbours share the gain of the particle in their middle, each with its own residual; with few particles every
     one has its own gain, with many the sigma points of all gains are about as many as the particles. With an ancestor a of
     weight :math:`w_a`, taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
 
@@ -52,7 +52,7 @@ class RankedProposal(SampledProposal):
         ``MappedSampling(KernelHerding())`` herded points. Unless given, points of scrambled Sobol sequences, in eight fixed
         sets that are taken in turn.
     guided : bool
-        Whether to look at the observation before the particles are moved, where the model's functions allow it.
+        Whether to look at the observation before the particles are moved; a scan of detections is not looked at.
     defensive_share : float
         Share a, from 0 to below 1, of the weights before the update in those that ancestors are taken with:
         ``(1 - a) w_i' + a w_i``, with w_i' those after it. Where a Kalman filter is wrong about the evidence of a particle,
@@ -136,7 +136,7 @@ class RankedProposal(SampledProposal):
         """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
         if observation is None:
             return self._blind(ancestors, n, rng)
-        if not (self.guided and observation.has_moments):
+        if not (self.guided and observation.guides):
             return observation.weigh(self._blind(ancestors, n, rng))
         found: dict[bool, tuple[Particles, float]] = {}
         for blind in (blind_first, not blind_first):
