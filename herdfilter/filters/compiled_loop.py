@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +23,7 @@ from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.progress import stage
-from herdfilter.filters.proposals import BootstrapProposal, RankedProposal
+from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord, as_objects
@@ -47,19 +47,27 @@ def takes(online: Any) -> bool:
     if type(proposal) is BootstrapProposal:
         plain = type(online.resampling) is SystematicResampling
     else:
-        plain = type(proposal) is RankedProposal and proposal.sampler is None
+        plain = type(proposal) in (RankedProposal, AutomaticProposal) and proposal.sampler is None
+    if type(proposal) is AutomaticProposal:  # on a line particles move at exact quantiles
+        plain = plain and 1 < online.model.dim < 0.5 * online.n_particles - 1
     return plain and type(online.model) is CompiledModel and type(online.rng) is np.random.Generator
 
 
-def _movement(online: Any) -> tuple[str, tuple[Array, ...]]:
+def _movement(online: Any) -> tuple[str, tuple[Any, ...]]:
     """Return the name of the filter's mover, and its tables."""
     proposal, n, dim = online.proposal, online.n_particles, online.model.dim
     if type(proposal) is BootstrapProposal:
-        return "bootstrap", (np.empty((0, 0, 0)), np.empty((0, 0)), *(np.empty(0),) * 3)
-    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
+        return "bootstrap", ()
+    name, ranked = ("ranked", proposal) if type(proposal) is RankedProposal else ("auto", proposal._ranked)
+    numbers = np.array([ranked.guided, ranked.defensive_share], dtype=np.float64)
+    return name, (_noise(n, dim), _noise(n, 2 * dim if name == "auto" else dim), (np.arange(n) + 0.5) / n, numbers)
+
+
+@lru_cache(maxsize=4)
+def _noise(n: int, dim: int) -> tuple[Array, Array, Array]:
+    """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
     points, weights = UNSCENTED_RULE.points(dim)
-    numbers = np.array([proposal.guided, proposal.defensive_share], dtype=np.float64)
-    return "ranked", (sets, plain_array(points), plain_array(weights), (np.arange(n) + 0.5) / n, numbers)
+    return np.array([balanced_noise(n, dim, k) for k in range(SETS)]), plain_array(points), plain_array(weights)
 
 
 def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult:
@@ -103,7 +111,8 @@ def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment |
     try:
         if sensor is None:
             observe = model.likelihood or model.h
-            return None if observe is None else Segment(online, steps, observe, model)
+            unknown = type(online.proposal) is AutomaticProposal and observe is not model.h
+            return None if observe is None or unknown else Segment(online, steps, observe, model)
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
         return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
@@ -221,23 +230,24 @@ class Segment:
         seen = *given, *noise, self.circular, self.angles
         share = 0.0 if online.proposal.uses.weights else online.resample_below
         threshold = (1 - 1e-9) * share * n, bool(online._resampled)
-        parts = f.compiled, self.observe.compiled, moves.mover(self.name), online.rng
-        done, spoilt, x, log_weights, weights = _loop()(*parts, start, ways, seen, self.tables, threshold, out)
+        move, tools = moves.mover(self.name)
+        parts = f.compiled, self.observe.compiled, move, (self.tables, *tools) if tools else (), online.rng
+        done, spoilt, x, log_weights, weights = _loop(self.name)(*parts, start, ways, seen, threshold, out)
         return done, spoilt, (out, x, log_weights, weights)
 
 
 @cache
-def _loop() -> Any:
-    """Return the compiled loop; kept on the disk, and told where that takes long."""
+def _loop(name: str) -> Any:
+    """Return the compiled loop of a proposal; kept on the disk, and told where that takes long."""
     group, row, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (1, 2, 3))
     start, out = group((rows, row, row)), group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows))
-    move, numbers = types.FunctionType(moves.MOVE), group((float64, boolean))
-    given = moves.FUNCTION, moves.FUNCTION, move, moves.GENERATOR, start, moves.WAYS, moves.SEEN, moves.TABLES, numbers, out
+    move, tools, numbers = moves.move_type(name), moves.TOOLS[name], group((float64, boolean))
+    given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, start, moves.WAYS, moves.SEEN, numbers, out
     with stage("compiling the loop over the steps of a series, once"):
         return moves.compiled(_run, group((int64, boolean, rows, row, row))(*given))
 
 
-def _run(f, observe, move, rng, start, ways, seen, tables, threshold, out):
+def _run(f, observe, move, tools, rng, start, ways, seen, threshold, out):
     """Take T steps; return how many were taken, whether another one was begun, and the weighted particles."""
     dts, kinds, circular = ways[1], seen[3], seen[8]
     least, resampled = threshold
@@ -252,7 +262,7 @@ def _run(f, observe, move, rng, start, ways, seen, tables, threshold, out):
         if dts[t] > 0:
             resampled = size < least
             particles = x, log_weights, weights, moved
-            increment = move(f, observe, rng, t, resampled, particles, ways, seen, tables, room)
+            increment = move(f, observe, tools, rng, t, resampled, particles, ways, seen, room)
             x, moved = moved, x
         else:
             increment = weigh(observe, t, x, log_weights, weights, ways, seen, room)

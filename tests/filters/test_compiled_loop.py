@@ -64,6 +64,7 @@ PROPOSALS = {
     "bootstrap": hf.BootstrapProposal(),
     "ranked": hf.RankedProposal(),
     "ranked-unguided": hf.RankedProposal(guided=False),
+    "auto": hf.AutomaticProposal(),
 }
 
 
