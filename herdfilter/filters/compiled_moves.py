@@ -29,7 +29,7 @@ from herdfilter.filters.resampling import base
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import compiled as sampler_loops
-from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, exp
+from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, PLAIN, QUICK, exp
 
 MISSING, USED, BY_ITSELF = 0, 1, 2
 """Ways of an observation: there is none; the loop takes it up; the filter takes the step by itself."""
@@ -93,7 +93,7 @@ def compiled(function: Any, signature: Any) -> Any:
     parts = __file__, *(str(part.__file__) for part in (balanced, base, gaussianity, lookahead, ranked, update, sampler_loops))
     digest = hashlib.sha256(b"".join(Path(part).read_bytes() for part in parts))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
-    return njit(signature, **CALLED | {"no_cpython_wrapper": function.__name__ != "_run"})(function)
+    return njit(signature, **CALLED | {"no_cpython_wrapper": function.__name__ != "_run", "_nrt": function is not carry})(function)
 
 
 def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
@@ -107,7 +107,7 @@ def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     for i in range(noise.shape[0]):
         for j in range(noise.shape[1]):
             noise[i, j] = rng.standard_normal()
-    _add_noise(moved, noise, factor_at(t, ways))
+    _add_noise(moved, noise, ways[4][min(t, len(ways[4]) - 1)])
     wrap(moved, seen[8])
     return weigh(observe, t, moved, log_weights, weights, ways, seen, room)
 
@@ -174,7 +174,7 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     means = zeros((n, d))
     advance(f, t, x, ways, seen, means)
     ancestors, width = (x, means, before, root, tables[0]), _width(third, fourth, 1.0 / dot(before, before))
-    if observed and not blind and width > 0.0 and _narrow(unwrapped(means, before, circular), before, factor_at(t, ways)):
+    if observed and not blind and width > 0.0 and _narrow(unwrapped(means, before, circular), before, ways[4][min(t, len(ways[4]) - 1)]):
         for a in range(d):
             for i in range(n):
                 centred[i, a] = mean[0, a] + np.sqrt(1.0 - width**2) * (centred[i, a] - mean[0, a])
@@ -211,7 +211,7 @@ def _narrow(means, weights, factor):
     return not factorise(rest, 0, d, zeros((d, d)))
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def _nonlinear_share(x, noise):
     """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in balanced noise."""
     (n, d), most = x.shape, 0.0
@@ -284,7 +284,7 @@ def look_ahead(f, observe, curve_order, t, ancestors, ways, seen):
     members = group.copy()
     for i in range(n):
         group[i] = members[i] = i
-    _successors(f, t, ancestors, group, points[:1], ways, seen, centres)
+    _successors(f, t, ancestors, group, points[:1], ways, seen, zeros((n, d)), centres)
     if count < n:
         order = curve_order(centres, weights, circular)
         for i in range(n):
@@ -292,7 +292,7 @@ def look_ahead(f, observe, curve_order, t, ancestors, ways, seen):
         for g in range(count):
             members[g] = order[(2 * g + 1) * n // (2 * count)]
     k, ahead = z.shape[1], zeros((count * p, d))
-    _successors(f, t, ancestors, members[:count], points, ways, seen, ahead)
+    _successors(f, t, ancestors, members[:count], points, ways, seen, zeros((count * p, d)), ahead)
     values, residuals = zeros((count * p, k)), zeros((n, k))
     observations(observe, t, ahead, ways, seen, values)
     observations(observe, t, centres, ways, seen, residuals)
@@ -323,15 +323,15 @@ def carry(f, observe, t, ancestors, chosen, noise, log_ratio, particles, ways, s
     log_n = np.log(n)
     for i in range(n):
         weights[i], log_weights[i] = 1.0 / n, log_ratio[i] - log_n
-    _successors(f, t, ancestors, chosen, noise, ways, seen, moved)
+    _successors(f, t, ancestors, chosen, noise, ways, seen, room[0], moved)
     return weigh(observe, t, moved, log_weights, weights, ways, seen, room)
 
 
-@njit(**INSIDE)
-def _successors(f, t, ancestors, chosen, noise, ways, seen, moved):
+@njit(**PLAIN)
+def _successors(f, t, ancestors, chosen, noise, ways, seen, start, moved):
     """Fill in the successors of chosen ancestors, each at its own noise, or else each at all rows of the noise."""
-    places, root, factor, circular = ancestors[1], ancestors[3], factor_at(t, ways), seen[8]
-    (d, dim), n, start = factor.shape, len(moved), zeros(moved.shape)
+    places, root, factor, circular = ancestors[1], ancestors[3], ways[4][min(t, len(ways[4]) - 1)], seen[8]
+    (d, dim), n = factor.shape, len(moved)
     each, own = n // len(chosen), noise.shape[1] - dim  # entries of the noise that move the start
     for i in range(len(chosen)):
         for s in range(each):
@@ -365,25 +365,19 @@ def no_indices(n):
     return np.zeros(n, np.int64)
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def advance(f, t, x, ways, seen, means):
     """Fill in the transition means of states on the way to step t."""
     f(x, seen[2][t], ways[1][t], ways[3][t], ways[2][t], ways[0], means)
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def observations(observe, t, x, ways, seen, values):
     """Fill in what the observation function makes of states at step t."""
     observe(x, seen[2][t], 0.0, ways[3][t], ways[2][t], seen[0], values)
 
 
-@njit(**INSIDE)
-def factor_at(t, ways):
-    """Return the factor of the transition noise on the way to step t."""
-    return ways[4][t if len(ways[4]) > 1 else 0]
-
-
-@njit(**INSIDE)
+@njit(**PLAIN)
 def weigh(observe, t, x, log_weights, weights, ways, seen, room):
     """Take up an observation, if there is one; return the logarithm of its density, NaN if that or x is not plain."""
     plain = squares(x) <= LARGEST**2  # NaN is not
@@ -394,11 +388,14 @@ def weigh(observe, t, x, log_weights, weights, ways, seen, room):
     if seen[1]:
         plain = plain and squares(values) <= LARGEST**2
         _log_densities(values, z, seen[9], seen[5][which], seen[6][which], buffer, found)
-    increment = normalise(log_weights, found if seen[1] else values.ravel(), weights)
+    else:
+        for i in range(len(found)):
+            found[i] = values[i, 0]
+    increment = normalise(log_weights, found, weights)
     return increment if plain else np.nan
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def dot(a, b):
     """Return the scalar product of two rows."""
     total = 0.0
@@ -407,7 +404,7 @@ def dot(a, b):
     return total
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def squares(x):
     """Return the sum of the squares of rows (n, d)."""
     total = 0.0
@@ -417,7 +414,7 @@ def squares(x):
     return total
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def wrapped(angle):
     """Return an angle in [-pi, pi)."""
     return angle - 2 * np.pi * np.floor(angle * (0.5 / np.pi) + 0.5)
@@ -452,7 +449,7 @@ def _add_noise(x, noise, factor):
                     x[i, a] += scale * noise[i, b]
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def wrap(x, circular):
     """Bring the angles of x (n, d) to [-pi, pi)."""
     for a in range(x.shape[1]):
@@ -461,7 +458,7 @@ def wrap(x, circular):
                 x[i, a] = wrapped(x[i, a])
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _log_densities(values, z, angles, whitening, log_peak, buffer, found):
     """Log-density ``log_peak - |W (z - h(x))|^2 / 2`` of the observed entries of z (1, k), with h(x) (n, k)."""
     n, k = values.shape
@@ -483,7 +480,7 @@ def _log_densities(values, z, angles, whitening, log_peak, buffer, found):
             found[i] -= 0.5 * buffer[i] * buffer[i]
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def normalise(log_weights, likelihoods, weights):
     """Add log-likelihoods to log-weights, make their sum 1 and return its logarithm; NaN if it is none, or one of them."""
     n, peak, total, wrong = len(weights), -np.inf, 0.0, 0.0
