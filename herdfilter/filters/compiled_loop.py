@@ -32,7 +32,7 @@ from herdfilter.filters.series import run as run_in_steps
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.samplers.compiled import FAST
+from herdfilter.samplers.compiled import QUICK
 
 MOST_PARTICLES = 3_000_000
 """Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
@@ -223,7 +223,9 @@ class Segment:
         figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
         out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
         f, noise = self.model.f, (self.whitening, self.log_peaks, self.noises)
-        start = plain_array(particles.x), plain_array(particles.log_weights), plain_array(particles.weights)
+        start = particles.x, particles.log_weights, particles.weights, np.empty((n, d))
+        start = tuple(np.array(part, dtype=np.float64, order="C") for part in start)
+        room = np.empty((n, d)), np.empty((n, self.z.shape[1] if self.derived else 1)), np.empty(n), np.empty(n), np.empty((d, n))
         factors = self.factors if len(self.factors) < 2 else self.factors[part]
         ways = f.parameters, self.dts[part], self.indices[part], self.controls[part], factors
         given = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
@@ -232,53 +234,58 @@ class Segment:
         threshold = (1 - 1e-9) * share * n, bool(online._resampled)
         move, tools = moves.mover(self.name)
         parts = f.compiled, self.observe.compiled, move, (self.tables, *tools) if tools else (), online.rng
-        done, spoilt, x, log_weights, weights = _loop(self.name)(*parts, start, ways, seen, threshold, out)
-        return done, spoilt, (out, x, log_weights, weights)
+        done, spoilt = _loop(self.name)(*parts, start, ways, seen, threshold, room, out)
+        return done, spoilt, (out, *start[:3])
 
 
 @cache
 def _loop(name: str) -> Any:
     """Return the compiled loop of a proposal; kept on the disk, and told where that takes long."""
     group, row, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (1, 2, 3))
-    start, out = group((rows, row, row)), group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows))
+    out, room = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), group((*moves.ROOM, rows))
     move, tools, numbers = moves.move_type(name), moves.TOOLS[name], group((float64, boolean))
-    given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, start, moves.WAYS, moves.SEEN, numbers, out
+    given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, moves.PARTICLES, moves.WAYS, moves.SEEN
     with stage("compiling the loop over the steps of a series, once"):
-        return moves.compiled(_run, group((int64, boolean, rows, row, row))(*given))
+        return moves.compiled(_run, group((int64, boolean))(*given, numbers, room, out), _nrt=False)
 
 
-def _run(f, observe, move, tools, rng, start, ways, seen, threshold, out):
-    """Take T steps; return how many were taken, whether another one was begun, and the weighted particles."""
+def _run(f, observe, move, tools, rng, particles, ways, seen, threshold, rooms, out):
+    """Take T steps with the particles; return how many were taken, and whether another one was begun.
+
+    It makes no array, and counts no references: compiled code that is given arrays from here does not, either.
+    """
     dts, kinds, circular = ways[1], seen[3], seen[8]
     least, resampled = threshold
     means, covariances, numbers, was_resampled, kept_x, kept_weights = out
-    x, log_weights, weights = start[0].copy(), start[1].copy(), start[2].copy()
-    n, d = x.shape
-    moved, centred, size = np.empty((n, d)), np.empty((d, n)), 1.0 / dot(weights, weights)
-    room = np.empty((n, d)), np.empty((n, seen[2].shape[2] if seen[1] else 1)), np.empty(n), np.empty(n)
+    (x, log_weights, weights, moved), centred, room = particles, rooms[4], rooms[:4]
+    (n, d), size, done, spoilt = x.shape, 1.0 / dot(weights, weights), 0, False
     for t in range(len(dts)):
         if kinds[t] == BY_ITSELF:
-            return t, False, x, log_weights, weights
+            break
         if dts[t] > 0:
             resampled = size < least
-            particles = x, log_weights, weights, moved
-            increment = move(f, observe, tools, rng, t, resampled, particles, ways, seen, room)
+            increment = move(f, observe, tools, rng, t, resampled, (x, log_weights, weights, moved), ways, seen, room)
             x, moved = moved, x
         else:
             increment = weigh(observe, t, x, log_weights, weights, ways, seen, room)
         size = 1.0 / dot(weights, weights)
         if not (increment == increment and _moments(x, weights, circular, centred, means[t], covariances[t])):
-            return t, True, x, log_weights, weights
+            spoilt = True
+            break
         numbers[t, 0], numbers[t, 1], was_resampled[t] = size, increment, resampled
         if len(kept_x):
             for i in range(n):
                 kept_weights[t, i] = weights[i]
                 for a in range(d):
                     kept_x[t, i, a] = x[i, a]
-    return len(dts), False, x, log_weights, weights
+        done = t + 1
+    for i in range(n):
+        for a in range(d):
+            particles[0][i, a] = x[i, a]
+    return done, spoilt
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _moments(x, weights, circular, centred, mean, covariance):
     """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
     n, d = x.shape

@@ -80,20 +80,20 @@ def mover(name: str) -> tuple[Any, tuple[Any, ...]]:
     function = {"bootstrap": _bootstrap, "ranked": _ranked, "auto": _auto}[name]
     with stage(f"compiling a step of the {name} filter, once"):
         tools = tuple(map(_tool, (curve_order, look_ahead, carry, follow), tuple(TOOLS[name])[1:]))
-        return compiled(function, move_type(name).signature), tools
+        return compiled(function, move_type(name).signature, no_cpython_wrapper=True), tools
 
 
 @cache
 def _tool(function: Any, kind: Any) -> Any:
-    return compiled(function, kind.signature)
+    return compiled(function, kind.signature, no_cpython_wrapper=True, _nrt=function is not carry)
 
 
-def compiled(function: Any, signature: Any) -> Any:
+def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function of the loop; on the disk it bears a digest of all that is compiled into it."""
     parts = __file__, *(str(part.__file__) for part in (balanced, base, gaussianity, lookahead, ranked, update, sampler_loops))
     digest = hashlib.sha256(b"".join(Path(part).read_bytes() for part in parts))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
-    return njit(signature, **CALLED | {"no_cpython_wrapper": function.__name__ != "_run", "_nrt": function is not carry})(function)
+    return njit(signature, **CALLED | options)(function)
 
 
 def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
