@@ -338,18 +338,20 @@ def _successors(f, t, ancestors, chosen, noise, ways, seen, start, moved):
             to = i * each + s
             row = to if len(noise) == n else s
             for a in range(d):
-                start[to, a] = places[chosen[i], a]
+                entry = places[chosen[i], a]
                 for b in range(own):
-                    start[to, a] += root[a, b] * noise[row, b]
+                    entry += root[a, b] * noise[row, b]
+                start[to, a] = entry
     if own > 0:
         wrap(start, circular)
         advance(f, t, start, ways, seen, moved)
     for to in range(n):
         row = to if len(noise) == n else to % each
         for a in range(d):
-            moved[to, a] = moved[to, a] if own > 0 else start[to, a]
+            entry = moved[to, a] if own > 0 else start[to, a]
             for b in range(dim):
-                moved[to, a] += factor[a, b] * noise[row, own + b]
+                entry += factor[a, b] * noise[row, own + b]
+            moved[to, a] = entry
     wrap(moved, circular)
 
 
