@@ -34,7 +34,7 @@ import pandas as pd
 import peers
 from common import announce, cpu_seconds, parser, particle_mixture, save, show, timed
 
-from herdfilter import ContinuousHerdedGibbs, KernelHerding, ParticleFilter, Points, herding_error, make_filter, simulate
+from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import UNGM, LinearGaussian, from_functions
 from herdfilter.paper.common import rotated_mixture

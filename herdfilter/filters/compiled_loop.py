@@ -223,13 +223,14 @@ class Segment:
         figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
         out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
         f, noise = self.model.f, (self.whitening, self.log_peaks, self.noises)
-        start = particles.x, particles.log_weights, particles.weights, np.empty((n, d))
-        start = tuple(np.array(part, dtype=np.float64, order="C") for part in start)
-        room = np.empty((n, d)), np.empty((n, self.z.shape[1] if self.derived else 1)), np.empty(n), np.empty(n), np.empty((d, n))
+        given = particles.x, particles.log_weights, particles.weights, np.empty((n, d))
+        start = tuple(np.array(part, dtype=np.float64, order="C") for part in given)
+        k = self.z.shape[1] if self.derived else 1
+        room = np.empty((n, d)), np.empty((n, k)), np.empty(n), np.empty(n), np.empty((d, n))
         factors = self.factors if len(self.factors) < 2 else self.factors[part]
         ways = f.parameters, self.dts[part], self.indices[part], self.controls[part], factors
-        given = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
-        seen = *given, *noise, self.circular, self.angles
+        known = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
+        seen = *known, *noise, self.circular, self.angles
         share = 0.0 if online.proposal.uses.weights else online.resample_below
         threshold = (1 - 1e-9) * share * n, bool(online._resampled)
         move, tools = moves.mover(self.name)
@@ -241,7 +242,7 @@ class Segment:
 @cache
 def _loop(name: str) -> Any:
     """Return the compiled loop of a proposal; kept on the disk, and told where that takes long."""
-    group, row, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (1, 2, 3))
+    group, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (2, 3))
     out, room = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), group((*moves.ROOM, rows))
     move, tools, numbers = moves.move_type(name), moves.TOOLS[name], group((float64, boolean))
     given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, moves.PARTICLES, moves.WAYS, moves.SEEN

@@ -60,13 +60,14 @@ UPDATE = GROUP((_counts, _rows, _sets, _sets, _row))
 SHARE = GROUP((_rows, _row, _sets, _rows))
 """The arrays of a `NoiseUpdate` that `share` takes."""
 _pointer = types.FunctionType
-_order, _given = _pointer(_counts(_rows, _row, _flags)), (WAYS, SEEN, TABLES, ROOM)
+_order = _pointer(_counts(_rows, _row, _flags))
 _look = _pointer(GROUP((boolean, _rows, _row, UPDATE, SHARE))(FUNCTION, FUNCTION, _order, int64, ANCESTORS, WAYS, SEEN))
 _carry = _pointer(float64(FUNCTION, FUNCTION, int64, ANCESTORS, _counts, _rows, _row, PARTICLES, WAYS, SEEN, ROOM))
-_follow = _pointer(float64(FUNCTION, FUNCTION, _order, _look, _carry, int64, ANCESTORS, boolean, boolean, PARTICLES, *_given))
+_ways = FUNCTION, FUNCTION, _order, _look, _carry, int64, ANCESTORS, boolean, boolean
+_follow = _pointer(float64(*_ways, PARTICLES, WAYS, SEEN, TABLES, ROOM))
 TOOLS = {"bootstrap": GROUP(()), "ranked": GROUP((TABLES, _order, _look, _carry, _follow))}
 TOOLS["auto"] = TOOLS["ranked"]
-"""Tables of a proposal, and functions that are compiled by themselves: as parts of their callers they would be so in each."""
+"""Tables of a proposal, and functions that it calls: compiled by themselves, not anew in each of their callers."""
 
 
 def move_type(name: str) -> Any:
@@ -90,7 +91,10 @@ def _tool(function: Any, kind: Any) -> Any:
 
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function of the loop; on the disk it bears a digest of all that is compiled into it."""
-    parts = __file__, *(str(part.__file__) for part in (balanced, base, gaussianity, lookahead, ranked, update, sampler_loops))
+    parts = (
+        __file__,
+        *(str(part.__file__) for part in (balanced, base, gaussianity, lookahead, ranked, update, sampler_loops)),
+    )
     digest = hashlib.sha256(b"".join(Path(part).read_bytes() for part in parts))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
     return njit(signature, **CALLED | options)(function)
@@ -123,7 +127,7 @@ def _ranked(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
 
 def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     """Do as `AutomaticProposal`, in two and more dimensions, where an observation has moments."""
-    (tables, order, look_ahead, carry, follow), (x, log_weights, weights, moved) = tools, particles
+    (tables, order, look_ahead, carry, follow), (x, _, weights, moved) = tools, particles
     (n, d), circular, observed, before = x.shape, seen[8], seen[3][t] == USED, weights.copy()
     # (1) From one Gaussian, where the particles cannot be told from it, first a few and then all,
     centred, gaussian, third, fourth = unwrapped(x, weights, circular), True, 0.0, 0.0
@@ -157,14 +161,15 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     drawn, log_ratio, blind = noise, zeros(n), False
     if observed and (gaussian or n > FEW):
         plain, _, _, update, known = look_ahead(f, observe, order, t, one, ways, seen)
+        offsets, residual, R, lower = known
         if not plain:
             return np.nan
         few = min(n, FORETOLD)
-        blind = _share(*known, noise[:few], log_ratio[:few]) >= 0.5
+        blind = _share(offsets, residual, R, lower, noise[:few], log_ratio[:few]) >= 0.5
         if gaussian:
             drawn = zeros(noise.shape)
-            _draw(*update, only, noise, drawn, log_ratio)
-            gaussian = n * (1.0 / _share(*known, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
+            _draw(update[0], update[1], update[2], update[3], update[4], only, noise, drawn, log_ratio)
+            gaussian = n * (1.0 / _share(offsets, residual, R, lower, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
     if gaussian:
         found = carry(f, observe, t, one, only, drawn, log_ratio, particles, ways, seen, room)
         left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, circular), noise)
@@ -174,7 +179,12 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     means = zeros((n, d))
     advance(f, t, x, ways, seen, means)
     ancestors, width = (x, means, before, root, tables[0]), _width(third, fourth, 1.0 / dot(before, before))
-    if observed and not blind and width > 0.0 and _narrow(unwrapped(means, before, circular), before, ways[4][min(t, len(ways[4]) - 1)]):
+    if (
+        observed
+        and not blind
+        and width > 0.0
+        and _narrow(unwrapped(means, before, circular), before, ways[4][min(t, len(ways[4]) - 1)])
+    ):
         for a in range(d):
             for i in range(n):
                 centred[i, a] = mean[0, a] + np.sqrt(1.0 - width**2) * (centred[i, a] - mean[0, a])
@@ -258,7 +268,7 @@ def follow(f, observe, curve_order, look_ahead, carry, t, ancestors, guided, bli
             ratio[i] = log_ratio[chosen[i]]
         if not blind:
             noise = zeros(z.shape)
-            _draw(*update, chosen, z, noise, log_ratio)
+            _draw(update[0], update[1], update[2], update[3], update[4], chosen, z, noise, log_ratio)
             for i in range(n):
                 ratio[i] += log_ratio[i]
         found = carry(f, observe, t, ancestors, chosen, noise, ratio, to, ways, seen, room)

@@ -66,7 +66,13 @@ def vectorised(function, size, *names):
 
 def pair(f, h, size, q, r, spread=1.0, x0=(1.0, 1.0), angles=(), steps=()):
     """A compiled model and its equivalent in NumPy."""
-    given = {"Q": q * np.eye(2), "R": r * np.eye(size), "x0": list(x0), "P0": spread * np.eye(2), "observation_angles": angles}
+    given = {
+        "Q": q * np.eye(2),
+        "R": r * np.eye(size),
+        "x0": list(x0),
+        "P0": spread * np.eye(2),
+        "observation_angles": angles,
+    }
     numpy = hf.models.from_functions(vectorised(f, 2, *steps), vectorised(h, size), **given)
     return hf.models.compiled(f, h, **given), numpy
 
@@ -84,13 +90,13 @@ def gaps(z):
 CASES = {
     # name: models, change of the data, what must have been done at some steps
     "linear, with gaps": (pair(rotate, both, 2, 0.1, 0.5), gaps, {"gaussian", "prediction"}),
-    "sharp, of one entry": (pair(rotate, first_of_two, 1, 0.3, 0.001), None, {"gaussian"}),
+    "sharp, of one entry": (pair(rotate, first_of_two, 1, 0.3, 0.001), None, {"guided"}),
     "two growth models": (pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]), None, {"guided"}),
     "growth with gaps": (pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]), gaps, {"guided", "blind"}),
-    "wide, two modes": (pair(rotate, squares, 2, 0.05, 0.5, 25.0), None, {"guided"}),
+    "wide, two modes": (pair(rotate, squares, 2, 0.05, 0.5, 25.0), None, {"guided", "kernels"}),
     "weak observations": (pair(fold, both, 2, 0.5, 30.0, 4.0), None, {"blind"}),
     "narrow noise": (pair(drift, squares, 2, 1e-7, 0.3, 25.0), None, {"kernels"}),
-    "a range and an angle": (pair(rotate, length_and_angle, 2, 0.3, 0.05, 4.0, (5.0, 0.0), [1]), gaps, {"gaussian"}),
+    "a range and an angle": (pair(rotate, length_and_angle, 2, 0.3, 0.05, 4.0, (5.0, 0.0), [1]), gaps, {"blind", "guided"}),
     "a jump": (pair(fold, squares, 2, 0.01, 0.05, 1.0, (6.0, 6.0)), jumps, {"both ways"}),
 }
 
