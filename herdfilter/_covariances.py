@@ -28,6 +28,8 @@ def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     """
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
+    if len(variance) == 1 and spread[0]:  # its correlation is 1
+        return covariance
     if not spread.all():
         variance = np.where(spread, variance, variance[spread].min() if spread.any() else 1.0)
     scale = np.sqrt(variance)

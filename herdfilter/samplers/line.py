@@ -2,7 +2,8 @@
 
 Components are put in order by their means, in groups whose widths differ by a factor below two. From left to right, the
 density of a group is written anew, as its Taylor polynomial, on every cell as wide as the least standard deviation of the
-group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight.
+group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight. Beside
+its weight in the mixture it has one in a second mixture, the target, whose density is wanted at the same places.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, exp
 
-WINDOW = 9.5  # standard deviations, beyond which a density is below 1e-20 of its peak
-DEGREE = 24  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-20 of its peak
+WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
+DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak
 COMPONENTS_AT_ONCE = 64  # components at a time, in loops that vectorise
 RESOLUTION = 2.0**-49  # least standard deviation relative to the place: eight neighbouring numbers
 SMALLEST_DEVIATION = 1e-140  # least standard deviation
@@ -25,278 +26,315 @@ SMALLEST_DEVIATION = 1e-140  # least standard deviation
 ROOT = np.sqrt(2 * np.pi)
 NODES = 20  # Chebyshev's, on one standard deviation: they give densities to 1e-20 of their peak
 CROWD = 2 * NODES  # more components than this, within one standard deviation, are replaced by nodes
-_NODE_ANGLES = np.pi * (np.arange(NODES) + 0.5) / NODES
-_NODE_PLACES = -np.cos(_NODE_ANGLES)
-_NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(_NODE_PLACES)[:, None])
-_NODE_SHARES[:, 0] *= 0.5
-ACCURATE_SHARE = 1e-7  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+NODE_PLACES = -np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
+NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(NODE_PLACES)[:, None])
+NODE_SHARES[:, 0] *= 0.5
+FEW_WIDTHS = 3  # that have a group each
+ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+CONDENSED_SHARE = 1e-16  # likewise of sums over what a line is condensed to
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
+
+MEAN, DEVIATION, WEIGHT, TARGET = range(4)
+NARROWEST, WIDEST = range(2)
 
 
 class Line(NamedTuple):
     """Components in order: group by group, and by their means in each.
 
-    Means, deviations and weights have shape (M,); ``starts`` (G + 1,) tells where each group starts, and ends with M;
-    ``narrowest`` and ``widest`` (G,) are the least and largest deviation of each group.
+    ``components`` (4, M) are means, deviations, weights, and weights in the target; ``starts`` (G + 1,) tells where each
+    group starts, and ends with M; ``widths`` (2, G) are the least and largest deviation of each group.
     """
 
-    means: Array
-    deviations: Array
-    weights: Array
+    components: Array
     starts: np.ndarray
-    narrowest: Array
-    widest: Array
+    widths: Array
 
 
 class Cells(NamedTuple):
-    """The cell of each group where a sweep from left to right has arrived; shapes (G,).
+    """The cell of each group where a sweep from left to right has arrived.
 
-    ``first`` is the first component that reaches further than the left end of the cell; ``middle``, ``half`` and ``right``
-    are its middle, half width and right end (between cells, where the next one starts); ``active`` is False if no component
-    is near. ``terms`` (G, DEGREE + 2) are the coefficients of the integral of the density, in powers of the distance from
-    the middle in half widths.
+    ``first`` (G,) is the first component that reaches further than the left end of the cell, ``right`` (G,) its right end
+    (between cells, where the next one starts). ``terms`` (3 G, DEGREE + 2) has for each group the coefficients, in powers of
+    the distance from the middle in half widths, of the integral of the density, and of the target's density; in the third
+    row stand the middle, and the inverse of the half width, which is 0 if no component is near.
     """
 
     first: np.ndarray
-    middle: Array
-    half: Array
     right: Array
-    active: np.ndarray
     terms: Array
 
 
-def as_line(mixture: GaussianMixture) -> Line:
-    """Put the components of a one-dimensional mixture in order; those of weight zero are left out.
+def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Array, Array, Array, Array]:
+    """Return means, deviations, weights, and weights in a target, by default the same, (M,) each, by ascending means.
 
-    A width below the distance between neighbouring numbers is raised to a few of these.
+    A deviation below the distance between neighbouring numbers is raised to a few of these.
     """
-    means, weights = mixture.means[:, 0], mixture.weights
-    deviations = np.sqrt(mixture.distinct_covariances[:, 0, 0])
-    if len(deviations) != len(means):
-        deviations = np.full(len(means), deviations[0])
-    if not weights.all():
-        kept = weights > 0
-        means, weights, deviations = means[kept], weights[kept], deviations[kept]
+    order = mixture.means[:, 0].argsort(kind="stable")
+    means, deviations = mixture.means[order, 0], np.sqrt(mixture.distinct_covariances[:, 0, 0])
+    deviations = deviations if len(deviations) == 1 else deviations[order]
     deviations = np.maximum(deviations, np.maximum(RESOLUTION * np.abs(means), SMALLEST_DEVIATION))
-    octaves = np.frexp(deviations)[1]
-    if octaves.min() == octaves.max():
-        order = np.argsort(means, kind="stable")
-        starts = np.array([0, len(means)])
-    else:
-        order = np.lexsort((means, octaves))
-        changes = np.flatnonzero(np.diff(octaves[order])) + 1
-        starts = np.concatenate([[0], changes, [len(means)]])
-    deviations = deviations[order]
-    narrowest, widest = (bound.reduceat(deviations, starts[:-1]) for bound in (np.minimum, np.maximum))
-    return Line(means[order], deviations, weights[order], starts, narrowest, widest)
-
-
-def before_the_first(line: Line) -> Cells:
-    """Return the cells of a sweep that has not begun."""
-    groups, first = len(line.narrowest), line.starts[:-1].copy()
-    middle, half, right = np.zeros(groups), 0.5 * line.narrowest, line.means[first] - WINDOW * line.widest
-    return Cells(first, middle, half, right, np.zeros(groups, bool), np.zeros((groups, DEGREE + 2)))
+    return means, deviations, mixture.weights[order], (mixture.weights if targets is None else targets)[order]
 
 
 @njit(**INSIDE)
-def enter(line, cells, g, x):
-    """Move group g on to the cell that starts at x, or to the place where its next one will start."""
-    reach = WINDOW * line.widest[g]
-    first, end = cells.first[g], line.starts[g + 1]
-    while first < end and line.means[first] + reach <= x:
-        first += 1
-    cells.first[g] = first
-    cells.active[g] = first < end and line.means[first] - reach <= x
-    if first == end:
-        cells.right[g] = np.inf
-    elif not cells.active[g]:
-        cells.right[g] = line.means[first] - reach
-    else:
-        cells.middle[g] = x + cells.half[g]
-        cells.right[g] = x + line.narrowest[g]
-        last = first
-        while last < end and line.means[last] - reach < cells.right[g]:
-            last += 1
-        _expand(line, first, last, cells.middle[g], cells.half[g], cells.terms[g])
+def in_groups(means, deviations, weights, targets):
+    """Return the line of components whose means ascend; those without any weight are left out.
+
+    Each width has its group if there are few, else each octave.
+    """
+    count, most, groups, size = len(means), FEW_WIDTHS, 0, 0
+    keys, order, starts = np.empty(count), np.empty(count, np.int64), np.empty(count + 1, np.int64)
+    starts[0] = 0
+    for i in range(count):
+        keys[i] = deviations[i] if weights[i] > 0 or targets[i] > 0 else np.inf
+    key = -np.inf
+    while key < np.inf:
+        following = np.inf
+        for i in range(count):
+            if keys[i] == key:
+                order[size] = i
+                size += 1
+            elif key < keys[i] < following:
+                following = keys[i]
+        groups += size > starts[groups]
+        starts[groups], key = size, following
+        if groups == most and key < np.inf:  # anew, by octaves
+            most, groups, size, key = count, 0, 0, -np.inf
+            for i in range(count):
+                keys[i] = np.floor(np.log2(keys[i]))
+    components, bounds = np.empty((4, size)), np.empty((2, groups))
+    for g in range(groups):
+        bounds[NARROWEST, g], bounds[WIDEST, g] = np.inf, 0.0
+        for k in range(starts[g], starts[g + 1]):
+            i = order[k]
+            components[MEAN, k], components[DEVIATION, k] = means[i], deviations[i]
+            components[WEIGHT, k], components[TARGET, k] = weights[i], targets[i]
+            bounds[NARROWEST, g] = min(bounds[NARROWEST, g], deviations[i])
+            bounds[WIDEST, g] = max(bounds[WIDEST, g], deviations[i])
+    return Line(components, starts[: groups + 1], bounds)
 
 
-@njit(**FAST)
-def _expand(line, first, last, middle, half, terms):
-    """Write the terms of the integral, by the recursion of the Hermite polynomials, for many components at a time."""
-    slope, step = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
-    previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
-    for k in range(DEGREE + 2):
-        terms[k] = 0.0
-    for start in range(first, last, COMPONENTS_AT_ONCE):
-        size = min(COMPONENTS_AT_ONCE, last - start)
-        for i in range(size):
-            scale = half / line.deviations[start + i]
-            u = (line.means[start + i] - middle) / line.deviations[start + i]
-            slope[i] = u * scale
-            step[i] = scale * scale
-            previous[i] = 0.0
-            current[i] = line.weights[start + i] * scale / ROOT * exp(-0.5 * u * u)
-        for k in range(DEGREE + 1):
-            total = 0.0
-            for i in range(size):
-                total += current[i]
-                following = (slope[i] * current[i] - step[i] * previous[i]) * (1.0 / (k + 1))
-                previous[i] = current[i]
-                current[i] = following
-            terms[k + 1] += total / (k + 1)
-
-
-@njit(**FAST)
-def integral_and_density(cells, g, x):
-    """Return the integral of the density of group g from the middle of its cell to x, and the density at x."""
-    t = (x - cells.middle[g]) / cells.half[g]
-    terms = cells.terms[g]
-    value, slope = terms[DEGREE + 1], 0.0
-    for k in range(DEGREE, -1, -1):
-        slope = slope * t + value
-        value = value * t + terms[k]
-    return value, slope / cells.half[g]
-
-
-def condensed(line: Line) -> Line:
-    """Return a line of the same density, whose components need not have positive weights.
+@njit(**INSIDE)
+def condensed(line):
+    """Return a line of the same densities, whose components need not have positive weights.
 
     Seen as a function of its mean, a Gaussian is a polynomial to rounding, as far as one standard deviation reaches. So the
     weights of a crowd can be dealt to a few nodes, each component's by the values there of Lagrange's polynomials.
     """
-    if len(line.means) <= CROWD:
-        return line
-    means, deviations, weights = (np.empty(len(line.means)) for _ in range(3))
-    starts = np.zeros_like(line.starts)
-    _condense(line, _NODE_PLACES, _NODE_SHARES, np.empty(NODES), means, deviations, weights, starts)
-    size = starts[-1]
-    return Line(means[:size], deviations[:size], weights[:size], starts, line.narrowest, line.widest)
-
-
-@njit(**CALLED)
-def _condense(line, places, shares, sums, means, deviations, weights, starts):
-    """Fill in the new components and where their groups start."""
-    size = 0
-    for g in range(len(line.narrowest)):
-        i, end, width = line.starts[g], line.starts[g + 1], line.narrowest[g]
-        while i < end:
+    given, starts, groups, size = line.components, line.starts, line.widths.shape[1], 0
+    near, ends, sums = np.empty(given.shape), np.empty(groups + 1, np.int64), np.empty((2, NODES))
+    ends[0] = 0
+    for g in range(groups):
+        i, width = starts[g], line.widths[NARROWEST, g]
+        while i < starts[g + 1]:
             last = i + 1
-            while width == line.widest[g] and last < end and line.means[last] <= line.means[i] + width:
-                last += 1
+            if width == line.widths[WIDEST, g]:
+                while last < starts[g + 1] and given[MEAN, last] <= given[MEAN, i] + width:
+                    last += 1
             if last - i > CROWD:
-                middle = line.means[i] + 0.5 * width
-                _chebyshev(line, i, last, middle, 0.5 * width, sums)
-                for q in range(len(places)):
-                    total = 0.0
-                    for k in range(len(places)):
-                        total += shares[q, k] * sums[k]
-                    means[size], deviations[size] = middle + 0.5 * width * places[q], width
-                    weights[size], size = total, size + 1
+                middle = given[MEAN, i] + 0.5 * width
+                _chebyshev(given, i, last, middle, 0.5 * width, sums)
+                for q in range(NODES):
+                    near[MEAN, size], near[DEVIATION, size] = middle + 0.5 * width * NODE_PLACES[q], width
+                    near[WEIGHT, size] = near[TARGET, size] = 0.0
+                    for k in range(NODES):
+                        near[WEIGHT, size] += NODE_SHARES[q, k] * sums[0, k]
+                        near[TARGET, size] += NODE_SHARES[q, k] * sums[1, k]
+                    size += 1
             else:
                 for m in range(i, last):
-                    means[size], deviations[size] = line.means[m], line.deviations[m]
-                    weights[size], size = line.weights[m], size + 1
+                    for row in range(4):
+                        near[row, size] = given[row, m]
+                    size += 1
             i = last
-        starts[g + 1] = size
+        ends[g + 1] = size
+    return Line(near, ends, line.widths)
 
 
 @njit(**FAST)
-def _chebyshev(line, first, last, middle, half, sums):
-    """Fill in, for each k, the sum over the components of weight times Chebyshev polynomial k."""
+def _chebyshev(components, first, last, middle, half, sums):
+    """Fill in, for each k, the sums over the components of both weights times Chebyshev polynomial k."""
     place, previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
-    for k in range(len(sums)):
-        sums[k] = 0.0
+    for k in range(NODES):
+        sums[0, k] = sums[1, k] = 0.0
     for start in range(first, last, COMPONENTS_AT_ONCE):
         size = min(COMPONENTS_AT_ONCE, last - start)
         for i in range(size):
-            place[i] = (line.means[start + i] - middle) / half
-            current[i] = line.weights[start + i]
-            previous[i] = current[i] * place[i]
-        for k in range(len(sums)):
-            total = 0.0
+            place[i] = (components[MEAN, start + i] - middle) / half
+            current[i] = 1.0
+            previous[i] = place[i]
+        for k in range(NODES):
+            total = target = 0.0
             for i in range(size):
-                total += current[i]
+                total += components[WEIGHT, start + i] * current[i]
+                target += components[TARGET, start + i] * current[i]
                 following = 2 * place[i] * current[i] - previous[i]
                 previous[i] = current[i]
                 current[i] = following
-            sums[k] += total
+            sums[0, k] += total
+            sums[1, k] += target
+
+
+@njit(**INSIDE)
+def before_the_first(line):
+    """Return the cells of a sweep that has not begun."""
+    groups = line.widths.shape[1]
+    cells = Cells(line.starts.copy(), np.empty(groups), np.empty((3 * groups, DEGREE + 2)))
+    for g in range(groups):
+        cells.right[g] = line.components[MEAN, line.starts[g]] - WINDOW * line.widths[WIDEST, g]
+        cells.terms[3 * g + 2, 1] = 0.0
+    return cells
+
+
+@njit(**INSIDE)
+def advance(line, cells, x):
+    """Move groups whose cells end before, or at, x on to cells that start there; return the next place where one ends.
+
+    A group that has no component near waits where its next cell will start.
+    """
+    nearest, means = np.inf, line.components[MEAN]
+    for g in range(len(cells.right)):
+        if cells.right[g] <= x:
+            reach, half = WINDOW * line.widths[WIDEST, g], 0.5 * line.widths[NARROWEST, g]
+            first, end = cells.first[g], line.starts[g + 1]
+            while first < end and means[first] + reach <= x:
+                first += 1
+            cells.first[g], cells.terms[3 * g + 2, 1] = first, 0.0
+            if first == end:
+                cells.right[g] = np.inf
+            elif means[first] - reach > x:
+                cells.right[g] = means[first] - reach
+            else:
+                cells.right[g], cells.terms[3 * g + 2, 0], cells.terms[3 * g + 2, 1] = x + 2 * half, x + half, 1.0 / half
+                last = first
+                while last < end and means[last] - reach < cells.right[g]:
+                    last += 1
+                _expand(line.components, first, last, x + half, half, cells.terms, 3 * g)
+        nearest = min(nearest, cells.right[g])
+    return nearest
+
+
+@njit(**FAST)
+def _expand(components, first, last, middle, half, terms, g):
+    """Write the terms of a cell, from row g on, by the Hermite polynomials' recursion, for many components at a time."""
+    slope, step = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
+    previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
+    for k in range(DEGREE + 2):
+        terms[g, k] = terms[g + 1, k] = 0.0
+    for start in range(first, last, COMPONENTS_AT_ONCE):
+        size = min(COMPONENTS_AT_ONCE, last - start)
+        for i in range(size):
+            scale = half / components[DEVIATION, start + i]
+            u = (components[MEAN, start + i] - middle) / components[DEVIATION, start + i]
+            slope[i] = u * scale
+            step[i] = scale * scale
+            previous[i] = 0.0
+            current[i] = scale / ROOT * exp(-0.5 * u * u)
+        for k in range(DEGREE + 1):
+            total = target = 0.0
+            for i in range(size):
+                total += components[WEIGHT, start + i] * current[i]
+                target += components[TARGET, start + i] * current[i]
+                following = (slope[i] * current[i] - step[i] * previous[i]) * (1.0 / (k + 1))
+                previous[i] = current[i]
+                current[i] = following
+            terms[g, k + 1] += total / (k + 1)
+            terms[g + 1, k] += target
+
+
+@njit(**FAST)
+def evaluate(terms, x):
+    """Return, at x, the integral from some place in the cell on, the density, its slope, the target's density and slope."""
+    value = density = slope = target = target_slope = 0.0
+    for g in range(0, len(terms), 3):
+        scale = terms[g + 2, 1]
+        if scale > 0.0:
+            t = (x - terms[g + 2, 0]) * scale
+            a, b, c, p, q = terms[g, DEGREE + 1], 0.0, 0.0, 0.0, 0.0
+            for k in range(DEGREE, -1, -1):
+                c = c * t + b
+                b = b * t + a
+                a = a * t + terms[g, k]
+                q = q * t + p
+                p = p * t + terms[g + 1, k]
+            value += a
+            density += b * scale
+            slope += 2.0 * c * scale * scale
+            target += p * scale
+            target_slope += q * scale * scale
+    return value, density, slope, target, target_slope
 
 
 def log_densities(mixture: GaussianMixture, x: Array) -> Array:
     """Return log-densities (n,) of a mixture on a line at points (n, 1), to 1e-12, in a time that grows with M + n."""
-    line = as_line(mixture)
-    near = condensed(line)
-    peaks = np.log(line.weights) - np.log(line.deviations * ROOT)
-    largest = np.log((line.weights / (line.deviations * ROOT)).sum())
-    order = np.argsort(x[:, 0], kind="stable")
-    values, room = np.empty(len(x)), np.empty(len(peaks))
-    _sweep_densities(near, before_the_first(near), line, peaks, largest, line.starts[:-1].copy(), x[order, 0], values, room)
-    result = np.empty(len(x))
-    result[order] = values
+    order, result = np.argsort(x[:, 0], kind="stable"), np.empty(len(x))
+    result[order] = _sweep_densities(*in_order(mixture), x[order, 0])
     return result
 
 
 @njit(**CALLED)
-def _sweep_densities(near, cells, line, peaks, largest, places, x, values, terms):
-    """Fill in the log-densities at points that ascend.
-
-    `near` is the line condensed; `peaks` are those of the components, with their weights, and `largest` their sum, as
-    logarithms; `places` are the groups' starts, and `terms` is room to work in.
-    """
-    trusted = np.exp(largest) * ACCURATE_SHARE
+def _sweep_densities(means, deviations, weights, targets, x):
+    """Return the log-densities at points that ascend; the arguments before are those of `in_groups`."""
+    near, values = condensed(in_groups(means, deviations, weights, targets)), np.empty(len(x))
+    cells = before_the_first(near)
     for i in range(len(x)):
-        density = 0.0
-        for g in range(len(cells.right)):
-            if cells.right[g] <= x[i]:
-                enter(near, cells, g, x[i])
-            if cells.active[g]:
-                density += integral_and_density(cells, g, x[i])[1]
-        if density > trusted:
-            values[i] = np.log(density)
-        else:
-            values[i] = _in_the_tails(line, peaks, largest, places, x[i], terms)
+        advance(near, cells, x[i])
+        values[i] = evaluate(cells.terms, x[i])[1]
+    take_logs(near, WEIGHT, means, deviations, weights, x, values)
+    return values
 
 
 @njit(**INSIDE)
-def _in_the_tails(line, peaks, largest, places, x, terms):
-    """Return the log-sum-exp over the components near enough to matter beside the nearest ones."""
-    nearest = -np.inf
-    for g in range(len(places)):
-        start, end, i = line.starts[g], line.starts[g + 1], places[g]
-        while i < end and line.means[i] < x:
-            i += 1
-        places[g] = i
-        if i > start:
-            nearest = max(nearest, _term(line, peaks, x, i - 1))
-        if i < end:
-            nearest = max(nearest, _term(line, peaks, x, i))
-    reach = np.sqrt(2 * (largest - nearest + NEGLIGIBLE_LOG_TERM))
-    size, peak = 0, -np.inf
-    for g in range(len(places)):
-        i = places[g]
-        while i < line.starts[g + 1] and line.means[i] - x <= reach * line.widest[g]:
-            terms[size] = _term(line, peaks, x, i)
-            peak = max(peak, terms[size])
-            i, size = i + 1, size + 1
-        i = places[g] - 1
-        while i >= line.starts[g] and x - line.means[i] <= reach * line.widest[g]:
-            terms[size] = _term(line, peaks, x, i)
-            peak = max(peak, terms[size])
-            i, size = i - 1, size + 1
-    return peak + np.log(_sum_exp(terms, size, peak)) if peak > -np.inf else peak
+def take_logs(near, row, means, deviations, weights, x, values):
+    """Replace densities at points by their logarithms, made anew where polynomials lack digits; means and points ascend.
 
-
-@njit(**INSIDE)
-def _term(line, peaks, x, i):
-    """Return the log-density of component i at x, with its weight."""
-    u = (line.means[i] - x) / line.deviations[i]
-    return peaks[i] - 0.5 * u * u
+    Anew they are sums over the components of the line condensed, whose row of weights is given, and if that is not enough,
+    over those of the mixture that are near enough to matter beside the nearest ones.
+    """
+    largest, widest, lowest, size = 0.0, 0.0, np.inf, 0
+    for i in range(len(means)):
+        largest += weights[i] / (deviations[i] * ROOT)
+        widest = max(widest, deviations[i])
+    crowded = 8 * near.starts[-1] <= len(means)
+    for i in range(len(x)):
+        if crowded and values[i] <= ACCURATE_SHARE * largest:
+            values[i] = _sum_near(near.components, row, near.starts[-1], x[i])
+        lowest = min(lowest, values[i])
+    least, largest = (CONDENSED_SHARE if crowded else ACCURATE_SHARE) * largest, np.log(largest)
+    kept, peaks = np.empty(len(means), np.int64), np.empty(len(means))
+    for i in range(len(means) if lowest <= least else 0):
+        if weights[i] > 0:
+            kept[size], peaks[size] = i, np.log(weights[i]) - np.log(deviations[i] * ROOT)
+            size += 1
+    place = 0  # the first mean that is not left of x
+    for i in range(len(x)):
+        if values[i] > least:
+            values[i] = np.log(values[i])
+            continue
+        while place < size and means[kept[place]] < x[i]:
+            place += 1
+        peak, total = -np.inf, 0.0
+        for m in range(max(place - 1, 0), min(place + 1, size)):
+            peak = max(peak, peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2)
+        reach, first, last = widest * np.sqrt(2 * (largest - peak + NEGLIGIBLE_LOG_TERM)), place, place
+        while first > 0 and x[i] - means[kept[first - 1]] <= reach:
+            first -= 1
+        while last < size and means[kept[last]] - x[i] <= reach:
+            last += 1
+        for m in range(first, last):
+            term = peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2
+            if term > peak:
+                total, peak = total * exp(peak - term), term
+            if term > -np.inf:
+                total += exp(term - peak)
+        values[i] = peak + np.log(total)
 
 
 @njit(**FAST)
-def _sum_exp(terms, size, peak):
-    """Return the sum of exp(terms - peak)."""
+def _sum_near(components, row, size, x):
+    """Return the density at x of the first components, with weights of a row."""
     total = 0.0
     for i in range(size):
-        total += exp(terms[i] - peak)
-    return total
+        u = (components[MEAN, i] - x) / components[DEVIATION, i]
+        total += components[row, i] / components[DEVIATION, i] * exp(-0.5 * u * u)
+    return total / ROOT

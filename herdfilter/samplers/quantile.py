@@ -13,11 +13,21 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_dim, check_request
 from herdfilter.samplers.compiled import CALLED, INSIDE
-from herdfilter.samplers.line import as_line, before_the_first, condensed, enter, integral_and_density
+from herdfilter.samplers.line import (
+    TARGET,
+    WEIGHT,
+    advance,
+    before_the_first,
+    condensed,
+    evaluate,
+    in_groups,
+    in_order,
+    take_logs,
+)
 
 MASS_ROUNDING = 4e-15  # of a distribution function
 ROOT_STEPS = 100  # of Newton's method, at most; halving alone needs 53
-SETTLED_STEP = 1e-7  # of a cell: after so short a step the next one is below 1e-13
+SETTLED_STEP = 1e-6  # of a cell: after so short a step the next one is below 1e-15
 SMALLEST_DENSITY = 1e-300  # density that is divided by
 
 
@@ -44,86 +54,79 @@ class QuantileSampling:
         """Return the `n` quantiles in ascending order; `rng` is not used. ValueError for more than one dimension."""
         n = check_request(mixture, n, rng)
         check_dim("mixture", self, mixture.dim, "")
-        x = quantiles(mixture, (np.arange(n) + 0.5) / n)
+        x, _ = quantiles(mixture, (np.arange(n) + 0.5) / n)
         return Points.unchecked(x[:, None], np.full(n, 1.0 / n))
 
 
-def quantiles(mixture: GaussianMixture, levels: Array) -> Array:
-    """Return the quantiles (n,) of a one-dimensional mixture at ascending levels (n,); of a gap, the lower end."""
-    line, points = condensed(as_line(mixture)), np.empty(len(levels))
-    _sweep_quantiles(line, before_the_first(line), levels, points)
-    return points
+def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = None) -> tuple[Array, Array]:
+    """Return the quantiles (n,) of a one-dimensional mixture at ascending levels (n,), and log-ratios of densities there.
+
+    Those are of a target, the mixture of the same components with weights `targets` (M,), over the mixture itself.
+    """
+    points, log_ratios = np.empty(len(levels)), np.empty(len(levels))
+    weighted_quantiles(*in_order(mixture, targets), levels, points, log_ratios)
+    return points, log_ratios
 
 
 @njit(**CALLED)
-def _sweep_quantiles(line, cells, levels, points):
-    """Fill in the points. The polynomials of a cell hold in it; its ends are the bracket of every level reached in it."""
-    x, below, lost, i = _next(cells), 0.0, 0.0, 0
-    while i < len(levels):
-        for g in range(len(cells.right)):
-            if cells.right[g] <= x:
-                enter(line, cells, g, x)
-        end = _next(cells)
+def weighted_quantiles(means, deviations, weights, targets, levels, points, log_ratios):
+    """Fill in the quantiles at ascending levels (n,), and the log-ratios of target and mixture there.
+
+    Compiled loops may call it, with rows (M,) as `in_order` makes them: means ascend, deviations are above their rounding. A
+    component may be the mixture's or the target's alone, with a weight of 0 in the other. So Gaussians that Kalman filters
+    have updated, with weight 0 in the target, stand beside those that they were before.
+    """
+    near, n = condensed(in_groups(means, deviations, weights, targets)), len(levels)
+    cells, densities = before_the_first(near), np.empty((2, n))
+    x, below, lost, i = -np.inf, 0.0, 0.0, 0
+    while i < n:  # polynomials hold in a cell; its ends are the bracket of every level reached in it
+        end = advance(near, cells, x)
         if end == np.inf:  # weights that rounding keeps from a sum of 1
-            points[i] = x
-            i += 1
-            continue
-        base, density = _passed(cells, x)
-        mass = _passed(cells, end)[0] - base
-        low, reached = x, 0.0
-        while i < len(levels) and levels[i] - below <= mass + MASS_ROUNDING:
-            level = min(levels[i] - below, mass)
-            low, density = _root(cells, base + level, low, end, (level - reached) / max(density, SMALLEST_DENSITY))
-            points[i], reached = low, level
+            for j in range(i, n):
+                points[j] = x
+                densities[0, j] = densities[1, j] = 0.0
+            break
+        low, state = x, evaluate(cells.terms, x)
+        base, mass = state[0], evaluate(cells.terms, end)[0] - state[0]
+        while i < n and levels[i] - below <= mass + MASS_ROUNDING:
+            low, state = _root(cells.terms, base + min(levels[i] - below, mass), low, end, state)
+            points[i], densities[0, i], densities[1, i] = low, state[1], state[3]
             i += 1
         # Thousands of cells add up without rounding (Kahan).
         mass -= lost
         above = below + mass
         lost = (above - below) - mass
         x, below = end, above
+    for row in (WEIGHT, TARGET):
+        take_logs(near, row, means, deviations, weights if row == WEIGHT else targets, points, densities[row - WEIGHT])
+    for i in range(n):
+        log_ratios[i] = densities[1, i] - densities[0, i]
 
 
 @njit(**INSIDE)
-def _next(cells):
-    """Return the next place where a cell ends or starts."""
-    nearest = np.inf
-    for g in range(len(cells.right)):
-        nearest = min(nearest, cells.right[g])
-    return nearest
+def _root(terms, level, low, high, state):
+    """Return the place from low to high at which the integral reaches the level, and what `evaluate` gives there.
 
-
-@njit(**INSIDE)
-def _passed(cells, x):
-    """Sum over the groups of `integral_and_density`."""
-    value = density = 0.0
-    for g in range(len(cells.right)):
-        if cells.active[g]:
-            more, slope = integral_and_density(cells, g, x)
-            value += more
-            density += slope
-    return value, density
-
-
-@njit(**INSIDE)
-def _root(cells, level, low, high, step):
-    """Return the place between low and high at which the integral reaches the level, and the density near it.
-
-    Newton's method from a first guess of the `step`; the bracket is halved where a step leaves it or is not half as long as
-    the last.
+    `state` is that at low. Steps are Chebyshev's, of third order; the bracket is halved where one leaves it or is not half
+    as long as the last.
     """
+    value, density, slope, target, target_slope = state
     x, last, enough = low, high - low, SETTLED_STEP * (high - low)
-    density = 0.0
     for _ in range(ROOT_STEPS):
-        newton = low <= x + step <= high and abs(step) <= last
-        if not newton:
+        inverse = 1.0 / max(density, SMALLEST_DENSITY)
+        step = (level - value) * inverse
+        bend = 0.5 * step * slope * inverse
+        if abs(bend) < 0.5:
+            step -= step * bend
+        sound = low <= x + step <= high and abs(step) <= last
+        if not sound:
             step = 0.5 * (low + high) - x
         x, last = x + step, 0.5 * abs(step)
-        if newton and abs(step) <= enough:
-            break
-        value, density = _passed(cells, x)
+        if sound and abs(step) <= enough:
+            return x, (level, density + slope * step, slope, target + target_slope * step, target_slope)
+        value, density, slope, target, target_slope = evaluate(terms, x)
         if value < level:
             low = x
         else:
             high = x
-        step = (level - value) / max(density, SMALLEST_DENSITY)
-    return x, density
+    return x, (value, density, slope, target, target_slope)

@@ -112,7 +112,7 @@ for function in vars(module).values():
     if hasattr(function, "_cache"):
         function._cache = NullCache()
 {program}
-assert module._sweep_quantiles.signatures and not module._sweep_quantiles.stats.cache_hits
+assert module.weighted_quantiles.signatures and not module.weighted_quantiles.stats.cache_hits
 """
 
 

@@ -2,11 +2,19 @@
 
 import numpy as np
 import pytest
+from numba import njit
 from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.line import as_line, condensed, log_densities
+from herdfilter.samplers.line import condensed, in_groups, in_order, log_densities
 from herdfilter.testing import hostile_mixture
+
+
+@njit
+def before_and_after(means, deviations, weights, targets):
+    line = in_groups(means, deviations, weights, targets)
+    near = condensed(line)
+    return line.components, near.components[:, : near.starts[-1]]
 
 
 def over_all_pairs(mixture, x):
@@ -71,17 +79,17 @@ def test_few_components_have_the_density_of_many():
     """To rounding of its peak; the weights need not be positive, and their sum is that of before."""
     rng = np.random.default_rng(0)
     mixture = GaussianMixture(rng.dirichlet(np.ones(2000)), 3 * rng.standard_normal((2000, 1)), [[0.25]])
-    line = condensed(as_line(mixture))
-    assert len(line.means) < 1000
-    assert (np.diff(line.means) > 0).all()
-    assert abs(line.weights.sum() - 1) < 1e-14
+    means, _, weights, _ = before_and_after(*in_order(mixture))[1]
+    assert len(means) < 1000
+    assert (np.diff(means) > 0).all()
+    assert abs(weights.sum() - 1) < 1e-14
     x = np.linspace(-15, 15, 200)
-    terms = np.exp(-0.5 * ((x[:, None] - line.means) / 0.5) ** 2) / (0.5 * np.sqrt(2 * np.pi))
-    np.testing.assert_allclose(terms @ line.weights, np.exp(mixture.log_density(x)), atol=1e-14)
+    terms = np.exp(-0.5 * ((x[:, None] - means) / 0.5) ** 2) / (0.5 * np.sqrt(2 * np.pi))
+    np.testing.assert_allclose(terms @ weights, np.exp(mixture.log_density(x)), atol=1e-14)
 
 
 def test_components_of_different_widths_are_left_alone():
     rng = np.random.default_rng(0)
-    line = as_line(GaussianMixture(np.ones(300), rng.standard_normal((300, 1)), rng.uniform(1.0, 3.0, (300, 1, 1))))
-    np.testing.assert_array_max_ulp(condensed(line).means, line.means)
-    np.testing.assert_array_max_ulp(condensed(line).weights, line.weights)
+    mixture = GaussianMixture(np.ones(300), rng.standard_normal((300, 1)), rng.uniform(1.0, 3.0, (300, 1, 1)))
+    before, after = before_and_after(*in_order(mixture))
+    np.testing.assert_array_equal(after, before)

@@ -7,6 +7,7 @@ from scipy.special import ndtr, ndtri
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import KernelHerding, QuantileSampling, RandomSampling, SobolSampling
+from herdfilter.samplers.quantile import quantiles, weighted_quantiles
 from herdfilter.testing import hostile_mixture
 
 QUANTILES = QuantileSampling()
@@ -98,3 +99,48 @@ def test_more_dimensions_are_refused_in_one_line():
     mixture = GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
     with pytest.raises(ValueError, match=r"^mixture: QuantileSampling expected dimension 1, got 2; [^\n]+$"):
         QUANTILES.sample(mixture, 5)
+
+
+def targets(size, kind):
+    """Weights of a target: even, of one component or all but of one, or falling over hundreds of orders of magnitude."""
+    weights = np.full(size, {"even": 1.0, "one": 0.0, "nearly one": 1e-17, "steep": 0.0}[kind])
+    weights[size // 2] = 1.0
+    if kind == "steep":
+        weights = np.random.default_rng(1).permutation(np.exp(-np.linspace(0, 800, size)))
+    return weights / weights.sum()
+
+
+MEANS = {
+    "one": np.array([[3.0]]),
+    "far": np.array([[-10.1], [-0.5], [0.0], [10.3], [1e6]]),
+    "spread": 300 * np.random.default_rng(2).standard_normal((500, 1)),
+    "crowd": np.linspace(-20, 20, 9000)[:, None],
+}
+
+
+@pytest.mark.parametrize("kind", ["even", "one", "nearly one", "steep"])
+@pytest.mark.parametrize("place", MEANS)
+@pytest.mark.parametrize("widths", ["one", "two", "many"])
+def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, place, widths):
+    """Also far from all components that have weight in the target, in a crowd of them, and at a single point."""
+    means, rng = MEANS[place], np.random.default_rng(4)
+    size = len(means)
+    variances = {"one": np.ones(size), "two": 1.0 + (np.arange(size) % 2), "many": 10.0 ** rng.uniform(-3, 1, size)}[widths]
+    target = GaussianMixture(targets(size, kind), means, variances if widths != "one" else [[1.0]])
+    weights = 0.7 * target.weights + 0.3 / size
+    mixture = GaussianMixture(weights, means, variances if widths != "one" else [[1.0]])
+    for n in (1, 150):
+        x, log_ratios = quantiles(mixture, levels(n), target.weights)
+        np.testing.assert_array_equal(x, QUANTILES.sample(mixture, n).x[:, 0])
+        expected = target.log_density(x[:, None]) - mixture.log_density(x[:, None])
+        np.testing.assert_allclose(log_ratios, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_the_compiled_function_takes_components_that_only_the_target_has():
+    """They change no quantile; as where points are drawn from one mixture for another."""
+    own, other = GaussianMixture([0.4, 0.6], [[0.0], [2.0]], [1.0, 0.25]), GaussianMixture([1.0], [[1.5]], [[2.0]])
+    x, log_ratios = np.empty(9), np.empty(9)
+    rows = [0.0, 1.5, 2.0], [1.0, np.sqrt(2.0), 0.5], [0.4, 0.0, 0.6], [0.0, 1.0, 0.0], levels(9)
+    weighted_quantiles(*(np.array(row) for row in rows), x, log_ratios)
+    np.testing.assert_allclose(x, QUANTILES.sample(own, 9).x[:, 0], atol=1e-12)
+    np.testing.assert_allclose(log_ratios, other.log_density(x[:, None]) - own.log_density(x[:, None]), atol=1e-12)

@@ -76,5 +76,5 @@ class HerdedProposal(SampledProposal):
         weights = (1 - share) * target.weights + share / len(target)
         q = GaussianMixture.unchecked(weights, target.means, target.distinct_covariances)
         x, log_weights = self.draw(q, particles.n_next, rng, target if share else None)
-        moved = Particles(transition.wrapped(x), log_weights - np.logaddexp.reduce(log_weights))
+        moved, _ = Particles(transition.wrapped(x), log_weights).normalised()
         return moved if observation is None else observation.weigh(moved)

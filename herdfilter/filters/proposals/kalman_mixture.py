@@ -16,6 +16,7 @@ from herdfilter.filters.proposals.guided import guided_mixture
 from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.transition import Transition
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import ADDITIVE
 from herdfilter.samplers.base import Sampler
 
@@ -92,6 +93,9 @@ class KalmanMixtureProposal(SampledProposal):
         transition.check_density("KalmanMixtureProposal")
         prediction = transition.predictive(particles.x, particles.weights)
         q = guided_mixture(observation, prediction, self.rule, self.defensive_share, self.unguided_share)
+        if self.unguided_share:  # the same mixture, as one of the components of q
+            weights = np.concatenate([np.zeros(len(prediction)), prediction.weights])
+            prediction = GaussianMixture.unchecked(weights, q.means, q.distinct_covariances)
         x, log_weights = self.draw(q, particles.n_next, rng, prediction)
         moved = transition.wrapped(x)
         return Particles(moved, log_weights + observation.log_likelihood(moved))

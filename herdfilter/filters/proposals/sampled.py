@@ -12,6 +12,7 @@ from herdfilter.mixture import GaussianMixture, log_sums
 from herdfilter.models.contract import Model
 from herdfilter.samplers.base import as_sampler, check_dim, draw_points
 from herdfilter.samplers.line import log_densities
+from herdfilter.samplers.quantile import QuantileSampling, quantiles
 
 
 class SampledProposal(BaseProposal):
@@ -40,6 +41,9 @@ class SampledProposal(BaseProposal):
         self, q: GaussianMixture, n: int, rng: np.random.Generator, target: GaussianMixture | None = None
     ) -> tuple[Array, Array]:
         """Draw n points of the mixture q; return them (n, d) and their log-weights (n,), those of a target."""
+        if type(self.sampler) is QuantileSampling and target is not None and target.means is q.means:
+            x, log_ratios = quantiles(q, (np.arange(n) + 0.5) / n, target.weights)
+            return x[:, None], log_ratios - np.log(n)
         points = draw_points(self.sampler, q, n, rng)
         if target is None:
             return points.x, points.log_weights
