@@ -48,8 +48,8 @@ def takes(online: Any) -> bool:
         plain = type(online.resampling) is SystematicResampling
     else:
         plain = type(proposal) in (RankedProposal, AutomaticProposal) and proposal.sampler is None
-    if type(proposal) is AutomaticProposal:  # on a line particles move at exact quantiles
-        plain = plain and 1 < online.model.dim < 0.5 * online.n_particles - 1
+    if type(proposal) is AutomaticProposal:  # points must span state and noise
+        plain = plain and online.n_particles > 2 * online.model.dim + 2
     return plain and type(online.model) is CompiledModel and type(online.rng) is np.random.Generator
 
 
@@ -59,8 +59,11 @@ def _movement(online: Any) -> tuple[str, tuple[Any, ...]]:
     if type(proposal) is BootstrapProposal:
         return "bootstrap", ()
     name, ranked = ("ranked", proposal) if type(proposal) is RankedProposal else ("auto", proposal._ranked)
-    numbers = np.array([ranked.guided, ranked.defensive_share], dtype=np.float64)
-    return name, (_noise(n, dim), _noise(n, 2 * dim if name == "auto" else dim), (np.arange(n) + 0.5) / n, numbers)
+    shares = ranked.guided, ranked.defensive_share
+    if name == "auto" and dim == 1:
+        name, shares = "line", (proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share)
+    noises = _noise(n, dim), _noise(n, dim if name == "ranked" else 2 * dim)
+    return name, (*noises, (np.arange(n) + 0.5) / n, np.array(shares, dtype=np.float64))
 
 
 @lru_cache(maxsize=4)

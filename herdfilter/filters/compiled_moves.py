@@ -20,16 +20,20 @@ from herdfilter.filters.kalman import update
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.progress import stage
 from herdfilter.filters.proposals import balanced, gaussianity, lookahead, ranked
-from herdfilter.filters.proposals.automatic import FORETOLD
+from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _standardise, over_chance
+from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, _draw, _share, _update_noise
 from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling import base
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import compiled as sampler_loops
+from herdfilter.samplers import line, quantile
 from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, PLAIN, QUICK, exp
+from herdfilter.samplers.line import RESOLUTION, SMALLEST_DEVIATION
+from herdfilter.samplers.quantile import weighted_quantiles
 
 MISSING, USED, BY_ITSELF = 0, 1, 2
 """Ways of an observation: there is none; the loop takes it up; the filter takes the step by itself."""
@@ -61,12 +65,24 @@ SHARE = GROUP((_rows, _row, _sets, _rows))
 """The arrays of a `NoiseUpdate` that `share` takes."""
 _pointer = types.FunctionType
 _order = _pointer(_counts(_rows, _row, _flags))
-_look = _pointer(GROUP((boolean, _rows, _row, UPDATE, SHARE))(FUNCTION, FUNCTION, _order, int64, ANCESTORS, WAYS, SEEN))
+_look = _pointer(
+    GROUP((boolean, _rows, _row, UPDATE, SHARE))(FUNCTION, FUNCTION, _order, int64, int64, ANCESTORS, WAYS, SEEN)
+)
 _carry = _pointer(float64(FUNCTION, FUNCTION, int64, ANCESTORS, _counts, _rows, _row, PARTICLES, WAYS, SEEN, ROOM))
 _ways = FUNCTION, FUNCTION, _order, _look, _carry, int64, ANCESTORS, boolean, boolean
 _follow = _pointer(float64(*_ways, PARTICLES, WAYS, SEEN, TABLES, ROOM))
-TOOLS = {"bootstrap": GROUP(()), "ranked": GROUP((TABLES, _order, _look, _carry, _follow))}
-TOOLS["auto"] = TOOLS["ranked"]
+_gauss = _pointer(
+    GROUP((float64, boolean, float64, float64, boolean))(
+        FUNCTION, FUNCTION, _order, _look, _carry, int64, boolean, _rows, _rows, _rows, PARTICLES, WAYS, SEEN, TABLES, ROOM
+    )
+)
+_quantiles = _pointer(types.none(*(_row,) * 7))
+TOOLS = {
+    "bootstrap": GROUP(()),
+    "ranked": GROUP((TABLES, _order, _look, _carry, _follow)),
+    "auto": GROUP((TABLES, _order, _look, _carry, _follow, _gauss)),
+    "line": GROUP((TABLES, _order, _look, _carry, _gauss, _quantiles)),
+}
 """Tables of a proposal, and functions that it calls: compiled by themselves, not anew in each of their callers."""
 
 
@@ -78,14 +94,22 @@ def move_type(name: str) -> Any:
 @cache
 def mover(name: str) -> tuple[Any, tuple[Any, ...]]:
     """Return the compiled function of a proposal, and its tools; kept on the disk, and told where that takes long."""
-    function = {"bootstrap": _bootstrap, "ranked": _ranked, "auto": _auto}[name]
+    function, *tools = {
+        "bootstrap": (_bootstrap,),
+        "ranked": (_ranked, curve_order, look_ahead, carry, follow),
+        "auto": (_auto, curve_order, look_ahead, carry, follow, from_gaussian),
+        "line": (_on_line, curve_order, look_ahead, carry, from_gaussian, weighted_quantiles),
+    }[name]
     with stage(f"compiling a step of the {name} filter, once"):
-        tools = tuple(map(_tool, (curve_order, look_ahead, carry, follow), tuple(TOOLS[name])[1:]))
-        return compiled(function, move_type(name).signature, no_cpython_wrapper=True), tools
+        made = tuple(map(_tool, tools, tuple(TOOLS[name])[1:]))
+        return compiled(function, move_type(name).signature, no_cpython_wrapper=True), made
 
 
 @cache
 def _tool(function: Any, kind: Any) -> Any:
+    if function is weighted_quantiles:  # NumPy's filters call it, too
+        function.compile(kind.signature)
+        return function
     return compiled(function, kind.signature, no_cpython_wrapper=True, _nrt=function is not carry)
 
 
@@ -93,7 +117,10 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function of the loop; on the disk it bears a digest of all that is compiled into it."""
     parts = (
         __file__,
-        *(str(part.__file__) for part in (balanced, base, gaussianity, lookahead, ranked, update, sampler_loops)),
+        *(
+            str(part.__file__)
+            for part in (balanced, base, gaussianity, line, lookahead, quantile, ranked, update, sampler_loops)
+        ),
     )
     digest = hashlib.sha256(b"".join(Path(part).read_bytes() for part in parts))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
@@ -127,11 +154,101 @@ def _ranked(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
 
 def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     """Do as `AutomaticProposal`, in two and more dimensions, where an observation has moments."""
-    (tables, order, look_ahead, carry, follow), (x, _, weights, moved) = tools, particles
-    (n, d), circular, observed, before = x.shape, seen[8], seen[3][t] == USED, weights.copy()
+    (tables, order, look_ahead, carry, follow, from_gaussian), (x, _, weights, _) = tools, particles
+    (n, d), circular, before, means = x.shape, seen[8], weights.copy(), zeros(x.shape)
+    mean, root, centred = zeros((1, d)), zeros((d, d)), unwrapped(x, weights, circular)
+    found, made, third, fourth, blind = from_gaussian(
+        f, observe, order, look_ahead, carry, t, False, mean, root, centred, particles, ways, seen, tables, room
+    )
+    if made or found != found:
+        return found
+    # (2) Else as ranked particles, (3) blind where enough will be left; (4) widened where the noise is too narrow.
+    advance(f, t, x, ways, seen, means)
+    ancestors, width = (x, means, before, root, tables[0]), _width(third, fourth, 1.0 / dot(before, before))
+    factor, ahead = ways[4][min(t, len(ways[4]) - 1)], unwrapped(means, before, circular)
+    if seen[3][t] == USED and not blind and width > 0.0 and _narrow(ahead, before, factor):
+        for a in range(d):
+            for i in range(n):
+                centred[i, a] = mean[0, a] + np.sqrt(1.0 - width**2) * (centred[i, a] - mean[0, a])
+            for b in range(d):
+                root[a, b] *= width
+        wrap(centred, circular)
+        ancestors = centred, centred, before, root, tables[1]
+    return follow(f, observe, order, look_ahead, carry, t, ancestors, True, blind, particles, ways, seen, tables, room)
+
+
+def _on_line(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
+    """Do as `AutomaticProposal` in one dimension, where an observation has moments and the noise a density."""
+    (tables, order, look_ahead, carry, from_gaussian, quantiles), (x, log_weights, weights, moved) = tools, particles
+    n, before, means = len(x), weights.copy(), zeros(x.shape)
+    mean, root, centred = zeros((1, 1)), zeros((1, 1)), unwrapped(x, weights, seen[8])
+    found, made, _, _, _ = from_gaussian(
+        f, observe, order, look_ahead, carry, t, True, mean, root, centred, particles, ways, seen, tables, room
+    )
+    if made or found != found:
+        return found
+    # (2) Else at exact quantiles of the predictive mixture,
+    advance(f, t, x, ways, seen, means)
+    deviation, ratio = ways[4][min(t, len(ways[4]) - 1)][0, 0], zeros(n)
+    if not (squares(means) <= LARGEST**2 and deviation > 0.0):
+        return np.nan
+    places, parts, share = unwrapped(means, before, seen[8]), zeros((3, n)), tables[3][0]
+    for i in range(n):
+        parts[0, i], parts[1, i], parts[2, i] = deviation, (1.0 - share) * before[i] + share / n, before[i]
+    _at_quantiles(order, quantiles, places, parts, tables[2], seen[8], moved, log_weights)
+    normalise(log_weights, ratio, weights)
+    found = weigh(observe, t, moved, log_weights, weights, ways, seen, room)
+    if seen[3][t] != USED or not 1.0 / dot(weights, weights) < np.sqrt(n):
+        return found
+    # or of what Kalman filters make of it where the likelihood leaves too few of them.
+    ancestors = x, means, before, root, tables[0]
+    plain, _, densities, update, _ = look_ahead(f, observe, order, t, n * n, ancestors, ways, seen)
+    if seen[8][0] or not plain:
+        return np.nan
+    chances, both, parts = zeros(n), zeros((2 * n, 1)), zeros((3, 2 * n))
+    _share_weights(before, densities, tables[3][1], chances, ratio)
+    for i in range(n):
+        variance = 1.0 + WIDENING
+        for a in range(update[2].shape[1]):
+            variance -= update[2][i, a, 0] ** 2
+        both[i, 0], both[n + i, 0] = means[i, 0] + deviation * update[1][i, 0], means[i, 0]
+        parts[0, i], parts[0, n + i] = deviation * np.sqrt(variance), deviation
+        parts[1, i], parts[1, n + i] = (1.0 - UNGUIDED_SHARE) * chances[i], UNGUIDED_SHARE * before[i]
+        parts[2, n + i] = before[i]
+    _at_quantiles(order, quantiles, both, parts, tables[2], seen[8], moved, log_weights)
+    return weigh(observe, t, moved, log_weights, weights, ways, seen, room)
+
+
+@njit(**INSIDE)
+def _at_quantiles(curve_order, quantiles, means, parts, u, circular, moved, log_weights):
+    """Move to the quantiles of components of a mixture; rows of `parts` are deviations, weights, and those of the target."""
+    values = circular.copy()
+    values[0] = False  # the angles are unwrapped
+    order, ordered, points = curve_order(means, parts[1], values), zeros((4, len(means))), zeros(len(u))
+    for i in range(len(means)):
+        mean = means[order[i], 0]
+        ordered[0, i] = mean
+        ordered[1, i] = max(parts[0, order[i]], max(RESOLUTION * abs(mean), SMALLEST_DEVIATION))
+        ordered[2, i], ordered[3, i] = parts[1, order[i]], parts[2, order[i]]
+    quantiles(ordered[0], ordered[1], ordered[2], ordered[3], u, points, log_weights)
+    for i in range(len(u)):
+        moved[i, 0] = points[i]
+        log_weights[i] -= np.log(len(u))
+    wrap(moved, circular)
+
+
+def from_gaussian(
+    f, observe, order, look_ahead, carry, t, on_line, mean, root, centred, particles, ways, seen, tables, room
+):
+    """Make the step from one Gaussian, if that serves.
+
+    Return the log-evidence, NaN where all is not plain; whether it is made; the particles' squared cumulants over chance;
+    and whether others need no look ahead. The moments of `centred`, the particles with their angles unwrapped, are filled in.
+    """
+    (x, _, weights, moved), circular, observed = particles, seen[8], seen[3][t] == USED
+    (n, d), gaussian, third, fourth = x.shape, True, 0.0, 0.0
     # (1) From one Gaussian, where the particles cannot be told from it, first a few and then all,
-    centred, gaussian, third, fourth = unwrapped(x, weights, circular), True, 0.0, 0.0
-    mean, root, inverse, whole = zeros((1, d)), zeros((d, d)), zeros((d, d)), zeros(1)
+    inverse, whole = zeros((d, d)), zeros(1)
     stride = n // FEW if n >= 2 * FEW else 1
     while stride > 0:
         size, total, some, share = (n + stride - 1) // stride, 0.0, centred, weights
@@ -150,7 +267,7 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
             for b in range(d):
                 root[a, b] = inverse[a, b] = 0.0
         if not _standardise(some, share, mean[0], root, inverse, z):
-            return np.nan
+            return np.nan, False, third, fourth, False
         third, fourth = over_chance(z, share)
         gaussian = gaussian and max(third, fourth) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
@@ -159,11 +276,11 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     whole[0] = 1.0
     one, only, noise = (mean, mean, whole, root, tables[1]), no_indices(n), tables[1][0][ways[2][t] % SETS]
     drawn, log_ratio, blind = noise, zeros(n), False
-    if observed and (gaussian or n > FEW):
-        plain, _, _, update, known = look_ahead(f, observe, order, t, one, ways, seen)
+    if observed and (gaussian or (n > FEW and not on_line)):
+        plain, _, _, update, known = look_ahead(f, observe, order, t, SPARE_POINTS, one, ways, seen)
         offsets, residual, R, lower = known
         if not plain:
-            return np.nan
+            return np.nan, False, third, fourth, False
         few = min(n, FORETOLD)
         blind = _share(offsets, residual, R, lower, noise[:few], log_ratio[:few]) >= 0.5
         if gaussian:
@@ -174,25 +291,8 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
         found = carry(f, observe, t, one, only, drawn, log_ratio, particles, ways, seen, room)
         left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, circular), noise)
         if not n * left > 1.0 or found != found:
-            return found
-    # (2) Else as ranked particles, (3) blind where enough will be left; (4) widened where the noise is too narrow.
-    means = zeros((n, d))
-    advance(f, t, x, ways, seen, means)
-    ancestors, width = (x, means, before, root, tables[0]), _width(third, fourth, 1.0 / dot(before, before))
-    if (
-        observed
-        and not blind
-        and width > 0.0
-        and _narrow(unwrapped(means, before, circular), before, ways[4][min(t, len(ways[4]) - 1)])
-    ):
-        for a in range(d):
-            for i in range(n):
-                centred[i, a] = mean[0, a] + np.sqrt(1.0 - width**2) * (centred[i, a] - mean[0, a])
-            for b in range(d):
-                root[a, b] *= width
-        wrap(centred, circular)
-        ancestors = centred, centred, before, root, tables[1]
-    return follow(f, observe, order, look_ahead, carry, t, ancestors, True, blind, particles, ways, seen, tables, room)
+            return found, True, third, fourth, blind
+    return 0.0, False, third, fourth, blind
 
 
 @njit(**INSIDE)
@@ -253,7 +353,9 @@ def follow(f, observe, curve_order, look_ahead, carry, t, ancestors, guided, bli
         centres, chances, noise = ancestors[0], before, z
         ratio, log_ratio, chosen, ordered = zeros(n), zeros(n), no_indices(n), zeros(n)
         if not blind:
-            plain, centres, densities, update, _ = look_ahead(f, observe, curve_order, t, ancestors, ways, seen)
+            plain, centres, densities, update, _ = look_ahead(
+                f, observe, curve_order, t, SPARE_POINTS, ancestors, ways, seen
+            )
             if not plain:
                 return np.nan
             # the ancestors are taken by the weights after the update, but for a share of those before
@@ -286,11 +388,11 @@ def follow(f, observe, curve_order, look_ahead, carry, t, ancestors, guided, bli
     return found
 
 
-def look_ahead(f, observe, curve_order, t, ancestors, ways, seen):
+def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
     """Do as `Ancestors.look_ahead`: return whether all is plain, where ancestors will be, and the update of their noise."""
     places, weights, (_, points, sigma_weights), circular = ancestors[0], ancestors[2], ancestors[4], seen[8]
     (n, d), (p, dim), z, angles, R = places.shape, points.shape, seen[2][t], seen[9], seen[7][seen[4][t]]
-    count, group, centres = min(n, (n + SPARE_POINTS + p - 1) // p), no_indices(n), zeros((n, d))
+    count, group, centres = min(n, (n + spare + p - 1) // p), no_indices(n), zeros((n, d))
     members = group.copy()
     for i in range(n):
         group[i] = members[i] = i
