@@ -22,7 +22,7 @@ from herdfilter.filters.progress import stage
 from herdfilter.filters.proposals import balanced, gaussianity, lookahead, ranked
 from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
-from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _standardise, over_chance
+from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _standardise, kernel_width, over_chance
 from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, _draw, _share, _update_noise
 from herdfilter.filters.proposals.ranked import _share_weights
@@ -65,17 +65,14 @@ SHARE = GROUP((_rows, _row, _sets, _rows))
 """The arrays of a `NoiseUpdate` that `share` takes."""
 _pointer = types.FunctionType
 _order = _pointer(_counts(_rows, _row, _flags))
-_look = _pointer(
-    GROUP((boolean, _rows, _row, UPDATE, SHARE))(FUNCTION, FUNCTION, _order, int64, int64, ANCESTORS, WAYS, SEEN)
-)
+_found = GROUP((boolean, _rows, _row, UPDATE, SHARE))
+_look = _pointer(_found(FUNCTION, FUNCTION, _order, int64, int64, ANCESTORS, WAYS, SEEN))
 _carry = _pointer(float64(FUNCTION, FUNCTION, int64, ANCESTORS, _counts, _rows, _row, PARTICLES, WAYS, SEEN, ROOM))
 _ways = FUNCTION, FUNCTION, _order, _look, _carry, int64, ANCESTORS, boolean, boolean
 _follow = _pointer(float64(*_ways, PARTICLES, WAYS, SEEN, TABLES, ROOM))
-_gauss = _pointer(
-    GROUP((float64, boolean, float64, float64, boolean))(
-        FUNCTION, FUNCTION, _order, _look, _carry, int64, boolean, _rows, _rows, _rows, PARTICLES, WAYS, SEEN, TABLES, ROOM
-    )
-)
+_moments = GROUP((_rows, _rows, _rows))
+_made = GROUP((float64, boolean, GROUP((float64, float64)), boolean))
+_gauss = _pointer(_made(*_ways[:6], _moments, PARTICLES, WAYS, SEEN, TABLES, ROOM))
 _quantiles = _pointer(types.none(*(_row,) * 7))
 TOOLS = {
     "bootstrap": GROUP(()),
@@ -115,14 +112,9 @@ def _tool(function: Any, kind: Any) -> Any:
 
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function of the loop; on the disk it bears a digest of all that is compiled into it."""
-    parts = (
-        __file__,
-        *(
-            str(part.__file__)
-            for part in (balanced, base, gaussianity, line, lookahead, quantile, ranked, update, sampler_loops)
-        ),
-    )
-    digest = hashlib.sha256(b"".join(Path(part).read_bytes() for part in parts))
+    parts = balanced, base, gaussianity, line, lookahead, quantile, ranked, update, sampler_loops
+    files = __file__, *(str(part.__file__) for part in parts)
+    digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in files))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
     return njit(signature, **CALLED | options)(function)
 
@@ -145,26 +137,24 @@ def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
 
 def _ranked(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     """Do as `RankedProposal`."""
-    (tables, order, look_ahead, carry, follow), x = tools, particles[0]
+    (tables, order, look, carry, follow), x = tools, particles[0]
     means, guided = zeros(x.shape), tables[3][0] > 0.0
     advance(f, t, x, ways, seen, means)
     ancestors = x, means, particles[2].copy(), means, tables[0]
-    return follow(f, observe, order, look_ahead, carry, t, ancestors, guided, False, particles, ways, seen, tables, room)
+    return follow(f, observe, order, look, carry, t, ancestors, guided, False, particles, ways, seen, tables, room)
 
 
 def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     """Do as `AutomaticProposal`, in two and more dimensions, where an observation has moments."""
-    (tables, order, look_ahead, carry, follow, from_gaussian), (x, _, weights, _) = tools, particles
+    (tables, order, look, carry, follow, from_gaussian), (x, _, weights, _) = tools, particles
     (n, d), circular, before, means = x.shape, seen[8], weights.copy(), zeros(x.shape)
-    mean, root, centred = zeros((1, d)), zeros((d, d)), unwrapped(x, weights, circular)
-    found, made, third, fourth, blind = from_gaussian(
-        f, observe, order, look_ahead, carry, t, False, mean, root, centred, particles, ways, seen, tables, room
-    )
-    if made or found != found:
+    moments = mean, root, centred = zeros((1, d)), zeros((d, d)), unwrapped(x, weights, circular)
+    found, made, over, blind = from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room)
+    if made:
         return found
     # (2) Else as ranked particles, (3) blind where enough will be left; (4) widened where the noise is too narrow.
     advance(f, t, x, ways, seen, means)
-    ancestors, width = (x, means, before, root, tables[0]), _width(third, fourth, 1.0 / dot(before, before))
+    ancestors, width = (x, means, before, root, tables[0]), kernel_width(over, 1.0 / dot(before, before))
     factor, ahead = ways[4][min(t, len(ways[4]) - 1)], unwrapped(means, before, circular)
     if seen[3][t] == USED and not blind and width > 0.0 and _narrow(ahead, before, factor):
         for a in range(d):
@@ -174,18 +164,16 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
                 root[a, b] *= width
         wrap(centred, circular)
         ancestors = centred, centred, before, root, tables[1]
-    return follow(f, observe, order, look_ahead, carry, t, ancestors, True, blind, particles, ways, seen, tables, room)
+    return follow(f, observe, order, look, carry, t, ancestors, True, blind, particles, ways, seen, tables, room)
 
 
 def _on_line(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     """Do as `AutomaticProposal` in one dimension, where an observation has moments and the noise a density."""
-    (tables, order, look_ahead, carry, from_gaussian, quantiles), (x, log_weights, weights, moved) = tools, particles
+    (tables, order, look, carry, from_gaussian, quantiles), (x, log_weights, weights, moved) = tools, particles
     n, before, means = len(x), weights.copy(), zeros(x.shape)
-    mean, root, centred = zeros((1, 1)), zeros((1, 1)), unwrapped(x, weights, seen[8])
-    found, made, _, _, _ = from_gaussian(
-        f, observe, order, look_ahead, carry, t, True, mean, root, centred, particles, ways, seen, tables, room
-    )
-    if made or found != found:
+    moments = zeros((1, 1)), zeros((1, 1)), unwrapped(x, weights, seen[8])
+    found, made, _, _ = from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room)
+    if made:
         return found
     # (2) Else at exact quantiles of the predictive mixture,
     advance(f, t, x, ways, seen, means)
@@ -201,8 +189,8 @@ def _on_line(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     if seen[3][t] != USED or not 1.0 / dot(weights, weights) < np.sqrt(n):
         return found
     # or of what Kalman filters make of it where the likelihood leaves too few of them.
-    ancestors = x, means, before, root, tables[0]
-    plain, _, densities, update, _ = look_ahead(f, observe, order, t, n * n, ancestors, ways, seen)
+    ancestors = x, means, before, means, tables[0]
+    plain, _, densities, update, _ = look(f, observe, order, t, n * n, ancestors, ways, seen)
     if seen[8][0] or not plain:
         return np.nan
     chances, both, parts = zeros(n), zeros((2 * n, 1)), zeros((3, 2 * n))
@@ -237,16 +225,13 @@ def _at_quantiles(curve_order, quantiles, means, parts, u, circular, moved, log_
     wrap(moved, circular)
 
 
-def from_gaussian(
-    f, observe, order, look_ahead, carry, t, on_line, mean, root, centred, particles, ways, seen, tables, room
-):
-    """Make the step from one Gaussian, if that serves.
+def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room):
+    """Make the step from one Gaussian, if that serves, and fill in the moments of particles whose angles are unwrapped.
 
-    Return the log-evidence, NaN where all is not plain; whether it is made; the particles' squared cumulants over chance;
-    and whether others need no look ahead. The moments of `centred`, the particles with their angles unwrapped, are filled in.
+    Return the log-evidence, whether that is all, the squared cumulants over chance, and if no look ahead is needed.
     """
-    (x, _, weights, moved), circular, observed = particles, seen[8], seen[3][t] == USED
-    (n, d), gaussian, third, fourth = x.shape, True, 0.0, 0.0
+    (x, _, weights, moved), observed, (mean, root, centred) = particles, seen[3][t] == USED, moments
+    (n, d), gaussian, over, blind = x.shape, True, (0.0, 0.0), False
     # (1) From one Gaussian, where the particles cannot be told from it, first a few and then all,
     inverse, whole = zeros((d, d)), zeros(1)
     stride = n // FEW if n >= 2 * FEW else 1
@@ -267,20 +252,20 @@ def from_gaussian(
             for b in range(d):
                 root[a, b] = inverse[a, b] = 0.0
         if not _standardise(some, share, mean[0], root, inverse, z):
-            return np.nan, False, third, fourth, False
-        third, fourth = over_chance(z, share)
-        gaussian = gaussian and max(third, fourth) <= (CLEARLY if stride > 1 else 2.0)
+            return np.nan, True, over, blind
+        over = over_chance(z, share)
+        gaussian = gaussian and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
     # and the step is as good as linear: without an observation, where the successors are a linear function of their noise;
     # with one, where Kalman's update leaves almost even weights: as is foretold, and is so.
     whole[0] = 1.0
     one, only, noise = (mean, mean, whole, root, tables[1]), no_indices(n), tables[1][0][ways[2][t] % SETS]
-    drawn, log_ratio, blind = noise, zeros(n), False
-    if observed and (gaussian or (n > FEW and not on_line)):
-        plain, _, _, update, known = look_ahead(f, observe, order, t, SPARE_POINTS, one, ways, seen)
+    drawn, log_ratio = noise, zeros(n)
+    if observed and (gaussian or (n > FEW and d > 1)):
+        plain, _, _, update, known = look(f, observe, order, t, SPARE_POINTS, one, ways, seen)
         offsets, residual, R, lower = known
         if not plain:
-            return np.nan, False, third, fourth, False
+            return np.nan, True, over, blind
         few = min(n, FORETOLD)
         blind = _share(offsets, residual, R, lower, noise[:few], log_ratio[:few]) >= 0.5
         if gaussian:
@@ -289,18 +274,10 @@ def from_gaussian(
             gaussian = n * (1.0 / _share(offsets, residual, R, lower, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
     if gaussian:
         found = carry(f, observe, t, one, only, drawn, log_ratio, particles, ways, seen, room)
-        left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, circular), noise)
+        left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, seen[8]), noise)
         if not n * left > 1.0 or found != found:
-            return found, True, third, fourth, blind
-    return 0.0, False, third, fourth, blind
-
-
-@njit(**INSIDE)
-def _width(third, fourth, size):
-    """Return the width of kernels; see `Gaussianity.width`."""
-    kept = max((1.0 - 1.0 / max(1.0, third)) ** (1 / 3), (1.0 - 1.0 / max(1.0, fourth)) ** 0.25)
-    width = min(size ** (-1 / 3), np.sqrt(1.0 - kept))
-    return width if width < 1.0 else 0.0
+            return found, True, over, blind
+    return 0.0, False, over, blind
 
 
 @njit(**INSIDE)
@@ -406,8 +383,8 @@ def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
     k, ahead = z.shape[1], zeros((count * p, d))
     _successors(f, t, ancestors, members[:count], points, ways, seen, zeros((count * p, d)), ahead)
     values, residuals = zeros((count * p, k)), zeros((n, k))
-    observations(observe, t, ahead, ways, seen, values)
-    observations(observe, t, centres, ways, seen, residuals)
+    observe(ahead, z, 0.0, ways[3][t], ways[2][t], seen[0], values)
+    observe(centres, z, 0.0, ways[3][t], ways[2][t], seen[0], residuals)
     plain = squares(values) + squares(residuals) <= LARGEST**2
     # an entry that is missing tells nothing: its offsets and residuals are 0
     offsets, noise = zeros((count, p, k)), zeros((1, k, k))
@@ -486,19 +463,13 @@ def advance(f, t, x, ways, seen, means):
 
 
 @njit(**PLAIN)
-def observations(observe, t, x, ways, seen, values):
-    """Fill in what the observation function makes of states at step t."""
-    observe(x, seen[2][t], 0.0, ways[3][t], ways[2][t], seen[0], values)
-
-
-@njit(**PLAIN)
 def weigh(observe, t, x, log_weights, weights, ways, seen, room):
     """Take up an observation, if there is one; return the logarithm of its density, NaN if that or x is not plain."""
     plain = squares(x) <= LARGEST**2  # NaN is not
     if seen[3][t] != USED:
         return 0.0 if plain else np.nan
     z, which, values, found, buffer = seen[2][t], seen[4][t], room[1], room[2], room[3]
-    observations(observe, t, x, ways, seen, values)
+    observe(x, z, 0.0, ways[3][t], ways[2][t], seen[0], values)
     if seen[1]:
         plain = plain and squares(values) <= LARGEST**2
         _log_densities(values, z, seen[9], seen[5][which], seen[6][which], buffer, found)
