@@ -108,14 +108,15 @@ def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any)
 
 def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:
     """Return steps that the same sensor observes, for the loop; None if it cannot take them."""
-    model = online.model
+    model, proposal = online.model, online.proposal
     if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
         return None
     try:
         if sensor is None:
-            observe = model.likelihood or model.h
-            unknown = type(online.proposal) is AutomaticProposal and observe is not model.h
-            return None if observe is None or unknown else Segment(online, steps, observe, model)
+            # a likelihood of its own is weighed in the loop, but not looked ahead with
+            asked = type(proposal) is AutomaticProposal or (model.h is not None and getattr(proposal, "guided", False))
+            observe = model.h if model.likelihood is None else None if asked else model.likelihood
+            return None if observe is None else Segment(online, steps, observe, model)
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
         return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]

@@ -318,7 +318,7 @@ def _nonlinear_share(x, noise):
     return most
 
 
-def follow(f, observe, curve_order, look_ahead, carry, t, ancestors, guided, blind, particles, ways, seen, tables, room):
+def follow(f, observe, curve_order, look, carry, t, ancestors, guided, blind, particles, ways, seen, tables, room):
     """Do as `RankedProposal.follow`: the other way is tried, too, where the first leaves fewer than sqrt(n)."""
     x, log_weights, weights, moved = particles
     (n, d), z, before, evidence, found = x.shape, ancestors[4][0][ways[2][t] % SETS], ancestors[2], 0.0, 0.0
@@ -330,9 +330,7 @@ def follow(f, observe, curve_order, look_ahead, carry, t, ancestors, guided, bli
         centres, chances, noise = ancestors[0], before, z
         ratio, log_ratio, chosen, ordered = zeros(n), zeros(n), no_indices(n), zeros(n)
         if not blind:
-            plain, centres, densities, update, _ = look_ahead(
-                f, observe, curve_order, t, SPARE_POINTS, ancestors, ways, seen
-            )
+            plain, centres, densities, update, _ = look(f, observe, curve_order, t, SPARE_POINTS, ancestors, ways, seen)
             if not plain:
                 return np.nan
             # the ancestors are taken by the weights after the update, but for a share of those before
