@@ -6,7 +6,7 @@ components   milliseconds per sample where there are as many components as point
 growth       seconds and memory against the number of points, up to 100,000; a process for each size
 step         milliseconds of one filter step on two cheap models, d = 4, beside the package `particles`
 sqmc         milliseconds of one step of sequential quasi-Monte Carlo beside the package `particles`, against n
-compiled     microseconds of a bootstrap step of models in NumPy and of compiled functions, in runs
+compiled     microseconds of a step of bootstrap and auto, of models in NumPy and of compiled functions, in runs
 tracks       milliseconds to build a filter, for many tracks
 tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
 
@@ -21,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy loads
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import argparse
+import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -33,7 +34,7 @@ import pandas as pd
 import peers
 from common import announce, cpu_seconds, parser, particle_mixture, save, show, timed
 
-from herdfilter import ContinuousHerdedGibbs, KernelHerding, ParticleFilter, Points, herding_error, make_filter, simulate
+from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import UNGM, LinearGaussian, from_functions
 from herdfilter.paper.common import rotated_mixture
@@ -155,23 +156,24 @@ def sqmc(args: argparse.Namespace) -> pd.DataFrame:
 
 
 def compiled(args: argparse.Namespace) -> pd.DataFrame:
-    """Microseconds of a step of the bootstrap filter in a run, by a NumPy model and by the same one compiled."""
+    """Microseconds of a step of bootstrap and auto in a run, by a NumPy model and by the same one compiled."""
     rows = []
     bearings = load_scenario("bearings")
     for name, model, dt in (("ungm", UNGM(), 1.0), ("bearings", bearings.build_model(), bearings.dt)):
         steps = 20 if args.quick else 500
         _, observations = simulate(model, steps, np.random.default_rng(args.seed), dt)
         forms = model, model.compiled()
-        for n in (100,) if args.quick else (100, 1_000, 10_000):
+        for key, n in itertools.product(("bootstrap", "auto"), (100,) if args.quick else (100, 1_000, 10_000)):
 
-            def seconds(form: Any, n: int = n, z: np.ndarray = observations, dt: float = dt) -> float:
-                pf = ParticleFilter(form, n, rng=0, on_degeneracy="predict")
+            def seconds(form: Any, key: str = key, n: int = n, z: np.ndarray = observations, dt: float = dt) -> float:
+                pf = make_filter(key, form, n, rng=0, on_degeneracy="predict")
                 return timed(lambda: pf.run(z, dt))[0]
 
             rounds = np.array([[seconds(form) for form in forms] for _ in range(args.repeats + 1)][1:])
             numpy_us, compiled_us = 1e6 / steps * np.median(rounds, axis=0)
             numbers = {"numpy_us": numpy_us, "compiled_us": compiled_us}
-            rows.append({"model": name, "n": n} | numbers | {"ratio": np.median(rounds[:, 1] / rounds[:, 0])})
+            row = {"filter": key, "model": name, "n": n}
+            rows.append(row | numbers | {"ratio": np.median(rounds[:, 1] / rounds[:, 0])})
     return pd.DataFrame(rows)
 
 
@@ -238,7 +240,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "growth": (growth.measured, ["sampler", "bandwidth", "n"]),
     "step": (step, ["filter", "model"]),
     "sqmc": (sqmc, ["model", "n"]),
-    "compiled": (compiled, ["model", "n"]),
+    "compiled": (compiled, ["filter", "model", "n"]),
     "tracks": (tracks, ["filter", "model"]),
     "tracker": (crowd.measured, ["filter", "association", "tracks"]),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -23,7 +23,7 @@ from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.progress import stage
-from herdfilter.filters.proposals import BootstrapProposal, RankedProposal
+from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord, as_objects
@@ -32,7 +32,7 @@ from herdfilter.filters.series import run as run_in_steps
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.samplers.compiled import FAST
+from herdfilter.samplers.compiled import QUICK
 
 MOST_PARTICLES = 3_000_000
 """Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
@@ -47,19 +47,30 @@ def takes(online: Any) -> bool:
     if type(proposal) is BootstrapProposal:
         plain = type(online.resampling) is SystematicResampling
     else:
-        plain = type(proposal) is RankedProposal and proposal.sampler is None
+        plain = type(proposal) in (RankedProposal, AutomaticProposal) and proposal.sampler is None
+    if type(proposal) is AutomaticProposal:  # points must span state and noise
+        plain = plain and online.n_particles > 2 * online.model.dim + 2
     return plain and type(online.model) is CompiledModel and type(online.rng) is np.random.Generator
 
 
-def _movement(online: Any) -> tuple[str, tuple[Array, ...]]:
+def _movement(online: Any) -> tuple[str, tuple[Any, ...]]:
     """Return the name of the filter's mover, and its tables."""
     proposal, n, dim = online.proposal, online.n_particles, online.model.dim
     if type(proposal) is BootstrapProposal:
-        return "bootstrap", (np.empty((0, 0, 0)), np.empty((0, 0)), *(np.empty(0),) * 3)
-    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
+        return "bootstrap", ()
+    name, ranked = ("ranked", proposal) if type(proposal) is RankedProposal else ("auto", proposal._ranked)
+    shares = ranked.guided, ranked.defensive_share
+    if name == "auto" and dim == 1:
+        name, shares = "line", (proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share)
+    noises = _noise(n, dim), _noise(n, dim if name == "ranked" else 2 * dim)
+    return name, (*noises, (np.arange(n) + 0.5) / n, np.array(shares, dtype=np.float64))
+
+
+@lru_cache(maxsize=4)
+def _noise(n: int, dim: int) -> tuple[Array, Array, Array]:
+    """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
     points, weights = UNSCENTED_RULE.points(dim)
-    numbers = np.array([proposal.guided, proposal.defensive_share], dtype=np.float64)
-    return "ranked", (sets, plain_array(points), plain_array(weights), (np.arange(n) + 0.5) / n, numbers)
+    return np.array([balanced_noise(n, dim, k) for k in range(SETS)]), plain_array(points), plain_array(weights)
 
 
 def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult:
@@ -97,14 +108,15 @@ def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any)
 
 def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:
     """Return steps that the same sensor observes, for the loop; None if it cannot take them."""
-    model = online.model
+    model, proposal = online.model, online.proposal
     if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
         return None
     try:
         if sensor is None:
-            observe = model.likelihood or model.h
-            looked_at = observe is model.likelihood and type(online.proposal) is RankedProposal and online.proposal.guided
-            return None if observe is None or looked_at else Segment(online, steps, observe, model)
+            # a likelihood of its own is weighed in the loop, but not looked ahead with
+            asked = type(proposal) is AutomaticProposal or getattr(proposal, "guided", False)
+            observe = model.h if model.likelihood is None else None if asked else model.likelihood
+            return None if observe is None else Segment(online, steps, observe, model)
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
         return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
@@ -215,61 +227,70 @@ class Segment:
         figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
         out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
         f, noise = self.model.f, (self.whitening, self.log_peaks, self.noises)
-        start = plain_array(particles.x), plain_array(particles.log_weights), plain_array(particles.weights)
+        given = particles.x, particles.log_weights, particles.weights, np.empty((n, d))
+        start = tuple(np.array(part, dtype=np.float64, order="C") for part in given)
+        k = self.z.shape[1] if self.derived else 1
+        room = np.empty((n, d)), np.empty((n, k)), np.empty(n), np.empty(n), np.empty((d, n))
         factors = self.factors if len(self.factors) < 2 else self.factors[part]
         ways = f.parameters, self.dts[part], self.indices[part], self.controls[part], factors
-        given = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
-        seen = *given, *noise, self.circular, self.angles
+        known = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
+        seen = *known, *noise, self.circular, self.angles
         share = 0.0 if online.proposal.uses.weights else online.resample_below
         threshold = (1 - 1e-9) * share * n, bool(online._resampled)
-        parts = f.compiled, self.observe.compiled, moves.mover(self.name), online.rng
-        done, spoilt, x, log_weights, weights = _loop()(*parts, start, ways, seen, self.tables, threshold, out)
-        return done, spoilt, (out, x, log_weights, weights)
+        move, tools = moves.mover(self.name)
+        parts = f.compiled, self.observe.compiled, move, (self.tables, *tools) if tools else (), online.rng
+        done, spoilt = _loop(self.name)(*parts, start, ways, seen, threshold, room, out)
+        return done, spoilt, (out, *start[:3])
 
 
 @cache
-def _loop() -> Any:
-    """Return the compiled loop; kept on the disk, and told where that takes long."""
-    group, row, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (1, 2, 3))
-    start, out = group((rows, row, row)), group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows))
-    move, numbers = types.FunctionType(moves.MOVE), group((float64, boolean))
-    given = moves.FUNCTION, moves.FUNCTION, move, moves.GENERATOR, start, moves.WAYS, moves.SEEN, moves.TABLES, numbers, out
+def _loop(name: str) -> Any:
+    """Return the compiled loop of a proposal; kept on the disk, and told where that takes long."""
+    group, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (2, 3))
+    out, room = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), group((*moves.ROOM, rows))
+    move, tools, numbers = moves.move_type(name), moves.TOOLS[name], group((float64, boolean))
+    given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, moves.PARTICLES, moves.WAYS, moves.SEEN
     with stage("compiling the loop over the steps of a series, once"):
-        return moves.compiled(_run, group((int64, boolean, rows, row, row))(*given))
+        return moves.compiled(_run, group((int64, boolean))(*given, numbers, room, out), _nrt=False)
 
 
-def _run(f, observe, move, rng, start, ways, seen, tables, threshold, out):
-    """Take T steps; return how many were taken, whether another one was begun, and the weighted particles."""
+def _run(f, observe, move, tools, rng, particles, ways, seen, threshold, rooms, out):
+    """Take T steps with the particles; return how many were taken, and whether another one was begun.
+
+    It makes no array, and counts no references: compiled code that is given arrays from here does not, either.
+    """
     dts, kinds, circular = ways[1], seen[3], seen[8]
     least, resampled = threshold
     means, covariances, numbers, was_resampled, kept_x, kept_weights = out
-    x, log_weights, weights = start[0].copy(), start[1].copy(), start[2].copy()
-    n, d = x.shape
-    moved, centred, size = np.empty((n, d)), np.empty((d, n)), 1.0 / dot(weights, weights)
-    room = np.empty((n, d)), np.empty((n, seen[2].shape[2] if seen[1] else 1)), np.empty(n), np.empty(n)
+    (x, log_weights, weights, moved), centred, room = particles, rooms[4], rooms[:4]
+    (n, d), size, done, spoilt = x.shape, 1.0 / dot(weights, weights), 0, False
     for t in range(len(dts)):
         if kinds[t] == BY_ITSELF:
-            return t, False, x, log_weights, weights
+            break
         if dts[t] > 0:
             resampled = size < least
-            particles = x, log_weights, weights, moved
-            increment = move(f, observe, rng, t, resampled, particles, ways, seen, tables, room)
+            increment = move(f, observe, tools, rng, t, resampled, (x, log_weights, weights, moved), ways, seen, room)
             x, moved = moved, x
         else:
             increment = weigh(observe, t, x, log_weights, weights, ways, seen, room)
         size = 1.0 / dot(weights, weights)
         if not (increment == increment and _moments(x, weights, circular, centred, means[t], covariances[t])):
-            return t, True, x, log_weights, weights
+            spoilt = True
+            break
         numbers[t, 0], numbers[t, 1], was_resampled[t] = size, increment, resampled
         if len(kept_x):
             for i in range(n):
                 kept_weights[t, i] = weights[i]
                 for a in range(d):
                     kept_x[t, i, a] = x[i, a]
-    return len(dts), False, x, log_weights, weights
+        done = t + 1
+    for i in range(n):
+        for a in range(d):
+            particles[0][i, a] = x[i, a]
+    return done, spoilt
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _moments(x, weights, circular, centred, mean, covariance):
     """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
     n, d = x.shape

@@ -184,8 +184,8 @@ class CompiledModel(FunctionModel):
 
     Functions take ONE state (d,) and write what they find into ``out``; numba compiles them, with the loop over particles
     around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic
-    resampling, or with `RankedProposal()`. Estimates are those of the same model in NumPy, up to rounding, from the same
-    random numbers.
+    resampling, `RankedProposal()` or, without a `log_likelihood`, `AutomaticProposal()`. Estimates are those of the same
+    model in NumPy, up to rounding, from the same random numbers.
     ``hf.models.compiled`` is another name of this class.
 
     Parameters

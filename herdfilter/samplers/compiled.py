@@ -17,6 +17,9 @@ CALLED: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 INSIDE: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 FAST: dict[str, Any] = INSIDE | {"fastmath": VECTORISE}
 ONCE: dict[str, Any] = FAST | {"inline": "always"}
+# Of functions inside that make no array: the references to those that they are given are not counted.
+PLAIN: dict[str, Any] = INSIDE | {"_nrt": False}
+QUICK: dict[str, Any] = FAST | {"_nrt": False}
 
 
 @njit(**FAST)

@@ -64,6 +64,7 @@ PROPOSALS = {
     "bootstrap": hf.BootstrapProposal(),
     "ranked": hf.RankedProposal(),
     "ranked-unguided": hf.RankedProposal(guided=False),
+    "auto": hf.AutomaticProposal(),
 }
 
 
@@ -203,8 +204,24 @@ def test_a_likelihood_that_vanishes_is_left_out_on_request(proposal, stops):
     assert [outcome.name for outcome in result.outcomes] == ["UPDATED"] * 2 + ["DEGENERATE"] + ["UPDATED"] * 2 + [
         "DEGENERATE"
     ] * 2
-    guided = getattr(proposal, "guided", False)  # by a likelihood alone, which the loop does not look ahead to
-    assert len(stops) == (len(z) if guided else 3)
+    looks = proposal in (PROPOSALS["auto"], PROPOSALS["ranked"])  # by a likelihood alone the loop does not look ahead
+    assert len(stops) == (len(z) if looks else 3)
+
+
+def narrower(z, x):
+    return -(abs(z[0] - x[0]) ** 1.5)
+
+
+def narrower_all(z, x, step):
+    return -(np.abs(z[0] - x[:, 0]) ** 1.5)
+
+
+def test_a_likelihood_beside_the_mean_of_the_observation(proposal):
+    given = [[1.0]], [[0.01]], [0.0], [[1.0]]
+    one = hf.models.compiled(fading, fading, *given, log_likelihood=narrower)
+    other = hf.models.from_functions(lambda x: 0.9 * x, lambda x: 0.9 * x, *given)
+    other.log_likelihood = narrower_all
+    both((one, other), np.random.default_rng(1).normal(size=(20, 1)), proposal=proposal)
 
 
 def test_a_likelihood_that_vanishes_raises_with_the_steps_before(proposal):

@@ -223,20 +223,10 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     return sorted_order(hilbert_index(cells.T, bits))
 
 
-@njit(**INSIDE)
 def curve_order(x, weights, circular):
     """Do as `hilbert_order` for weights that sum to 1, where compiled code asks; `circular` (d,) tells which are angles."""
     n, d = x.shape
-    x, index, cells, bits = x.copy(), np.zeros(n, np.int64), np.empty((d, n), np.int64), BITS // d
-    for a in range(d):
-        if circular[a]:
-            sine = cosine = 0.0
-            for i in range(n):
-                sine += weights[i] * np.sin(x[i, a])
-                cosine += weights[i] * np.cos(x[i, a])
-            reference = np.arctan2(sine, cosine)
-            for i in range(n):
-                x[i, a] = reference + (x[i, a] - reference + np.pi) % (2 * np.pi) - np.pi
+    x, index, cells, bits = unwrapped(x, weights, circular), np.zeros(n, np.int64), np.empty((d, n), np.int64), BITS // d
     if d > 1:
         _cells(x, weights, bits, cells)
         _index(cells, bits, index)
@@ -245,6 +235,22 @@ def curve_order(x, weights, circular):
             digits = np.float64(x[i, 0] + 0.0).view(np.int64)
             index[i] = digits ^ ((digits >> 63) | np.int64(-(2**63)))
     return _radix_order(index)
+
+
+@njit(**INSIDE)
+def unwrapped(x, weights, circular):
+    """Return weighted points (n, d), their angles within pi of the circular mean; `circular` (d,) tells which those are."""
+    x = x.copy()
+    for a in range(x.shape[1]):
+        if circular[a]:
+            sine = cosine = 0.0
+            for i in range(len(x)):
+                sine += weights[i] * np.sin(x[i, a])
+                cosine += weights[i] * np.cos(x[i, a])
+            reference = np.arctan2(sine, cosine)
+            for i in range(len(x)):
+                x[i, a] = reference + (x[i, a] - reference + np.pi) % (2 * np.pi) - np.pi
+    return x
 
 
 @njit(**INSIDE)

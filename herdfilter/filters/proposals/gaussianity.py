@@ -70,11 +70,7 @@ class Gaussianity:
         They take the share ``width^2`` of the variance, the -2/3th power of the effective sample size, so that their bias
         falls faster than the error of chance does, and no more than leaves the cumulants what is not chance.
         """
-        third, fourth = (1.0 - 1.0 / max(1.0, ratio) for ratio in self._over_chance)
-        # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
-        kept = max(third ** (1 / 3), fourth**0.25)
-        width = min(self._ess ** (-1 / 3), np.sqrt(1 - kept))
-        return float(width) if width < 1 else 0.0
+        return float(kernel_width(self._over_chance, self._ess))
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
@@ -141,6 +137,16 @@ def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Ar
             for b in range(a + 1):
                 z[i, a] += inverse[a, b] * (x[i, b] - mean[b])
     return True
+
+
+@njit(cache=True, nogil=True)
+def kernel_width(over: tuple[float, float], size: float) -> float:
+    """Return what `Gaussianity.width` is, by the squared cumulants over chance and the effective sample size."""
+    third, fourth = 1.0 - 1.0 / max(1.0, over[0]), 1.0 - 1.0 / max(1.0, over[1])
+    # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
+    kept = max(third ** (1 / 3), fourth**0.25)
+    width = min(size ** (-1 / 3), np.sqrt(1.0 - kept))
+    return width if width < 1.0 else 0.0
 
 
 def narrow(noise: Array, whole: Array, share: float) -> bool:

@@ -1,0 +1,202 @@
+"""The default filter in the compiled loop: every sentence of its rule, step by step beside the NumPy model."""
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+from herdfilter.filters import compiled_loop
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals.automatic import AutomaticProposal
+from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
+from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.filters.proposals.ranked import RankedProposal
+
+
+def rotate(x, out):
+    out[0] = 0.8 * x[0] - 0.6 * x[1]
+    out[1] = 0.6 * x[0] + 0.8 * x[1]
+
+
+def grow(x, step, out):
+    for a in range(2):
+        out[a] = x[a] / 2 + 25 * x[a] / (1 + x[a] ** 2) + 8 * np.cos(1.2 * step + a)
+
+
+def fold(x, out):
+    out[0] = x[0] + 0.5 * np.sin(3 * x[1])
+    out[1] = x[1]
+
+
+def drift(x, out):
+    out[0] = x[0]
+    out[1] = x[1]
+
+
+def both(x, out):
+    out[0] = x[0]
+    out[1] = x[1]
+
+
+def first_of_two(x, out):
+    out[0] = x[0] + 0.01 * x[1] ** 2
+
+
+def squares(x, out):
+    out[0] = x[0] ** 2 / 20
+    out[1] = x[1] ** 2 / 20
+
+
+def length_and_angle(x, out):
+    out[0] = np.hypot(x[0], x[1])
+    out[1] = np.arctan2(x[1], x[0])
+
+
+def vectorised(function, size, *names):
+    """The function of one state as one of states (n, d), in plain Python."""
+
+    def of_states(x, **given):
+        out = np.empty((len(x), size))
+        for row, values in zip(x, out, strict=True):
+            function(row, *given.values(), values)
+        return out
+
+    if names:
+        return lambda x, step: of_states(x, step=step)
+    return lambda x: of_states(x)
+
+
+def swing_back(x):
+    return 0.9 * x[0]
+
+
+def same_number(x):
+    return x[0]
+
+
+def half_square(x):
+    return 0.5 * x[0] ** 2
+
+
+def turn(x):
+    return x[0] + 0.7 * np.sin(2 * x[0])
+
+
+def on_line(f, h, q, r, spread=1.0, angles=()):
+    """A compiled model on a line, of functions without ``out``, and its equivalent in NumPy."""
+    given = {"Q": [[q]], "R": [[r]], "x0": [1.0], "P0": [[spread]], "angles": angles, "observation_angles": angles}
+    models = (
+        hf.models.compiled(f, h, **given),
+        hf.models.from_functions(lambda x: f(x.T)[:, None], lambda x: h(x.T)[:, None], **given),
+    )
+    return models
+
+
+def pair(f, h, size, q, r, spread=1.0, x0=(1.0, 1.0), angles=(), steps=()):
+    """A compiled model and its equivalent in NumPy."""
+    given = {
+        "Q": q * np.eye(2),
+        "R": r * np.eye(size),
+        "x0": list(x0),
+        "P0": spread * np.eye(2),
+        "observation_angles": angles,
+    }
+    numpy = hf.models.from_functions(vectorised(f, 2, *steps), vectorised(h, size), **given)
+    return hf.models.compiled(f, h, **given), numpy
+
+
+def jumps(z):
+    z[12:] += 12.0
+    return z
+
+
+def gaps(z):
+    z[3::5], z[4::7, -1] = np.nan, np.nan
+    return z
+
+
+CASES = {
+    # name: models, change of the data, what must have been done at some steps
+    "linear, with gaps": (pair(rotate, both, 2, 0.1, 0.5), gaps, {"gaussian", "prediction"}),
+    "sharp, of one entry": (pair(rotate, first_of_two, 1, 0.3, 0.001), None, {"guided"}),
+    "two growth models": (pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]), None, {"guided"}),
+    "growth with gaps": (pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]), gaps, {"guided", "blind"}),
+    "wide, two modes": (pair(rotate, squares, 2, 0.05, 0.5, 25.0), None, {"guided", "kernels"}),
+    "weak observations": (pair(fold, both, 2, 0.5, 30.0, 4.0), None, {"blind"}),
+    "narrow noise": (pair(drift, squares, 2, 1e-7, 0.3, 25.0), None, {"kernels"}),
+    "a range and an angle": (pair(rotate, length_and_angle, 2, 0.3, 0.05, 4.0, (5.0, 0.0), [1]), gaps, {"blind", "guided"}),
+    "growth on a line": ((hf.models.UNGM().compiled(), hf.models.UNGM()), gaps, {"quantiles"}),
+    "linear on a line": (on_line(swing_back, same_number, 0.5, 0.5), gaps, {"gaussian", "prediction"}),
+    "a sharp square": (on_line(swing_back, half_square, 0.5, 1e-3, 9.0), None, {"guided quantiles"}),
+    "an angle": (on_line(turn, same_number, 0.5, 2.0, 9.0, [0]), gaps, {"quantiles"}),
+    "a jump": (pair(fold, squares, 2, 0.01, 0.05, 1.0, (6.0, 6.0)), jumps, {"both ways"}),
+}
+
+
+@pytest.fixture
+def done(monkeypatch):
+    """Names of what the filter in NumPy has done since the start of its last step."""
+    names, tell = set(), monkeypatch.setattr
+
+    def watch(owner, method, name):
+        ordinary = getattr(owner, method)
+
+        def called(self, *args, **options):
+            names.add(name)
+            return ordinary(self, *args, **options)
+
+        tell(owner, method, called)
+
+    watch(RankedProposal, "follow", "ranked")
+    watch(RankedProposal, "_blind", "blind")
+    watch(RankedProposal, "_guided", "guided")
+    watch(HerdedProposal, "propose", "quantiles")
+    watch(KalmanMixtureProposal, "propose", "guided quantiles")
+    kernels = Ancestors.kernels.__func__
+    tell(Ancestors, "kernels", classmethod(lambda *args: names.add("kernels") or kernels(*args)))
+    return names
+
+
+@pytest.mark.parametrize("n", [100, 2000])
+@pytest.mark.parametrize("name", CASES)
+def test_each_step_is_that_of_the_numpy_model(name, n, done, monkeypatch):
+    monkeypatch.setattr(compiled_loop, "FEWEST_PARTICLES", 0)
+    (quick, model), change, expected = CASES[name]
+    _, z = hf.simulate(model, 25, rng=3)
+    z = z if change is None else change(z)
+    alone, apart, happened = 0, [], set()
+    ordinary = compiled_loop.run_in_steps
+
+    def counted(*args, **options):
+        nonlocal alone
+        alone += 1
+        return ordinary(*args, **options)
+
+    monkeypatch.setattr(compiled_loop, "run_in_steps", counted)
+    pf, other = (hf.ParticleFilter(each, n, proposal=AutomaticProposal(), rng=0) for each in (model, quick))
+    for t in range(len(z)):
+        if t:
+            other._particles = Particles.unchecked(pf._particles.x.copy(), pf._particles.log_weights.copy())
+        ours = other.run(z[t : t + 1])
+        done.clear()
+        theirs = pf.run(z[t : t + 1])
+        happened |= done
+        happened |= {"both ways"} if {"blind", "guided"} <= done else set()
+        missing = np.isnan(z[t]).all()
+        happened |= {"prediction" if missing else "gaussian"} if not {"ranked", "quantiles"} & done else set()
+        scale = np.sqrt(np.trace(theirs.covariances[0]))
+        differences = (ours.means - theirs.means) / scale, (ours.covariances - theirs.covariances) / scale**2
+        logs = ours.log_likelihoods - theirs.log_likelihoods, np.log(ours.ess / theirs.ess)
+        apart.append(max(np.abs(d).max() for d in (*differences, *logs)))
+    assert expected <= happened
+    assert np.mean(np.array(apart) < 1e-6) > 0.9  # rounding may turn a decision at a bound
+    assert alone <= 2
+
+
+def test_what_the_loop_does_not_take_goes_in_steps():
+    quick, model = pair(rotate, both, 2, 0.1, 0.5)
+    assert compiled_loop.takes(hf.ParticleFilter(quick, proposal=AutomaticProposal()))
+    assert not compiled_loop.takes(hf.ParticleFilter(quick, proposal=AutomaticProposal(hf.RandomSampling())))
+    assert not compiled_loop.takes(hf.ParticleFilter(model, proposal=AutomaticProposal()))
+    few = hf.ParticleFilter(quick, 5, proposal=AutomaticProposal())  # points that do not span state and noise
+    assert not compiled_loop.takes(few)
