@@ -71,7 +71,7 @@ _carry = _pointer(float64(FUNCTION, FUNCTION, int64, ANCESTORS, _counts, _rows, 
 _ways = FUNCTION, FUNCTION, _order, _look, _carry, int64, ANCESTORS, boolean, boolean
 _follow = _pointer(float64(*_ways, PARTICLES, WAYS, SEEN, TABLES, ROOM))
 _moments = GROUP((_rows, _rows, _rows))
-_made = GROUP((float64, boolean, GROUP((float64, float64)), boolean, boolean))
+_made = GROUP((float64, boolean, boolean, GROUP((float64, float64)), boolean))
 _gauss = _pointer(_made(*_ways[:6], _moments, PARTICLES, WAYS, SEEN, TABLES, ROOM))
 _quantiles = _pointer(types.none(*(_row,) * 7))
 TOOLS = {
@@ -149,8 +149,9 @@ def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     (tables, order, look, carry, follow, from_gaussian), (x, _, weights, _) = tools, particles
     (n, d), circular, before, means = x.shape, seen[8], weights.copy(), zeros(x.shape)
     moments = mean, root, centred = zeros((1, d)), zeros((d, d)), unwrapped(x, weights, circular)
-    outcome = from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room)
-    found, made, over, blind, gaussian = outcome
+    found, made, gaussian, over, blind = from_gaussian(
+        f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room
+    )
     if made:
         return found
     # (2) Else as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be told from it;
@@ -178,8 +179,7 @@ def _on_line(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
     (tables, order, look, carry, from_gaussian, quantiles), (x, log_weights, weights, moved) = tools, particles
     n, before, means = len(x), weights.copy(), zeros(x.shape)
     moments = zeros((1, 1)), zeros((1, 1)), unwrapped(x, weights, seen[8])
-    outcome = from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room)
-    found, made = outcome[0], outcome[1]
+    found, made, _, _, _ = from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room)
     if made:
         return found
     # (2) Else at exact quantiles of the predictive mixture,
@@ -235,8 +235,8 @@ def _at_quantiles(curve_order, quantiles, means, parts, u, circular, moved, log_
 def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room):
     """Make the step from one Gaussian, if that serves, and fill in the moments of particles whose angles are unwrapped.
 
-    Return the log-evidence, whether that is all, the squared cumulants over chance, if no look ahead is needed, and if the
-    particles cannot be told from the Gaussian.
+    Return the log-evidence, whether that is all, if particles are Gaussian, their squared cumulants over chance, and if no
+    look ahead is needed.
     """
     (x, _, weights, moved), observed, (mean, root, centred) = particles, seen[3][t] == USED, moments
     (n, d), gaussian, over, blind = x.shape, True, (0.0, 0.0), False
@@ -260,32 +260,33 @@ def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, s
             for b in range(d):
                 root[a, b] = inverse[a, b] = 0.0
         if not _standardise(some, share, mean[0], root, inverse, z):
-            return np.nan, True, over, blind, gaussian
+            return np.nan, True, gaussian, over, blind
         over = over_chance(z, share)
         gaussian = gaussian and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
+    serves = gaussian
     # and the step is as good as linear: without an observation, where the successors are a linear function of their noise;
     # with one, where Kalman's update leaves almost even weights: as is foretold, and is so.
-    whole[0], linear = 1.0, gaussian
+    whole[0] = 1.0
     one, only, noise = (mean, mean, whole, root, tables[1]), no_indices(n), tables[1][0][ways[2][t] % SETS]
     drawn, log_ratio = noise, zeros(n)
     if observed and (gaussian or (n > FEW and d > 1)):
         plain, _, _, update, known = look(f, observe, order, t, SPARE_POINTS, one, ways, seen)
         offsets, residual, R, lower = known
         if not plain:
-            return np.nan, True, over, blind, gaussian
+            return np.nan, True, gaussian, over, blind
         few = min(n, FORETOLD)
         blind = _share(offsets, residual, R, lower, noise[:few], log_ratio[:few]) >= 0.5
         if gaussian:
             drawn = zeros(noise.shape)
             _draw(update[0], update[1], update[2], update[3], update[4], only, noise, drawn, log_ratio)
-            linear = n * (1.0 / _share(offsets, residual, R, lower, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
-    if linear:
+            serves = n * (1.0 / _share(offsets, residual, R, lower, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
+    if serves:
         found = carry(f, observe, t, one, only, drawn, log_ratio, particles, ways, seen, room)
         left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, seen[8]), noise)
         if not n * left > 1.0 or found != found:
-            return found, True, over, blind, gaussian
-    return 0.0, False, over, blind, gaussian
+            return found, True, gaussian, over, blind
+    return 0.0, False, gaussian, over, blind
 
 
 @njit(**INSIDE)
@@ -330,30 +331,29 @@ def follow(f, observe, curve_order, look, carry, t, ancestors, guided, blind, pa
     """Do as `RankedProposal.follow`: the other way is tried, too, where the first leaves fewer than sqrt(n)."""
     x, log_weights, weights, moved = particles
     (n, d), z, before, evidence, found = x.shape, ancestors[4][0][ways[2][t] % SETS], ancestors[2], 0.0, 0.0
-    count = len(before)
     guided = guided and seen[3][t] == USED and seen[1]
     blind, to = blind or not guided, particles
     if not squares(ancestors[1]) <= LARGEST**2:
         return np.nan
     for trial in range(2):
         centres, chances, noise = ancestors[0], before, z
-        ratio, log_ratio, chosen, ordered = zeros(n), zeros(n), no_indices(n), zeros(count)
+        ratio, log_ratio, chosen, ordered, m = zeros(n), zeros(len(before)), no_indices(n), zeros(len(before)), len(before)
         if not blind:
             plain, centres, densities, update, _ = look(f, observe, curve_order, t, SPARE_POINTS, ancestors, ways, seen)
             if not plain:
                 return np.nan
             # the ancestors are taken by the weights after the update, but for a share of those before
-            chances = zeros(count)
+            chances = zeros(m)
             _share_weights(before, densities, tables[3][1], chances, log_ratio)
         order = curve_order(centres, chances, seen[8])
-        for i in range(count):
+        for i in range(m):
             ordered[i] = chances[order[i]]
         _inverse(ordered, tables[2], chosen)
         for i in range(n):
             chosen[i] = order[chosen[i]]
             ratio[i] = log_ratio[chosen[i]]
         if not blind:
-            noise = zeros(z.shape)
+            noise, log_ratio = zeros(z.shape), zeros(n)
             _draw(update[0], update[1], update[2], update[3], update[4], chosen, z, noise, log_ratio)
             for i in range(n):
                 ratio[i] += log_ratio[i]
