@@ -19,7 +19,7 @@ from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman import update
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.progress import stage
-from herdfilter.filters.proposals import balanced, gaussianity, lookahead, ranked
+from herdfilter.filters.proposals import automatic, balanced, gaussianity, guided, lookahead, ranked
 from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _standardise, kernel_width, over_chance
@@ -112,7 +112,7 @@ def _tool(function: Any, kind: Any) -> Any:
 
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
     """Compile a function of the loop; on the disk it bears a digest of all that is compiled into it."""
-    parts = balanced, base, gaussianity, line, lookahead, quantile, ranked, update, sampler_loops
+    parts = automatic, balanced, base, gaussianity, guided, line, lookahead, quantile, ranked, update, sampler_loops
     files = __file__, *(str(part.__file__) for part in parts)
     digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in files))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"

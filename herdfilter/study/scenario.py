@@ -1,73 +1,7 @@
-"""Scenarios: one experiment a TOML file, with its source.
+"""Scenarios: one experiment a TOML file, with its source; the page "A scenario of your own" lists all keys.
 
 A file runs the code that it names: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
 public classes of herdfilter can be named in it.
-
-```toml
-title = "..."                 # required, as is [model]
-source = "author, year"
-steps = 100                   # left out with real data
-dt = 1.0
-runs = 20                     # of a family, runs of each model
-models = 100                  # a family of this many models; [model] takes the seed of each under the name `seed`
-first_model = 0               # seed of the first
-particles = [20, 50, 100]
-filters = ["bootstrap", "herded-kh", "my-filter"]
-error_dims = [0, 1]           # dimensions whose error counts; all unless given
-unit = "m"                    # of the error
-labels = ["x (m)", "y (m)"]   # of the state's dimensions, for figures
-time_label = "time (s)"
-view = "plane"                # path in the first two of error_dims, or "time": the first dimension against time
-imports = ["mymodule"]        # modules whose classes the file names: installed ones, or mymodule.py beside it
-
-[model]
-type = "UNGM"                 # in herdfilter.models, or "mymodule:Class", or "file.py:Class" in the file's folder
-process_variance = 10.0       # further keys are keyword arguments of the class; of `model`, a text is a constructor
-                              # expression, such as "models.LinearGaussian(...)" within a WithClutter
-
-[truth]                       # of a simulation
-initial = [0.1]               # state at step 0; drawn from the model's initial distribution unless given
-model = {}                    # keys of [model] that differ in the simulation; of a family, a model has its `seed`
-
-[targets]                     # many, which [model], a WithClutter, observes in scans; further keys: `Targets`
-cutoff = 100.0                # of GOSPA and OSPA: an estimate farther away does not belong to the target
-
-[[targets.births]]            # places of birth: `BirthPlace`; or one table [targets.births]: `Anywhere`
-probability = 0.03
-mean = [0.0, 0.0]
-sd = [10.0, 10.0]
-
-[[targets.tracks]]            # targets of the truth: `TrueTrack`; without any, they are drawn from the births in each run
-initial = [0.0, 1.0]
-first = 1
-last = 70
-
-[data]                        # real data instead of a simulation, from a function that returns a recording.DataSet
-type = "mymodule:load"        # of a module under imports; as herdfilter.study.data.plaza:load_plaza
-name = "walk.csv"             # further keys are its keyword arguments
-
-[reference]                   # the posterior that estimates are compared with; see reference.REFERENCES
-type = "grid"
-
-[divergence]                  # a run diverged if its RMSE over the last part exceeds the bound
-final_part = 0.25
-rmse_above = 15.0
-in_spreads = false            # true: the error of each dimension is divided by the model's `spread`, as in a family
-
-[[published]]                 # a figure from elsewhere, to compare ours with (benchmarks/bench_known.py)
-filter = "bootstrap"          # or "reference": the posterior mean itself
-n_particles = 50
-value = 5.5
-tolerance = 0.3               # how far ours may be from it
-source = "author, year, table"
-measure = "rmse"              # or "mean_component_rmse"
-statistic = "mean"            # over runs: "mean", "median" or "rms"
-runs = 100                    # as there; so are steps and skip (steps left out at the start)
-model = {}                    # keys of [model] that differ there
-
-[filter.my-filter]            # a filter of one's own, in the form of catalogue/filters.toml
-proposal = "HerdedProposal(KernelHerding(bandwidth=0.5))"   # or "HerdedProposal(mymodule.MySampler())"
-```
 """
 
 from __future__ import annotations

@@ -32,23 +32,15 @@ FORETOLD = 100
 class AutomaticProposal:
     r"""One Gaussian while nothing speaks against it, else the particles themselves, ranked or at exact quantiles.
 
-    The rule asks how many of the n particles will count, and at what cost. (1) The step is made from one Gaussian where at
-    most half of the particles' squared third and fourth cumulants is more than chance, and where it is as good as linear:
-    the chi-square distance that is left to correct, of the weights after Kalman's update, or of the successors from a linear
-    function of their noise where there is no observation, is at most 1/n, so that no mean is off by more than by chance of n
-    random draws. (2) Else every particle stands for itself: at exact quantiles of the predictive mixture in one dimension,
-    ranked in more. (3) They move without a look at the observation where at least half of them will count after it, as
-    Kalman's update of the Gaussian foretells: the look ahead doubles the time of a step, and could not make more than
-    twice as many count; those that cannot be told from one Gaussian are drawn from it. (4) Where the transition noise is too
-    narrow to part ranked particles, with less than 1/n of the predicted variance in some direction, each is widened to a
-    Gaussian with :math:`n^{-2/3}` of the particles' variance, and with less where that would take more from their cumulants
-    than chance has put there. (5) Where in the end fewer than :math:`\sqrt n` count, the other way is tried as well.
+    The rule asks how many of the n particles will count after the step, and at what cost: (1) one Gaussian where the
+    particles cannot be told from it and the step is as good as linear; (2) else exact quantiles of the predictive mixture in
+    one dimension, ranked particles in more; (3) blind, and then of the Gaussian if they cannot be told from it, where half
+    of them will count without a look at the observation; (4) widened where the noise is too narrow to part them; (5) both
+    ways where fewer than :math:`\sqrt n` count. Its bounds follow n; the page "Filters" states them.
 
-    All bounds follow n, so that any misfit is seen, and any widening vanishes, once there are particles enough. On a linear
-    Gaussian model the first way is the Kalman filter, exactly. Every model of the contract is served: a likelihood without
-    a mean and a covariance of the observation guides as a linear observation does, to which its logarithm is expanded;
-    where the transition can only be simulated, ancestors are ranked and their successors random; only there are random
-    numbers used, and for an initial distribution that is not a `GaussianMixture`.
+    On a linear Gaussian model this is the Kalman filter, exactly. Every model of the contract is served: a likelihood
+    without a mean and a covariance of the observation guides as a linear observation does. Random numbers are used only
+    where the transition can only be simulated, and for an initial distribution that is not a `GaussianMixture`.
 
     Parameters
     ----------

@@ -41,12 +41,11 @@ def linear_observations(
 ) -> tuple[Array, Array, Array]:
     r"""Return linear observations of noise I that have the likelihood of states near the centre of each group.
 
-    At the centre of each group the log-likelihood l is expanded to second order, by differences over a standard deviation of
-    what the group spans, its noise and its members (as Pitt and Shephard 1999 did analytically). With curvature -L L' and
+    The log-likelihood is expanded to second order at the centre of each group, by differences over a standard deviation of
+    what the group spans, its noise and its members (Pitt and Shephard 1999 did so by derivatives). With curvature -L L' and
     slope L r it is that of an observation with mean L' u, residual r and noise I, but for a constant; directions without
-    curvature count for nothing. As far as its quadratic goes, each particle has its own residual, but none may promise more
-    than the largest likelihood: a quadratic that is followed beyond where it holds would draw all particles to where it is
-    most wrong.
+    curvature count for nothing. Each particle has its own residual, as far as the quadratic goes, but none may promise more
+    than the largest likelihood: followed beyond where it holds, it would draw all particles to where it is most wrong.
 
     Parameters
     ----------

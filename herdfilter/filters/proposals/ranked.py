@@ -39,11 +39,9 @@ class RankedProposal(SampledProposal):
     .. math:: \frac{w_a}{q_a} \, \frac{N(v; 0, I)}{N(v; \mu_a, N_a N_a^T)} \, p(z \mid x) ,
 
     which has no bias whatever the Kalman filter gets wrong; but where that makes the noise far too narrow the weights have
-    no bound, and estimates may hardly improve as n grows; with ``guided=False`` they do. Where the effective sample size of
-    the guided particles is below :math:`\sqrt n`, the step is made without guidance as well, and that is taken if its
-    evidence is more than n times as large: after a jump the update of a nonlinear noise may throw all particles out of
-    reach. The noise may be additive or not, and its covariance rank-deficient. Where a transition can only be simulated,
-    ancestors are ranked and the rest is random.
+    no bound, and estimates may hardly improve as n grows; with ``guided=False`` they do. Below :math:`\sqrt n` effective
+    particles the step is made without guidance as well, which is taken if its evidence is n times as large: after a jump the
+    update may throw all particles out of reach. Where a transition can only be simulated, all but the ancestors is random.
 
     Parameters
     ----------
