@@ -16,18 +16,25 @@ from .look import INK
 
 ROWS = 3
 OBSERVED = {  # what the first entries of an observation are
+    "alike_landmarks": ["range of some landmark (m)", "its bearing (rad)"],
     "bearings": ["bearing from sensor 1 (rad)", "bearing from sensor 2 (rad)"],
     "bearings_only": ["bearing (rad)"],
     "coordinated_turn": ["range (m)", "bearing (rad)"],
+    "cross_bearings": ["bearing of beacon 1 (rad)", "bearing of beacon 2 (rad)", "bearing of beacon 3 (rad)"],
     "double_well": ["x with noise"],
+    "epidemic": ["reported cases"],
     "landmarks": ["range of landmark 1 (m)", "bearing of landmark 1 (rad)", "range of landmark 2 (m)"],
+    "leverage": ["return 1", "return 2"],
     "linear_gaussian": ["position with noise"],
     "lorenz63": ["x with noise", "y with noise", "z with noise"],
     "mirror_ranges": ["range from sensor 1", "range from sensor 2"],
+    "pendulum": ["horizontal position with noise"],
     "plaza": ["beacon that answered", "range (m)"],
+    "predators_and_prey": ["prey that are counted (thousands)"],
     "reentry": ["range (km)", "bearing (rad)"],
     "sharp_range": ["range"],
     "stochastic_volatility": ["return"],
+    "terrain": ["height of the ground with noise (m)"],
     "uav": ["range (m)", "azimuth (rad)", "elevation (rad)"],
     "ungm": ["x\u00b2 / 20 with noise"],
 }

@@ -58,6 +58,7 @@ LEFT_OUT = {
     "herdfilter.filters.resampling": {"ancestors", "check", "chosen", "resample"},
     "herdfilter.models": CONTRACT,
     "herdfilter.models.sensors": {"functions"},
+    "herdfilter.study.data.textbook": CONTRACT | {"sample"},
     "herdfilter.models.with_clutter": CONTRACT | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
     "herdfilter.tracking": {"within"},
 }

@@ -21,12 +21,13 @@ def markdown() -> str:
 
 
 def _section(scenario: Scenario, path: Path) -> str:
-    model = scenario.model["type"]
+    name = str(scenario.model["type"])
+    model = name.replace(":", ".") if ":" in name else f"herdfilter.models.{name}"
     size = "real data" if scenario.data else f"{scenario.steps} steps of {scenario.dt:g}"
     if scenario.models is not None:
         size = f"{scenario.models} models, seeds from {scenario.first_model} on, each with as many steps as it asks for"
     facts = {
-        "model": f"{{py:obj}}`~herdfilter.models.{model}`, {size}",
+        "model": f"{{py:obj}}`~{model}`, {size}",
         "reference": _reference(scenario),
         "a run diverged": _divergence(scenario),
         "runs and particles": f"{scenario.runs} runs with {', '.join(map(str, scenario.particles))} particles",

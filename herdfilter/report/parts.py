@@ -148,10 +148,9 @@ def failures_table(runs: pd.DataFrame) -> dict[str, Any]:
 
 def equations(scenario: Scenario) -> str:
     """Return the docstring of a model of this package down to its parameters, as HTML with MathML; empty for others."""
-    from herdfilter import models
-
-    model = getattr(models, str(scenario.model["type"]), None)
-    text = inspect.getdoc(model) if inspect.isclass(model) or inspect.isfunction(model) else None
+    name = str(scenario.model["type"])
+    own = ":" in name and not name.startswith("herdfilter.")
+    text = None if own else inspect.getdoc(scenario.modules.resolve(name))
     if not text:
         return ""
     try:

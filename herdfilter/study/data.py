@@ -1,6 +1,6 @@
 """Recorded data: the addresses of its files, and functions that find or download one.
 
-Each data set has a module beside the scenarios, which is imported from here: ``herdfilter.study.data.plaza`` is
+Modules beside the scenarios, one of each data set, are imported from here: ``herdfilter.study.data.plaza`` is
 ``scenarios/plaza.py``. The files are never part of the package.
 """
 
