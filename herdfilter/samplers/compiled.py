@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-# Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The result is
-# fixed by the compiled code: the same input gives the same bits.
+# Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The same input
+# gives the same bits, if a loop that computes writes to one array only: else it asks at run time if arrays might meet.
 VECTORISE = {"reassoc", "contract"}
 
 # Options of loops that Python calls; of functions that only compiled code calls, which compile faster without wrappers and

@@ -154,23 +154,24 @@ def condensed(line):
 @njit(**FAST)
 def _chebyshev(components, first, last, middle, half, sums):
     """Fill in, for each k, the sums over the components of both weights times Chebyshev polynomial k."""
-    place, previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
+    rows = np.empty((5, COMPONENTS_AT_ONCE))  # see `_expand`
     for k in range(NODES):
         sums[0, k] = sums[1, k] = 0.0
     for start in range(first, last, COMPONENTS_AT_ONCE):
         size = min(COMPONENTS_AT_ONCE, last - start)
         for i in range(size):
-            place[i] = (components[MEAN, start + i] - middle) / half
-            current[i] = 1.0
-            previous[i] = place[i]
+            rows[0, i], rows[3, i] = components[WEIGHT, start + i], components[MEAN, start + i]
+            rows[1, i], rows[4, i] = components[TARGET, start + i], 1.0
+        for i in range(size):
+            rows[2, i] = rows[3, i] = (rows[3, i] - middle) / half
         for k in range(NODES):
             total = target = 0.0
             for i in range(size):
-                total += components[WEIGHT, start + i] * current[i]
-                target += components[TARGET, start + i] * current[i]
-                following = 2 * place[i] * current[i] - previous[i]
-                previous[i] = current[i]
-                current[i] = following
+                total += rows[0, i] * rows[4, i]
+                target += rows[1, i] * rows[4, i]
+                following = 2 * rows[2, i] * rows[4, i] - rows[3, i]
+                rows[3, i] = rows[4, i]
+                rows[4, i] = following
             sums[0, k] += total
             sums[1, k] += target
 
@@ -217,27 +218,30 @@ def advance(line, cells, x):
 @njit(**FAST)
 def _expand(components, first, last, middle, half, terms, g):
     """Write the terms of a cell, from row g on, by the Hermite polynomials' recursion, for many components at a time."""
-    slope, step = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
-    previous, current = np.empty(COMPONENTS_AT_ONCE), np.empty(COMPONENTS_AT_ONCE)
+    # Rows of one array: a loop over several arrays vectorises only where these cannot meet in memory, and rounds otherwise
+    # where they might.
+    rows = np.empty((6, COMPONENTS_AT_ONCE))
     for k in range(DEGREE + 2):
         terms[g, k] = terms[g + 1, k] = 0.0
     for start in range(first, last, COMPONENTS_AT_ONCE):
         size = min(COMPONENTS_AT_ONCE, last - start)
         for i in range(size):
-            scale = half / components[DEVIATION, start + i]
-            u = (components[MEAN, start + i] - middle) / components[DEVIATION, start + i]
-            slope[i] = u * scale
-            step[i] = scale * scale
-            previous[i] = 0.0
-            current[i] = scale / ROOT * exp(-0.5 * u * u)
+            rows[0, i], rows[2, i] = components[WEIGHT, start + i], components[MEAN, start + i]
+            rows[1, i], rows[3, i] = components[TARGET, start + i], components[DEVIATION, start + i]
+        for i in range(size):  # slope, step, the polynomial before, and the current one
+            scale, u = half / rows[3, i], (rows[2, i] - middle) / rows[3, i]
+            rows[2, i] = u * scale
+            rows[3, i] = scale * scale
+            rows[4, i] = 0.0
+            rows[5, i] = scale / ROOT * exp(-0.5 * u * u)
         for k in range(DEGREE + 1):
             total = target = 0.0
             for i in range(size):
-                total += components[WEIGHT, start + i] * current[i]
-                target += components[TARGET, start + i] * current[i]
-                following = (slope[i] * current[i] - step[i] * previous[i]) * (1.0 / (k + 1))
-                previous[i] = current[i]
-                current[i] = following
+                total += rows[0, i] * rows[5, i]
+                target += rows[1, i] * rows[5, i]
+                following = (rows[2, i] * rows[5, i] - rows[3, i] * rows[4, i]) * (1.0 / (k + 1))
+                rows[4, i] = rows[5, i]
+                rows[5, i] = following
             terms[g, k + 1] += total / (k + 1)
             terms[g + 1, k] += target
 

@@ -7,6 +7,7 @@ from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.line import condensed, in_groups, in_order, log_densities
+from herdfilter.samplers.quantile import quantiles
 from herdfilter.testing import hostile_mixture
 
 
@@ -93,3 +94,18 @@ def test_components_of_different_widths_are_left_alone():
     mixture = GaussianMixture(np.ones(300), rng.standard_normal((300, 1)), rng.uniform(1.0, 3.0, (300, 1, 1)))
     before, after = before_and_after(*in_order(mixture))
     np.testing.assert_array_equal(after, before)
+
+
+def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
+    rng = np.random.default_rng(0)
+    weights, means, x = rng.dirichlet(np.ones(20)), rng.normal(size=(20, 1)), rng.normal(size=(20, 1))
+    levels, held, found = (np.arange(20) + 0.5) / 20, [], set()
+    for k in range(200):
+        held = [*held[-40:], np.empty(rng.integers(1, 2000))]
+        places = [np.empty(36)[k % 8 :][:20] for _ in range(3)]
+        for place, values in zip(places, (weights, means, x), strict=True):
+            place[:] = values.ravel()
+        mixture = GaussianMixture.unchecked(places[0], places[1][:, None], np.full((1, 1, 1), 0.3))
+        points, log_ratios = quantiles(mixture, levels, np.sort(weights))
+        found.add(points.tobytes() + log_ratios.tobytes() + log_densities(mixture, places[2][:, None]).tobytes())
+    assert len(found) == 1
