@@ -253,10 +253,38 @@ def attribute(name: str) -> ast.Attribute:
     return ast.Attribute(ast.Name("__rounding__", ast.Load()), name, ast.Load())
 
 
+AS_WRITTEN: dict[tuple, types.CodeType] = {}
+"""Code of the functions of rewritten files as it was."""
+
+
+def place(code: types.CodeType) -> tuple:
+    """Return what a function is found by: file, name, line and arguments."""
+    return code.co_filename, code.co_name, code.co_firstlineno, code.co_varnames[: code.co_argcount]
+
+
+def note_code(code: types.CodeType) -> None:
+    """Note the code of all functions inside, as it is."""
+    for part in code.co_consts:
+        if isinstance(part, types.CodeType):
+            AS_WRITTEN[place(part)] = part
+            note_code(part)
+
+
+def as_written(function: types.FunctionType) -> types.FunctionType:
+    """Return a function, that numba is to compile, with its code as it was before it was rewritten."""
+    plain = AS_WRITTEN.get(place(function.__code__))
+    if plain is None or plain.co_freevars != function.__code__.co_freevars:
+        return function
+    made = types.FunctionType(plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return functools.update_wrapper(made, function, updated=())
+
+
 class Loader(importlib.machinery.SourceFileLoader):
     """Loads a source file rewritten, past the files of compiled bytecode."""
 
     def get_code(self, fullname):
+        note_code(compile(self.get_data(self.path), self.path, "exec", dont_inherit=True))
         tree = Rewrite().visit(ast.parse(self.get_data(self.path), self.path))
         return compile(ast.fix_missing_locations(tree), self.path, "exec", dont_inherit=True)
 
@@ -288,6 +316,8 @@ def install() -> None:
 
         sys.meta_path.insert(0, Finder())
         CPUDispatcher.__call__ = call_compiled
+        make = CPUDispatcher.__init__
+        CPUDispatcher.__init__ = lambda self, py_func, *args, **options: make(self, as_written(py_func), *args, **options)
 
 
 def pytest_report_header() -> str:
