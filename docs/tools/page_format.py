@@ -60,4 +60,4 @@ def interval(row: pd.Series, name: str, digits: int = 2) -> str:
 
 def percent(value: float) -> str:
     """Write a share."""
-    return "" if pd.isna(value) else f"{100 * value:.0f} %"
+    return "" if pd.isna(value) else f"{100 * value:.{1 if 0 < value < 0.01 else 0}f} %"
