@@ -283,7 +283,7 @@ def cases():
     slope, heavy = lambda x: np.cos(x[:, None]) * [1, 0], lambda z, x: -abs(z[0] - np.sin(x[:, 0]))
     sine = hf.Sensor(lambda x: np.sin(x[:, 0]), of_state["R"], jacobian=slope)
     sines = sine, hf.Sensor(sine.mean, [[0.01]], log_likelihood=heavy)
-    pendulum = partial(hf.models.from_functions, swing, x0=[2.5, 0.0], P0=0.1 * eye, angles=[0])
+    pendulum = partial(hf.models.from_functions, swing, initial_mean=[2.5, 0.0], initial_covariance=0.1 * eye, circular=[0])
     z_pendulum = np.sin(np.arange(2.5, 6.5, 0.5))[:, None]
     found["pendulum"] = pendulum(h=sine.mean, **of_state), z_pendulum, {"dt": 0.1, "controls": force}
     readings = [(0.1 * k, sines[k % 2], [0.6]) for k in range(1, 9)]

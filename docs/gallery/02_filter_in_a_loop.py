@@ -28,8 +28,8 @@ pendulum = hf.models.from_functions(
     h=lambda x: np.sin(x[:, :1]),
     Q=lambda dt: dt * np.diag([1e-4, 0.1]),
     R=[[0.1**2]],
-    x0=[0.8, 0.0],
-    P0=0.05 * np.eye(2),
+    initial_mean=[0.8, 0.0],
+    initial_covariance=0.05 * np.eye(2),
 )
 dt = 0.05
 truth, measured = hf.simulate(pendulum, steps=100, rng=1, dt=dt)
@@ -85,8 +85,8 @@ rms = np.round([np.sqrt(np.mean(away**2)), np.sqrt(np.mean(herded**2))], 3)
 print("root mean squares of the bootstrap filters and of the herded one:", rms)
 
 # %%
-# One run of one model proves little. Let the weight start at ``x0=[1.4, 0.0]``: it may then swing beyond a right angle,
-# and two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
+# One run of one model proves little. Let it start at ``initial_mean=[1.4, 0.0]``: the weight may then swing beyond a right
+# angle, and two angles have the same sine. The posterior is no longer close to a Gaussian, and herding gains less.
 #
 # Next: :doc:`/herding` measures on many models when herding helps and when not. :doc:`/running` has all that a loop may
 # meet, :doc:`/model` all that a model may be.

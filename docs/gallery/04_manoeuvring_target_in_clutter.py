@@ -24,9 +24,9 @@ straight = hf.models.from_functions(
     h=lambda x: turning.observation_mean(x, 1),  # range and bearing
     Q=lambda dt: turning.transition_covariance(dt, 1) + np.diag([0, 0, 0, 0, 0.06**2]),
     R=turning.observation_covariance(1),
-    x0=turning.initial_mean,
-    P0=turning.initial_covariance,
-    observation_angles=[1],
+    initial_mean=turning.initial_mean,
+    initial_covariance=turning.initial_covariance,
+    observation_circular=[1],
 )
 
 # %%

@@ -41,7 +41,7 @@ class Observation:
 
     >>> model = hf.models.from_functions(
     ...     f=lambda x: x, h=lambda x: np.column_stack([np.hypot(x[:, 0], x[:, 1]), np.arctan2(x[:, 1], x[:, 0])]),
-    ...     Q=np.eye(2), R=np.diag([0.5, 0.1]), x0=[3, 4], P0=np.eye(2), observation_angles=[1],
+    ...     Q=np.eye(2), R=np.diag([0.5, 0.1]), initial_mean=[3, 4], initial_covariance=np.eye(2), observation_circular=[1],
     ... )
     >>> observation = hf.Observation.read(model, [5.0, np.nan], step=1)
     >>> observation.observed_entries.tolist(), observation.circular

@@ -80,7 +80,7 @@ class BearingsTracking(PlanarSensors):
         noises = (lambda dt: self.transition_covariance(dt, 1)), self.observation_covariance(1)
         start, places = (self.initial_mean, self.initial_covariance), self.sensors.ravel()
         angles = self.observation_circular
-        return CompiledModel(constant_velocity, _bearings, *noises, *start, observation_angles=angles, parameters=places)
+        return CompiledModel(constant_velocity, _bearings, *noises, *start, observation_circular=angles, parameters=places)
 
 
 def _bearings(x: Array, parameters: Array, out: Array) -> None:

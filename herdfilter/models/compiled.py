@@ -180,7 +180,7 @@ def _first_cause(error: Exception) -> str:
 
 
 class CompiledModel(FunctionModel):
-    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` of compiled functions, for any filter.
+    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)`` of compiled functions, for any filter.
 
     Functions take ONE state (d,) and write what they find into ``out``; numba compiles them, with the loop over particles
     around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic
@@ -197,7 +197,7 @@ class CompiledModel(FunctionModel):
     h : callable or None
         ``h(x, out)`` writes the mean observation into out (k,); it may name ``step`` and ``parameters``, too. None if only
         sensors observe the state, or `log_likelihood` alone is known.
-    Q, R, x0, P0, angles, observation_angles
+    Q, R, initial_mean, initial_covariance, circular, observation_circular
         As for `FunctionModel`, in plain Python; R is no function of states.
     log_likelihood : callable, optional
         ``log_likelihood(z, x)`` returns a number; it may name ``step`` and ``parameters``, too. Without it, the likelihood
@@ -213,7 +213,7 @@ class CompiledModel(FunctionModel):
     >>> def growth(x, step):
     ...     return x[0] / 2 + 25 * x[0] / (1 + x[0] ** 2) + 8 * np.cos(1.2 * step)
     ...
-    >>> quick = hf.models.compiled(growth, lambda x: x[0] ** 2 / 20, Q=[[10]], R=[[1]], x0=[0], P0=[[5]])
+    >>> quick = hf.models.compiled(growth, lambda x: x[0] ** 2 / 20, [[10]], [[1]], [0], [[5]])
     >>> truth, z = hf.simulate(quick, steps=50, rng=1)
     >>> results = [hf.ParticleFilter(model, 500, rng=0).run(z) for model in (quick, hf.models.UNGM())]
     >>> np.allclose(results[0].means, results[1].means)
@@ -226,14 +226,14 @@ class CompiledModel(FunctionModel):
         h: Callable[..., Any] | None,
         Q: ArrayLike | Callable[..., ArrayLike],
         R: ArrayLike | Callable[..., ArrayLike] | None,
-        x0: ArrayLike,
-        P0: ArrayLike,
+        initial_mean: ArrayLike,
+        initial_covariance: ArrayLike,
         log_likelihood: Callable[..., float] | None = None,
-        angles: Sequence[int] = (),
-        observation_angles: Sequence[int] = (),
+        circular: Sequence[int] = (),
+        observation_circular: Sequence[int] = (),
         parameters: ArrayLike = (),
     ) -> None:
-        mean = as_array("x0", np.atleast_1d(as_numbers("x0", x0, (None,))), (None,))
+        mean = as_array("initial_mean", np.atleast_1d(as_numbers("initial_mean", initial_mean, (None,))), (None,))
         self.f = CompiledFunction(f, len(mean), parameters, "f").checked(mean)
         self.h = self.likelihood = None
         size = 1
@@ -241,7 +241,7 @@ class CompiledModel(FunctionModel):
             self.R = FunctionCovariance.of("R", R, ("step",))
             size = len(np.atleast_1d(np.asarray(self.R(step=1))))
             self.h = CompiledFunction(h, size, parameters, "h").checked(mean)
-        super().__init__(self.f.rows, self.h or h, Q, R, mean, P0, angles, observation_angles)
+        super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
         self.Q = self._Q
         if log_likelihood is not None:
             self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood").checked(mean, size)

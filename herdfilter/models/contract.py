@@ -361,7 +361,7 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
     Examples
     --------
     >>> from herdfilter.models.contract import propagate
-    >>> model = hf.models.from_functions(lambda x: x + 1, None, Q=[[1]], R=None, x0=[0], P0=[[1]], angles=[0])
+    >>> model = hf.models.from_functions(lambda x: x + 1, None, [[1]], None, [0], [[1]], circular=[0])
     >>> x = propagate(model, np.array([[0.0], [3.0]]), np.zeros((2, 1)), 1.0, None, 1)
     >>> np.allclose(x, [[1.0], [4.0 - 2 * np.pi]])
     True

@@ -32,7 +32,7 @@ _pickling = ContextVar("_pickling", default=False)
 
 
 class FunctionModel:
-    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)``, ``x_0 ~ N(x0, P0)`` of functions, for any filter.
+    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)`` of functions, for any filter.
 
     Its likelihood assumes Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name of
     this class.
@@ -50,11 +50,11 @@ class FunctionModel:
     R : array_like of shape (k, k), or callable, or None
         Covariance of the observation noise: a matrix, a function of ``step``, or a function of states, (n, d) -> (n, k, k),
         which may take ``step``, by name.
-    x0 : array_like of shape (d,)
+    initial_mean : array_like of shape (d,)
         Mean of the state at step 0.
-    P0 : array_like of shape (d, d)
+    initial_covariance : array_like of shape (d, d)
         Its covariance.
-    angles, observation_angles : sequence of int
+    circular, observation_circular : sequence of int
         Indices of the angle-valued entries of state and observation, in radians.
     vectorised : bool
         True if functions take states (n, d). If False they take one state (d,), as filterpy's do, and are called in a slow
@@ -67,7 +67,7 @@ class FunctionModel:
     >>> model = hf.models.from_functions(
     ...     f=lambda x, dt: x + dt * np.column_stack([x[:, 1], -9.81 * np.sin(x[:, 0])]),
     ...     h=lambda x: np.sin(x[:, 0]),
-    ...     Q=1e-3 * np.eye(2), R=[[0.01]], x0=[0.5, 0.0], P0=0.1 * np.eye(2), angles=[0],
+    ...     Q=1e-3 * np.eye(2), R=[[0.01]], initial_mean=[0.5, 0.0], initial_covariance=0.1 * np.eye(2), circular=[0],
     ... )
     >>> truth, z = hf.simulate(model, steps=50, dt=0.05, rng=1)
     >>> result = hf.make_filter("auto", model, n_particles=50).run(z, dt=0.05)
@@ -81,20 +81,20 @@ class FunctionModel:
         h: Callable[..., ArrayLike] | None,
         Q: ArrayLike | Callable[..., ArrayLike],
         R: ArrayLike | Callable[..., ArrayLike] | None,
-        x0: ArrayLike,
-        P0: ArrayLike,
-        angles: Sequence[int] = (),
-        observation_angles: Sequence[int] = (),
+        initial_mean: ArrayLike,
+        initial_covariance: ArrayLike,
+        circular: Sequence[int] = (),
+        observation_circular: Sequence[int] = (),
         vectorised: bool = True,
     ) -> None:
         check_flags(vectorised=vectorised)
-        mean = as_numbers("x0", x0, (None,))
+        mean = as_numbers("initial_mean", initial_mean, (None,))
         if mean.ndim != 1:
-            raise ValueError(f"x0: expected a vector of d entries, such as [0.0], got shape {mean.shape}")
-        mean = as_array("x0", mean, (None,))
+            raise ValueError(f"initial_mean: expected a vector of d entries, such as [0.0], got shape {mean.shape}")
+        mean = as_array("initial_mean", mean, (None,))
         self.dim = len(mean)
-        self.initial = GaussianMixture([1.0], mean[None], as_covariance("P0", P0, self.dim))
-        self.circular = as_dims("angles", angles, self.dim)
+        self.initial = GaussianMixture([1.0], mean[None], as_covariance("initial_covariance", initial_covariance, self.dim))
+        self.circular = as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
         self._f = _Function.of("f", f, ("dt", "control", "step"), vectorised)
         self._Q = FunctionCovariance.of("Q", Q, ("dt", "step"), self.dim)
@@ -111,7 +111,7 @@ class FunctionModel:
             self._R = FunctionCovariance.of("R", R, ("step",))
             self._size = None if callable(R) else len(np.asarray(R))
             self.observation_covariance = self._at_step
-        self.observation_circular = as_dims("observation_angles", observation_angles, self._size)
+        self.observation_circular = as_dims("observation_circular", observation_circular, self._size)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dim={self.dim})"

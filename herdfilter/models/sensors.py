@@ -52,7 +52,7 @@ class Sensor(PicklesFunctions):
     ...
     >>> radar = hf.Sensor(range_and_bearing, np.diag([1.0, 0.01]), circular=[1])
     >>> position = hf.Sensor(lambda x: x[:, :2], 0.25 * np.eye(2))
-    >>> model = hf.models.from_functions(lambda x: x, None, Q=np.eye(2), R=None, x0=[3, 4], P0=4 * np.eye(2))
+    >>> model = hf.models.from_functions(lambda x: x, None, np.eye(2), None, [3, 4], initial_covariance=4 * np.eye(2))
     >>> readings = [(1.0, radar, [5.2, 0.9]), (1.0, position, [3.1, 4.2]), (2.5, radar, [5.0, 1.0])]
     >>> hf.ParticleFilter(model, n_particles=200, rng=0).run(readings).means.shape
     (3, 2)

@@ -71,7 +71,9 @@ class UNGM(EntriesObserved):
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""
         noises = [[self.process_variance]], [[self.observation_variance]]
-        return CompiledModel(_growth, _twentieth_square, *noises, x0=[0.0], P0=[[self.initial_variance]])
+        return CompiledModel(
+            _growth, _twentieth_square, *noises, initial_mean=[0.0], initial_covariance=[[self.initial_variance]]
+        )
 
 
 def _growth(x: Array, step: int) -> Any:

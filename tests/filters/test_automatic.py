@@ -240,7 +240,7 @@ def test_one_gaussian_is_kept_as_long_as_its_weights_are_as_even_as_chance_allow
 
     def guided(bend):
         model = hf.models.from_functions(
-            f=lambda x: x, h=lambda x: x + bend * x**2, Q=[[0.2]], R=[[0.5]], x0=[0.0], P0=[[1.0]]
+            f=lambda x: x, h=lambda x: x + bend * x**2, Q=[[0.2]], R=[[0.5]], initial_mean=[0.0], initial_covariance=[[1.0]]
         )
         seen = hf.filters.Observation.read(model, [0.5], 1)
         z = balanced_noise(n, 1, 0)
@@ -270,8 +270,8 @@ def test_one_gaussian_moves_as_long_as_what_is_not_linear_would_be_chance(monkey
             h=lambda x: x,
             Q=0.5 * np.eye(2),
             R=np.eye(2),
-            x0=[0.0, 0.0],
-            P0=np.eye(2),
+            initial_mean=[0.0, 0.0],
+            initial_covariance=np.eye(2),
         )
         return hf.AutomaticProposal().propose(Transition(model), particles, np.random.default_rng(0)).x
 
@@ -329,7 +329,12 @@ def test_particles_look_ahead_once_less_than_half_of_them_would_count(monkeypatc
 
     def first(precision):
         model = hf.models.from_functions(
-            f=lambda x: x + 0.2 * x**2, h=lambda x: x[:, :1], Q=np.eye(2), R=[[precision**-2]], x0=[0.0, 0.0], P0=np.eye(2)
+            f=lambda x: x + 0.2 * x**2,
+            h=lambda x: x[:, :1],
+            Q=np.eye(2),
+            R=[[precision**-2]],
+            initial_mean=[0.0, 0.0],
+            initial_covariance=np.eye(2),
         )
         ways.clear()
         seen = hf.filters.Observation.read(model, [0.0], 1)

@@ -84,7 +84,14 @@ def turn(x):
 
 def on_line(f, h, q, r, spread=1.0, angles=()):
     """A compiled model on a line, of functions without ``out``, and its equivalent in NumPy."""
-    given = {"Q": [[q]], "R": [[r]], "x0": [1.0], "P0": [[spread]], "angles": angles, "observation_angles": angles}
+    given = {
+        "Q": [[q]],
+        "R": [[r]],
+        "initial_mean": [1.0],
+        "initial_covariance": [[spread]],
+        "circular": angles,
+        "observation_circular": angles,
+    }
     models = (
         hf.models.compiled(f, h, **given),
         hf.models.from_functions(lambda x: f(x.T)[:, None], lambda x: h(x.T)[:, None], **given),
@@ -92,14 +99,14 @@ def on_line(f, h, q, r, spread=1.0, angles=()):
     return models
 
 
-def pair(f, h, size, q, r, spread=1.0, x0=(1.0, 1.0), angles=(), steps=()):
+def pair(f, h, size, q, r, spread=1.0, initial_mean=(1.0, 1.0), angles=(), steps=()):
     """A compiled model and its equivalent in NumPy."""
     given = {
         "Q": q * np.eye(2),
         "R": r * np.eye(size),
-        "x0": list(x0),
-        "P0": spread * np.eye(2),
-        "observation_angles": angles,
+        "initial_mean": list(initial_mean),
+        "initial_covariance": spread * np.eye(2),
+        "observation_circular": angles,
     }
     numpy = hf.models.from_functions(vectorised(f, 2, *steps), vectorised(h, size), **given)
     return hf.models.compiled(f, h, **given), numpy

@@ -34,9 +34,9 @@ def pendulum(**changes):
     given = {
         "Q": lambda dt: dt * np.array([[0.1, 0.05], [0.05, 0.5]]),
         "R": np.array([[0.2, 0.1], [0.1, 0.3]]),
-        "x0": [3.0, 1.0],
+        "initial_mean": [3.0, 1.0],
     }
-    given |= {"P0": np.eye(2), "angles": [0], "observation_angles": [0]} | changes
+    given |= {"initial_covariance": np.eye(2), "circular": [0], "observation_circular": [0]} | changes
     return hf.models.compiled(swing, direction, **given), hf.models.from_functions(swung, directions, **given)
 
 
@@ -271,8 +271,12 @@ def still(x, out):
 
 def test_readings_of_several_sensors(proposal, stops):
     noise = np.diag([0.3, 0.1])
-    compiled_model = hf.models.compiled(still, None, Q=np.eye(2), R=None, x0=[3.0, 4.0], P0=4 * np.eye(2))
-    model = hf.models.from_functions(lambda x: x, None, Q=np.eye(2), R=None, x0=[3.0, 4.0], P0=4 * np.eye(2))
+    compiled_model = hf.models.compiled(
+        still, None, Q=np.eye(2), R=None, initial_mean=[3.0, 4.0], initial_covariance=4 * np.eye(2)
+    )
+    model = hf.models.from_functions(
+        lambda x: x, None, Q=np.eye(2), R=None, initial_mean=[3.0, 4.0], initial_covariance=4 * np.eye(2)
+    )
     sensors = []
     for place in ([0.0, 0.0], [6.0, 1.0]):
         functions = hf.models.CompiledFunction(distance, 2, place), partial(distances, place)
@@ -318,7 +322,7 @@ def test_only_plain_filters_go_through_the_loop():
 
 @pytest.mark.parametrize("heading", [0.0, 1.5, 3.1, -1.5])
 def test_moments_of_angles_are_taken_about_their_mean_wherever_that_is(heading, proposal, stops):
-    models, given = pendulum(x0=[heading, 0.0], P0=0.1 * np.eye(2)), {"dt": 0.1, "controls": [0.0]}
+    models, given = pendulum(initial_mean=[heading, 0.0], initial_covariance=0.1 * np.eye(2)), {"dt": 0.1, "controls": [0.0]}
     both(models, np.array([[heading, 0.0]]), given=given, proposal=proposal)
     assert not stops
 

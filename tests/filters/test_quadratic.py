@@ -64,9 +64,9 @@ def test_a_sharp_bearing_told_by_its_likelihood_alone_leaves_most_particles_thei
         h=lambda x: np.arctan2(x[:, 1:], x[:, :1]),
         Q=np.diag([0.05, 0.05]),
         R=[[1e-5]],
-        x0=[3.0, 4.0],
-        P0=np.eye(2) * 0.1,
-        observation_angles=[0],
+        initial_mean=[3.0, 4.0],
+        initial_covariance=np.eye(2) * 0.1,
+        observation_circular=[0],
     )
     _, z = hf.simulate(model, steps=15, rng=3)
     alone = told_less(model)

@@ -28,7 +28,7 @@ def line(x):
 
 
 def one(**changes):
-    given = {"f": line, "h": line, "Q": [[1.0]], "R": [[2.0]], "x0": [0.0], "P0": [[1.0]]}
+    given = {"f": line, "h": line, "Q": [[1.0]], "R": [[2.0]], "initial_mean": [0.0], "initial_covariance": [[1.0]]}
     return hf.models.compiled(**(given | changes))
 
 
@@ -55,7 +55,10 @@ def test_functions_name_what_they_take_in_any_order():
 
 
 def test_states_may_be_read_only_transposed_or_of_another_kind():
-    model, x = one(x0=[0.0, 0.0], f=swing, h=position, Q=np.eye(2), R=[[1.0]], P0=np.eye(2)), np.arange(6.0).reshape(2, 3).T
+    model, x = (
+        one(initial_mean=[0.0, 0.0], f=swing, h=position, Q=np.eye(2), R=[[1.0]], initial_covariance=np.eye(2)),
+        np.arange(6.0).reshape(2, 3).T,
+    )
     expected = model.transition_mean(np.ascontiguousarray(x), 0.5, None, 1)
     frozen = np.array(x)
     frozen.flags.writeable = False
@@ -128,7 +131,7 @@ ERRORS = {
     "no out": ({"h": line, "R": np.eye(2)}, TypeError, "h: expected a function that writes 2 entries into its argument out"),
     "no function": ({"f": 3}, TypeError, "f: expected a function of one state, got 3"),
     "h without R": ({"R": None}, ValueError, "R: expected a value, as h is given, got None"),
-    "a matrix for x0": ({"x0": [[0.0]]}, ValueError, "x0: expected shape"),
+    "a matrix for initial_mean": ({"initial_mean": [[0.0]]}, ValueError, "initial_mean: expected shape"),
     "another size of Q": ({"Q": np.eye(2)}, ValueError, "Q: expected shape"),
 }
 
@@ -158,7 +161,7 @@ def test_what_a_compiled_function_raises_arrives():
         return x[0]
 
     with pytest.raises(ValueError, match="too high"):
-        hf.ParticleFilter(one(f=f, x0=[0.0], P0=[[1e6]]), 50, rng=0).run([0.0])
+        hf.ParticleFilter(one(f=f, initial_mean=[0.0], initial_covariance=[[1e6]]), 50, rng=0).run([0.0])
 
 
 def test_functions_of_code_that_is_executed_compile():

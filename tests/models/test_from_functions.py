@@ -22,8 +22,8 @@ def ungm(**changes):
         "h": lambda x: x[:, 0] ** 2 / 20,
         "Q": UNGM.transition_covariance(1.0, 1),
         "R": UNGM.observation_covariance(1),
-        "x0": UNGM.initial.mean,
-        "P0": UNGM.initial.covariance,
+        "initial_mean": UNGM.initial.mean,
+        "initial_covariance": UNGM.initial.covariance,
     }
     return hf.models.from_functions(**{**given, **changes})
 
@@ -117,14 +117,14 @@ def test_arguments_are_passed_by_name():
         ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
         ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
         ({"Q": np.eye(2)}, ValueError, r"^Q: expected shape \(1, 1\), got \(2, 2\)$"),
-        ({"P0": [[-1.0]]}, ValueError, "^P0: expected positive semi-definite"),
+        ({"initial_covariance": [[-1.0]]}, ValueError, "^initial_covariance: expected positive semi-definite"),
         ({"R": [[[1.0]]]}, ValueError, r"^R: expected a matrix, .*, or a function, got shape \(1, 1, 1\)$"),
         ({"R": 0.1}, ValueError, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
-        ({"x0": 1.0}, ValueError, r"^x0: expected a vector .* got shape \(\)$"),
-        ({"angles": 0}, ValueError, r"^angles: expected a sequence of indices from 0 to 0, such as \[0\], got 0$"),
-        ({"angles": [1]}, ValueError, r"^angles: expected .* from 0 to 0, .* got \[1\]$"),
-        ({"angles": [True]}, ValueError, r"^angles: expected .* got \[True\]$"),
-        ({"observation_angles": [2]}, ValueError, r"^observation_angles: expected .* from 0 to 0, .* got \[2\]$"),
+        ({"initial_mean": 1.0}, ValueError, r"^initial_mean: expected a vector .* got shape \(\)$"),
+        ({"circular": 0}, ValueError, r"^circular: expected a sequence of indices from 0 to 0, such as \[0\], got 0$"),
+        ({"circular": [1]}, ValueError, r"^circular: expected .* from 0 to 0, .* got \[1\]$"),
+        ({"circular": [True]}, ValueError, r"^circular: expected .* got \[True\]$"),
+        ({"observation_circular": [2]}, ValueError, r"^observation_circular: expected .* from 0 to 0, .* got \[2\]$"),
     ],
 )
 def test_what_does_not_fit_is_named(changes, error, message):
@@ -168,8 +168,8 @@ def online():
         h=lambda x: x[:, 0],
         Q=lambda dt: dt * np.eye(2),
         R=lambda step: [[0.1 * step]],
-        x0=[0.0, 1.0],
-        P0=np.eye(2),
+        initial_mean=[0.0, 1.0],
+        initial_covariance=np.eye(2),
     )
     pf = hf.ParticleFilter(model, 30, rng=0)
     pf.predict(dt=0.5)

@@ -158,8 +158,8 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
             h=lambda x: x @ back.T[:, :1],
             Q=to @ np.diag([0.0, 0.3]) @ to.T,
             R=[[0.5]],
-            x0=to @ [0.3, 0.2],
-            P0=to @ to.T,
+            initial_mean=to @ [0.3, 0.2],
+            initial_covariance=to @ to.T,
         )
         return back @ posterior_cramer_rao_bound(model, 4, runs=4000, rng=0) @ back.T
 
@@ -172,7 +172,7 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
 def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound(bend):
     """The published recursion on x + a sin(x), whose slope varies about as much as it is certain."""
     model = hf.models.from_functions(
-        f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], x0=[1.0], P0=[[1.0]]
+        f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], initial_mean=[1.0], initial_covariance=[[1.0]]
     )
     rng, J, expected = np.random.default_rng(3), 1.0, []
     x = 1.0 + rng.standard_normal(100_000)

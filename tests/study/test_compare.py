@@ -140,7 +140,7 @@ import herdfilter as hf
 
 def turning():
     small = [[1e-6]]
-    return hf.models.from_functions(lambda x: x + 1.0, lambda x: x, small, [[1.0]], [0.0], small, angles=[0])
+    return hf.models.from_functions(lambda x: x + 1.0, lambda x: x, small, [[1.0]], [0.0], small, circular=[0])
 """
 
 

@@ -72,7 +72,9 @@ def test_what_cannot_be_simulated_is_named():
 def map_of(matrix, offset):
     """Return the model of an affine transition that all entries of the state show."""
     eye = np.eye(len(offset))
-    return hf.models.from_functions(lambda x: x @ matrix.T + offset, lambda x: x, Q=Q, R=eye, x0=offset, P0=eye)
+    return hf.models.from_functions(
+        lambda x: x @ matrix.T + offset, lambda x: x, Q=Q, R=eye, initial_mean=offset, initial_covariance=eye
+    )
 
 
 @pytest.mark.parametrize("noise", [False, True])

@@ -67,7 +67,7 @@ class UnscentedKalmanFilter(KalmanFilter):
     The state is N(1, 4), and its square is observed with noise of variance 1: the mean of the observation is 5 and its
     variance 49. A linearisation misses both; sigma points with the kurtosis of a Gaussian give both.
 
-    >>> model = hf.models.from_functions(lambda x: x, lambda x: x**2, Q=[[3.0]], R=[[1.0]], x0=[1.0], P0=[[1.0]])
+    >>> model = hf.models.from_functions(lambda x: x, lambda x: x**2, [[3.0]], [[1.0]], [1.0], [[1.0]])
     >>> for kf in [hf.ExtendedKalmanFilter(model), hf.UnscentedKalmanFilter(model, kappa=2.0)]:
     ...     kf.predict()
     ...     mean, covariance = kf.predicted_observation()
@@ -132,7 +132,7 @@ class SmartSamplingKalmanFilter(KalmanFilter):
     The state is N(1, 4), and its square is observed with noise of variance 1: the mean of the observation is 5 and its
     variance 49. Points in pairs give the exact mean; the variance improves with the number of points.
 
-    >>> model = hf.models.from_functions(lambda x: x, lambda x: x**2, Q=[[3.0]], R=[[1.0]], x0=[1.0], P0=[[1.0]])
+    >>> model = hf.models.from_functions(lambda x: x, lambda x: x**2, [[3.0]], [[1.0]], [1.0], [[1.0]])
     >>> for n in [4, 20]:
     ...     kf = hf.SmartSamplingKalmanFilter(model, n_particles=n)
     ...     kf.predict()
