@@ -19,12 +19,13 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import *  # noqa: F403
 from herdfilter.filters.replay import Replay
 from herdfilter.filters.resampling import *  # noqa: F403
-from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError, FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 
 __all__ = [
     "CubatureKalmanFilter",
     "DaumHuangFilter",
+    "DegeneracyWarning",
     "DegenerateWeightsError",
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",

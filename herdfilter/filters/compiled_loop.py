@@ -85,13 +85,21 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult:
                 done = 0 if segment is None else segment.run(online, len(left), parts, kept)
                 if not done:
                     done = len(left) if segment is None else 1
-                    parts.append(run_in_steps(online, left[:done], online.model.dim, kept, collect=FilterResult.collect))
-                left = left[done:]
+                    parts.append(_by_itself(online, left[:done], kept))
+                online._clock, left = left[done - 1].clock, left[done:]
     except (Exception, KeyboardInterrupt) as error:
         parts += [error.result] if hasattr(error, "result") else []
         error.result = _joined(parts, times, online, kept)  # type: ignore[union-attr]
         raise
     return _joined(parts, times, online, kept)
+
+
+def _by_itself(online: Any, steps: list[Step], kept: Any) -> FilterResult:
+    """Take steps outside the loop."""
+    result: FilterResult = run_in_steps(
+        online, steps, online.model.dim, kept, collect=FilterResult.collect, update=online._update
+    )
+    return result
 
 
 def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any) -> FilterResult:
@@ -136,6 +144,7 @@ class Segment:
         self.controls = np.array([self.model.f.inputs(step.control) for step in steps])
         self.kinds = np.full(len(steps), USED)
         self.z = self._observations([step.z for step in steps])
+        self.kinds[self.indices == 0] = BY_ITSELF
         Q, ways = self.model.Q, zip(self.dts.tolist(), self.indices.tolist(), strict=True)
         constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
         noises = (contract.transition_noise(self.model, *way) for way in ways)

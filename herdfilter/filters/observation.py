@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaincinv
 
-from herdfilter._checks import LARGEST, Array, as_numbers, short_repr
+from herdfilter._checks import LARGEST, Array, as_fraction, as_numbers, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.particles import Particles
@@ -177,6 +178,21 @@ class Observation:
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
         return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
+
+    def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
+        """Return True if it lies outside the ellipsoid that holds its prediction, N(`moments`), with probability `gate`.
+
+        Missing entries do not count. TypeError without moments, as of a model that has a likelihood only or takes scans.
+        """
+        gate = as_fraction("gate", gate, "a probability such as 0.999")
+        if moments is None or contract.has_scans(self.model):
+            raise TypeError(
+                f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
+                f"got {gate:g}"
+            )
+        residual, covariance = self.residuals(moments[0]), self.part(moments[1])
+        distance = residual @ np.linalg.solve(covariance, residual)
+        return bool(distance > 2 * gammaincinv(len(residual) / 2, gate))
 
 
 class _BeforeTransition:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
+from herdfilter._checks import Array, as_any, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
+from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import BootstrapProposal, Proposal
 from herdfilter.filters.proposals.base import check_part
+from herdfilter.filters.proposals.guided import initial_given
 from herdfilter.filters.proposals.modes import in_modes
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
-from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
+from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError, FilterResult, Outcome, StepRecord
+from herdfilter.filters.series import Late, Reading, Watcher, as_control, as_duration, run, series
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
@@ -29,10 +32,13 @@ from herdfilter.models.with_clutter import WithClutter
 
 _log = logging.getLogger(__name__)
 
+ALONE = 1.1  # effective sample size below which one particle has all the weight
+FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
+STATE = {"particles": "x", "weights": "weights", "log_weights": "log_weights", "modes": "modes", "n_next": "n_next"}
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
-class ParticleFilter:
+class ParticleFilter(OnlineFilter):
     """A particle filter whose prediction and resampling steps can be swapped for deterministic ones.
 
     Parameters
@@ -117,9 +123,12 @@ class ParticleFilter:
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
+        self._rewind()
+
+    def _rewind(self) -> None:
         self._particles: Particles | None = None  # drawn when first needed
         self._pending: Pending | None = None  # the way on from there, of a proposal that waits for the observation
-        self._resampled = False
+        self._resampled, self._untouched = False, True
 
     @property
     def particles(self) -> Array:
@@ -160,7 +169,7 @@ class ParticleFilter:
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        self._advance(as_duration("dt", dt), unmasked("control", control))
+        self._advance(as_duration("dt", dt), as_control(unmasked("control", control)))
         if self._pending is not None:
             self._pending.freeze()
 
@@ -180,12 +189,13 @@ class ParticleFilter:
         else:
             moved = self.proposal.propose(transition, particles, self.rng)
             self._particles = check_particles(moved, self.proposal, "propose", (self.n_particles, self.model.dim))
-        self._resampled, self.step = uneven, self.step + 1
+        self._resampled, self.step, self._clock, self._untouched = uneven, self.step + 1, self._clock.later(dt), False
 
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Weight the particles by the likelihood of an observation, after `predict`: observations begin at step 1.
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
+        """Weight the particles by the likelihood of an observation of this step: before the first `predict`, of step 0.
 
-        There may be several updates at one step, by one sensor after the other.
+        There may be several updates at one step, by one sensor after the other. The first of a Gaussian prior draws the
+        particles anew, with a look at the observation: it may be wide, so that a track starts from its first measurement.
 
         Parameters
         ----------
@@ -195,29 +205,48 @@ class ParticleFilter:
             all entries does. Entries that are masked or ``pandas.NA`` count as NaN.
         sensor : Sensor, optional
             What the observation is of, in place of the model's own observation functions.
+        gate : float, optional
+            Leave out, with `Outcome.GATED`, an observation outside the ellipsoid that holds a Gaussian with the predicted
+            mean and covariance with this probability, such as 0.999.
+
+        Warns
+        -----
+        DegeneracyWarning
+            If one particle has all the weight afterwards. `run` warns once for all its steps.
 
         Raises
         ------
         DegenerateWeightsError
             If the likelihood vanishes at every particle, unless ``on_degeneracy="predict"``; the prediction is kept.
         RuntimeError
-            If the particles still stand at step 0, the initial state, of which there is no observation.
+            If the model reads a second observation of the initial state: `predict` was forgotten.
         TypeError
             If there is neither a sensor nor an observation function of the model's, or the proposal needs more of it.
         ValueError
             If the model returns a log-likelihood of the wrong shape, or one that is NaN or +inf.
         """
-        if self.step == 0:
-            raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
+        record = self._update(z, sensor, gate)
+        self._warn_if_alone([record.step], [record.ess], [record.outcome])
+        return record
+
+    def _update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
+        """Update without a warning."""
+        self._check_order(sensor)
         increment, outcome = 0.0, Outcome.MISSING
         model = self.model
         if sensor is not None or self._needs_sensor:
             model = sensed(model, sensor)
             self.proposal.check(model)
         observation = Observation.read(model, z, self.step)
+        if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
+            observation, outcome = None, Outcome.GATED
         if observation is not None:
             waiting = self._pending
-            weighed = observation.weigh(self._current()) if waiting is None else waiting.propose(observation)
+            weighed = None if waiting is None else waiting.propose(observation)
+            if self.step == 0 and self._untouched and not contract.jumps(model):
+                weighed = initial_given(observation, self.proposal, self.n_particles, self.rng, self.model.initial)
+            if weighed is None:
+                weighed = observation.weigh(self._current())
             updated, total = weighed.normalised()
             if total > -np.inf:
                 self._particles, self._pending = updated, None
@@ -233,6 +262,8 @@ class ParticleFilter:
                 )
         if self._pending is not None:
             self._settle()
+            self._untouched = False
+        self._by_model_at_start |= self.step == 0 and sensor is None
         self.log_likelihood += increment
         particles = self._current()
         mean, covariance = particles.moments(self._circular)
@@ -243,13 +274,14 @@ class ParticleFilter:
     def run(
         self,
         observations: Iterable[ArrayLike | None] | Iterable[Reading],
-        dt: float | Sequence[float] | Array = 1.0,
+        dt: float | Sequence[float] | Array | None = None,
         controls: Sequence[Any] | Array | None = None,
         keep_particles: bool = False,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,
         start: Any = None,
         late: Late = "raise",
+        gate: float | None = None,
     ) -> FilterResult:
         """Predict to, and update with, each observation in turn.
 
@@ -259,47 +291,102 @@ class ParticleFilter:
             One observation per step; None or NaN where it is missing. Or readings ``(time, sensor, z)`` of any sensors in
             any order; those of the same time are updates at one step, and None for a sensor is the model's own.
         dt : float or sequence of float, length T
-            Time from the step before to each observation; a `timedelta` counts in seconds.
+            Time from the step before to each observation, 1 unless `times` are given; a `timedelta` counts in seconds. A
+            first entry of 0 makes the first observation one of the state where the filter stands.
         controls : sequence, length T, optional
             Control input on the way to each observation.
         keep_particles : bool
             Keep all particles and weights in the result.
         times : array_like, shape (T,), optional
-            In place of `dt`: the time of each observation, increasing, where the filter now stands at time 0. Durations
-            count in seconds, and so do dates, of which there are T + 1: the first is that of the state where it stands.
+            In place of `dt`: the time of each observation, increasing. Durations and dates count in seconds. Dates in the
+            index of a table of pandas, or in the first coordinate of an array of xarray, are taken unless `dt` is given.
         watcher : Watcher, optional
             Looks at the filter between prediction and update, and after the update, of every step.
         start : float or date, optional
-            Time of the state where the filter now stands, before all readings; 0 unless given, needed where they have dates.
+            Time of the state where the filter now stands: its own `time` unless given, which is 0 at first, so that the
+            first dates need it.
         late : {"raise", "replay"}
             What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
             its place. See `Replay` for readings that come one by one.
+        gate : float, optional
+            As in `update`, for all observations.
 
         Raises
         ------
         DegenerateWeightsError, ValueError
             As in `update`, with the steps completed as ``result``; ValueError before the first step if lengths differ, a
             time step is not positive, times do not increase or a reading is late.
+
+        Warns
+        -----
+        DegeneracyWarning
+            If at some steps one particle has all the weight.
         """
         check_flags(keep_particles=keep_particles)
-        steps = series(observations, dt, controls, times, start, late)
+        steps = series(observations, dt, controls, times, start, late, clock=self._clock)
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
-        if watcher is None and type(self) is ParticleFilter and compiled_loop.takes(self):
-            return compiled_loop.run(self, steps, kept)
-        # nothing comes between a prediction and its update that could change the model
-        plain = watcher is None and type(self).predict is ParticleFilter.predict
-        result: FilterResult = run(self, steps, self.model.dim, kept, watcher, predict=self._advance if plain else None)
+        if watcher is None and gate is None and type(self) is ParticleFilter and compiled_loop.takes(self):
+            result: FilterResult = compiled_loop.run(self, steps, kept)
+        else:
+            # nothing comes between a prediction and its update that could change the model
+            plain = watcher is None and type(self).predict is ParticleFilter.predict
+            ways = self._advance if plain else None, self._update if type(self).update is ParticleFilter.update else None
+            result = run(self, steps, self.model.dim, kept, watcher, None, *ways, gate)
+        self._warn_if_alone(result.steps, result.ess, result.outcomes)
         return result
+
+    def _warn_if_alone(self, steps: Any, ess: Any, outcomes: Sequence[Outcome]) -> None:
+        """Warn of the steps whose effective sample size is about 1."""
+        used = [outcome is Outcome.UPDATED for outcome in outcomes]
+        alone = np.asarray(steps)[np.asarray(used, dtype=bool) & (np.asarray(ess) < ALONE)]
+        if len(alone) and self.n_particles >= FEWEST_TO_WARN:
+            where = f"step {alone[0]}" if len(used) == 1 else f"{len(alone)} of {len(used)} steps, first {alone[0]}"
+            warnings.warn(
+                f"{where}: one of {self.n_particles} particles has all the weight; leave out outliers with gate=0.999, or "
+                "take a likelihood with heavier tails, a filter that looks at the observation (auto), or more particles",
+                DegeneracyWarning,
+                stacklevel=3,
+            )
+
+    def _held(self) -> dict[str, Any]:
+        waiting = self._pending
+        particles = self._current() if waiting is None else waiting.start
+        held = {name: getattr(particles, attribute) for name, attribute in STATE.items()}
+        held |= {"resampled": self._resampled, "untouched": self._untouched}
+        if waiting is not None:
+            held["pending_dt"] = waiting.transition.dt
+            if waiting.transition.control is not None:
+                held["pending_control"] = as_any("state: control of the prediction", waiting.transition.control)
+        return {name: value for name, value in held.items() if value is not None}
+
+    def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: np.array(state[name]) for name in STATE if name != "modes" or name in state}
+        shape, n_next = given["particles"].shape, int(given["n_next"])
+        if shape[1:] != (self.model.dim,) or n_next != self.n_particles or given["weights"].shape != shape[:1]:
+            raise ValueError(
+                f"state: expected particles {(self.n_particles, self.model.dim)} with as many weights, as this filter has, "
+                f"got {shape} and {given['weights'].shape}"
+            )
+        particles = Particles.unchecked(given["particles"], given["log_weights"], given.get("modes"), n_next)
+        particles.weights = given["weights"]
+        pending = None
+        if "pending_dt" in state:
+            control = np.array(state["pending_control"]) if "pending_control" in state else None
+            transition = Transition(self.model, float(state["pending_dt"]), control, int(state["step"]))
+            pending = Pending(self.proposal, transition, particles, self.rng)
+            pending.freeze()
+        taken = {"_particles": particles, "_pending": pending}
+        return taken | {name: bool(state[name[1:]]) for name in ("_resampled", "_untouched")}
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
 
-        None at step 0, and where the model, or the sensor, has no mean and covariance of the observation.
+        None where the model, or the sensor, has no mean and covariance of the observation.
         """
         model = self.model if sensor is None else sensed(self.model, sensor)
         particles = self._current()
         one = model if particles.modes is None else contract.in_mode(model, 0)
-        if self.step == 0 or not contract.has(one, contract.OBSERVED):
+        if not contract.has(one, contract.OBSERVED):
             return None
         return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
 

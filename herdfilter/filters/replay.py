@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import check_methods, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.filters.results import StepRecord
-from herdfilter.filters.series import elapsed
+from herdfilter.filters.series import Clock, Timed
 from herdfilter.models.sensors import Sensor
 
 
@@ -29,7 +30,7 @@ class Replay:
     lag : float or timedelta
         How much older than the latest reading one may be: with durations and dates, in seconds. What is older is forgotten.
     start : float or date, optional
-        Time of the state where the filter stands; 0 unless given, needed where readings have dates.
+        Time of the state where the filter stands, ``filter.time`` unless given; needed where readings have dates.
 
     Examples
     --------
@@ -50,16 +51,18 @@ class Replay:
         check_methods("filter", filter, "predict", "update")
         self.filter = filter
         self.start = start
-        self.lag = float(elapsed([lag], None, "lag")[0])
+        self.lag = float(Clock().elapsed([lag], "lag")[0])
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
         self._kept: list[tuple[_Standing, _Reading]] = []  # each reading after where the filter stood before it
-        self._time = 0.0  # of the state where the filter stands
+        self._clock = self._first = getattr(filter, "_clock", Clock()) if start is None else Clock.at(start)
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, start=self.start)
 
-    def update(self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None) -> StepRecord:
+    def update(
+        self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None, gate: float | None = None
+    ) -> StepRecord:
         """Take up a reading; return the record of the latest one, this or another.
 
         Parameters
@@ -70,55 +73,59 @@ class Replay:
             As the filter's ``update`` takes them.
         control
             Control input on the way to it from the reading before.
+        gate
+            As the filter's ``update`` takes it.
 
         Raises
         ------
         ValueError
-            If the time is not after `start`, or older than the lag allows.
+            If the time is before `start`, or older than the lag allows.
         Exception
             Whatever the filter raises; then it stands where it stood, and the reading is not kept.
         """
-        since = float(elapsed([time], self.start, "time")[0])
-        if not since > 0:
-            raise ValueError(f"time: expected a time after the start, {self.start or 0}, got {time}")
-        if since < self._time - self.lag:
+        since, latest = float(self._clock.elapsed([time], "time")[0]), self._clock.since
+        if since < self._first.since:
+            raise ValueError(f"time: expected a time not before the start, {self._first.time}, got {time}")
+        if since < latest - self.lag:
             raise ValueError(
                 f"time: expected at most {self.lag:g} before the latest reading, got {time}, which is "
-                f"{self._time - since:g} before it; choose a larger lag"
+                f"{latest - since:g} before it; choose a larger lag"
             )
         place = len(self._kept)
         while place and self._kept[place - 1][1].since > since:
             place -= 1
         now = self._standing()
-        readings = [_Reading(since, z, sensor, control), *(reading for _, reading in self._kept[place:])]
+        readings = [_Reading(since, z, sensor, control, gate), *(reading for _, reading in self._kept[place:])]
         if place < len(self._kept):
             self._go_back(self._kept[place][0])
         kept = self._kept[:place]
         try:
             for reading in readings:
                 kept.append((self._standing(), reading))
-                if reading.since > self._time:
-                    self.filter.predict(reading.since - self._time, reading.control)
-                    self._time = reading.since
-                by = () if reading.sensor is None else (reading.sensor,)
-                record: StepRecord = self.filter.update(reading.z, *by)
+                if reading.since > self._clock.since:
+                    self.filter.predict(reading.since - self._clock.since, reading.control)
+                    self._clock = replace(self._clock, since=reading.since)
+                if isinstance(self.filter, Timed):
+                    self.filter._clock = self._clock
+                by = {"sensor": reading.sensor, "gate": reading.gate}
+                record: StepRecord = self.filter.update(reading.z, **{k: v for k, v in by.items() if v is not None})
         except BaseException:
             self._go_back(now)
             raise
-        self._kept = [(standing, reading) for standing, reading in kept if reading.since >= self._time - self.lag]
+        self._kept = [(standing, reading) for standing, reading in kept if reading.since >= self._clock.since - self.lag]
         return record
 
     def _standing(self) -> _Standing:
         rng = getattr(self.filter, "rng", None)
         stream = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
-        return _Standing(self._time, dict(vars(self.filter)), stream)
+        return _Standing(self._clock, dict(vars(self.filter)), stream)
 
     def _go_back(self, standing: _Standing) -> None:
         vars(self.filter).clear()
         vars(self.filter).update(standing.attributes)
         if standing.stream is not None:
             self.filter.rng.bit_generator.state = standing.stream
-        self._time = standing.time
+        self._clock = standing.clock
 
 
 class _Reading(NamedTuple):
@@ -126,11 +133,12 @@ class _Reading(NamedTuple):
     z: ArrayLike | None
     sensor: Sensor | None
     control: Any
+    gate: float | None
 
 
 class _Standing(NamedTuple):
     """Where a filter stands: what it holds is replaced at every step, never changed."""
 
-    time: float
+    clock: Clock
     attributes: dict[str, Any]
     stream: Any

@@ -134,6 +134,8 @@ class Outcome(Enum):
     """The observation was None or held NaN: the step is a prediction only."""
     DEGENERATE = "degenerate"
     """The likelihood vanished at every particle; the observation was discarded and the prediction kept."""
+    GATED = "gated"
+    """The observation lay outside the gate; it was left out and the prediction kept."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -312,6 +314,22 @@ class DegenerateWeightsError(RuntimeError):
 
     def __reduce__(self) -> tuple[type, tuple[int, int], dict[str, FilterResult | None]]:
         return type(self), (self.step, self.n), {"result": self.result}
+
+
+class DegeneracyWarning(UserWarning):
+    """One particle has all the weight after an update: the observation lies far from all, or they are too few.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=100, rng=0)
+    >>> pf.predict()
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     record = pf.update([400.0])
+    ...
+    >>> caught[0].category.__name__, round(record.ess)
+    ('DegeneracyWarning', 1)
+    """
 
 
 def as_objects(times: Sequence[Any]) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta
 from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol
@@ -22,6 +23,60 @@ Late = Literal["raise", "replay"]
 """What becomes of a reading that comes after a later one."""
 
 
+@dataclass(frozen=True)
+class Clock:
+    """The time where a filter stands: a number, or a date and the seconds since."""
+
+    origin: Any = None
+    since: float = 0.0
+    zoned: bool = False
+
+    @classmethod
+    def at(cls, start: Any) -> Clock:
+        """Return a clock that shows a time: a number, a duration in seconds, or a date."""
+        if isinstance(start, date | np.datetime64):
+            return cls(_in_one_zone(as_objects([start]))[0], zoned=_zoned(start))
+        return cls(None, float(_seconds("start", as_objects([start]))[0]))
+
+    @property
+    def time(self) -> Any:
+        """The time it shows; of dates `numpy.datetime64` in universal time."""
+        return self.since if self.origin is None else self.origin + np.timedelta64(round(self.since * 1e6), "us")
+
+    def later(self, dt: float) -> Clock:
+        """Return the clock after a time."""
+        return replace(self, since=self.since + dt)
+
+    def elapsed(self, times: Sequence[Any], name: str = "times") -> Array:
+        """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind."""
+        array = as_objects(times)
+        kinds = {_kind(time) for time in array}
+        if len(kinds) > 1:
+            raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
+        if kinds == {"dates"} and self.origin is not None and any(_zoned(time) != self.zoned for time in array):
+            zone = "a" if self.zoned else "no"
+            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(times[0])}")
+        if not kinds or (kinds == {"dates"}) == (self.origin is not None):
+            return _seconds(name, array, self.origin)
+        if self.origin is None:
+            raise ValueError(
+                f"start: expected the date of the filter's state, as {name} are dates, got None; the first is "
+                f"{short_repr(times[0])}"
+            )
+        raise ValueError(f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}")
+
+
+class Timed:
+    """A filter with a clock."""
+
+    _clock = Clock()
+
+    @property
+    def time(self) -> Any:
+        """Time of the state: a number that starts at 0 and grows by `dt`, or a date (universal) if a run began at one."""
+        return self._clock.time
+
+
 class Step(NamedTuple):
     """What leads to a step: the time since the step before, the control input on the way, the observation there.
 
@@ -33,6 +88,7 @@ class Step(NamedTuple):
     control: Any
     sensor: Sensor | None = None
     time: Any = None
+    clock: Clock = Clock()
 
 
 class Watcher(Protocol):
@@ -47,90 +103,135 @@ class Watcher(Protocol):
 
 def series(
     observations: Iterable[Any],
-    dt: float | Sequence[float] | Array = 1.0,
+    dt: float | Sequence[float] | Array | None = None,
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
     start: Any = None,
     late: Late = "raise",
     name: str = "observations",
+    clock: Clock = Clock(),
 ) -> list[Step]:
     """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
 
-    Tables of pandas and the like stand for their rows, whatever their columns and index are called. Readings are put in the
-    order of their times, where `late` allows it. ValueError if lengths, time steps or times do not fit.
+    Tables of pandas and the like stand for their rows; dates in their index are the times unless `dt` or `times` is given.
+    Readings are put in the order of their times, where `late` allows it. `clock` shows where the filter stands, unless
+    `start` is given. ValueError if lengths, time steps or times do not fit.
     """
-    observations, dt = as_list(name, observations), unmasked("dt", dt)
-    steps = len(observations)
-    inputs = [None] * steps if controls is None else as_list("controls", unmasked("controls", controls))
     one_of("late", late, ("raise", "replay"))
-    if any(is_reading(entry) for entry in observations):
-        if times is not None or as_any("dt", dt).ndim or dt != 1.0:
-            raise ValueError("observations: expected readings, which have times, or times or dt; got both")
-        if len(inputs) != steps:
-            raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
-        return _of_readings(observations, inputs, start, late)
-    if start is not None:
-        raise ValueError(f"start: expected None for observations without times of their own, got {short_repr(start)}")
-    if times is not None:
-        dt = _intervals(times, dt, steps)
-    dts: list[Any] = [dt] * steps if as_any("dt", dt).ndim == 0 else list(np.asarray(dt))
-    for name, count in (("dt", len(dts)), ("controls", len(inputs))):
-        if count != steps:
-            raise ValueError(f"{name}: expected one per step, {steps}, got {count}")
-    for k, value in enumerate(dts):
+    clock = clock if start is None else Clock.at(start)
+    own = own_times(observations) if dt is None and times is None else None
+    if own is not None and clock.origin is None and any(isinstance(time, date | np.datetime64) for time in own):
+        raise ValueError(
+            f"{name}: have dates, from {own[0]} on; give the date of the filter's state as start to use them, or dt=1.0 for "
+            "equal steps"
+        )
+    times, observations, dt = own if times is None else times, as_list(name, observations), unmasked("dt", dt)
+    steps = len(observations)
+    inputs = (
+        [None] * steps if controls is None else [as_control(u) for u in as_list("controls", unmasked("controls", controls))]
+    )
+    if len(inputs) != steps:
+        raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
+    if any(is_reading(name, entry) for entry in observations):
+        if times is not None or dt is not None:
+            raise ValueError(f"{name}: expected readings, which have times, or times or dt; got both")
+        return _of_readings(name, observations, inputs, clock, late)
+    if times is None:
+        dts = _time_steps(1.0 if dt is None else dt, steps)
+        clocks = [replace(clock, since=clock.since + total) for total in np.cumsum(dts)]
+        given = [one.time for one in clocks]
+    else:
+        if dt is not None:
+            raise ValueError("times: expected either times or dt, got both")
+        given = as_list("times", times)
+        if len(given) != steps:
+            first = "; the time of the filter's state is start" if len(given) == steps + 1 else ""
+            raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
+        since = clock.elapsed(given)
+        clocks, dts = [replace(clock, since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
+        wrong = [k for k, value in enumerate(dts) if not (value > 0 or (value == 0 and not k))]
+        if wrong:
+            k = wrong[0]
+            before = short_repr(given[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
+            raise ValueError(f"times: expected increasing times, got {short_repr(given[k])} after {before} at step {k + 1}")
+    return [Step(*step) for step in zip(observations, dts, inputs, [None] * steps, given, clocks, strict=True)]
+
+
+def own_times(observations: Any) -> list[Any] | None:
+    """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
+    index, dims = getattr(observations, "index", None), getattr(observations, "dims", ())
+    if dims and hasattr(observations, "coords"):
+        index = observations.coords.get(dims[0])
+    kind = getattr(getattr(index, "dtype", None), "kind", "")
+    if index is None or not (kind in ("M", "m") or (kind in ("i", "f") and dims[:1] == ("time",))):
+        return None
+    return list(index.to_numpy() if getattr(index, "tz", None) is None else index)
+
+
+def as_control(control: Any) -> Any:
+    """Return a control input; a list of numbers as an array."""
+    return np.array(control, dtype=np.float64) if isinstance(control, list | tuple) else control
+
+
+def _time_steps(dt: Any, steps: int) -> list[float]:
+    """Return the time before each step; 0 before the first is an observation of the state where the filter stands."""
+    if as_any("dt", dt).ndim == 0:
+        return [as_duration("dt", dt)] * steps
+    given = list(np.asarray(dt))
+    if len(given) != steps:
+        raise ValueError(f"dt: expected one per step, {steps}, got {len(given)}")
+    dts = []
+    for k, value in enumerate(given):
         try:
-            dts[k] = dts[k - 1] if k and value is dt else as_duration("dt", value)  # one for all is checked once
+            first = not k and (value == 0 or value == timedelta(0))
+            dts.append(0.0 if first else as_duration("dt", value))
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
-    given = list(np.cumsum(dts)) if times is None else list(np.asarray(times))[-steps:]
-    return [Step(z, dt, control, None, time) for z, dt, control, time in zip(observations, dts, inputs, given, strict=True)]
+    return dts
 
 
-def is_reading(entry: Any) -> bool:
-    """Whether an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
-    return _is_triple(entry) and (isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None))
+def is_reading(name: str, entry: Any) -> bool:
+    """Return True if an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
+    if hasattr(entry, "state_vector"):
+        raise ValueError(
+            f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for one of Stone Soup "
+            "give (entry.timestamp, sensor, entry.state_vector), with the sensor from herdfilter.adapters.from_stonesoup"
+        )
+    if not _is_triple(entry):
+        return False
+    if isinstance(entry[1], str):
+        raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
+    return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
 
 
 def _is_triple(entry: Any) -> bool:
     return isinstance(entry, tuple | list) and len(entry) == 3
 
 
-def _of_readings(readings: Sequence[Any], controls: Sequence[Any], start: Any, late: Late) -> list[Step]:
+def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late) -> list[Step]:
     """Return steps of readings; those of the same time, in the order given, lead to one step."""
     for k, entry in enumerate(readings):
         if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
-            raise ValueError(
-                f"observations: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
-            )
+            raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
     times = [entry[0] for entry in readings]
-    since = elapsed(times, start)
+    since = clock.elapsed(times)
     order = np.argsort(since, kind="stable")
     if late == "raise" and (order != np.arange(len(order))).any():
         k = int(np.argmax(np.diff(since) < 0)) + 1
         raise ValueError(
-            f"observations: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place "
-            f"{k}; late='replay' inserts late ones at their times"
+            f"{name}: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place {k}; "
+            "late='replay' inserts late ones at their times"
         )
-    dts = np.diff(since[order], prepend=0.0)
-    if not dts[0] > 0:
+    dts = np.diff(since[order], prepend=clock.since)
+    if dts[0] < 0:
         raise ValueError(
-            f"observations: expected readings later than the filter's state, got the time {times[order[0]]}; "
-            "give the time of the state as start"
+            f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
+            f"{times[order[0]]}; give that of the state as start"
         )
-    return [Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k]) for k, dt in zip(order, dts, strict=True)]
-
-
-def _intervals(times: ArrayLike, dt: Any, steps: int) -> Array:
-    """Time steps (T,) to the times (T,), the first from 0."""
-    if as_any("dt", dt).ndim or dt != 1.0:
-        raise ValueError("times: expected either times or dt, got both")
-    numbers = since_start(times, steps)
-    dts = np.diff(numbers, prepend=0.0)
-    if (dts <= 0).any():
-        k = int(np.argmax(dts <= 0))
-        before = f"{numbers[k - 1]:g}" if k else "0, the initial state's,"
-        raise ValueError(f"times: expected increasing times, got {numbers[k]:g} after {before} at step {k + 1}")
-    return dts
+    return [
+        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k], replace(clock, since=float(since[k])))
+        for k, dt in zip(order, dts, strict=True)
+    ]
 
 
 def run(
@@ -141,6 +242,8 @@ def run(
     watcher: Watcher | None = None,
     collect: Callable[..., Any] | None = None,
     predict: Callable[[float, Any], None] | None = None,
+    update: Callable[..., Any] | None = None,
+    gate: float | None = None,
 ) -> Any:
     """Predict to, and update with, each observation in turn; `kept` collects particles and weights.
 
@@ -152,15 +255,18 @@ def run(
     if collect is None:
         collect = partial(FilterResult.collect, kept=kept, circular=circular_dims(online.model))
     predict = online.predict if predict is None else predict
+    update = online.update if update is None else update
+    gated = {} if gate is None else {"gate": gate}
     records: list[Any] = []
     times = [step.time for step in steps]
     try:
         for step in steps:
             if step.dt > 0:
                 predict(step.dt, step.control)
+            online._clock = step.clock
             if watcher is not None:
                 watcher.predicted(online, step.z)
-            records.append(online.update(step.z) if step.sensor is None else online.update(step.z, step.sensor))
+            records.append(update(step.z, *([] if step.sensor is None else [step.sensor]), **gated))
             if watcher is not None:
                 watcher.updated(online)
             if kept is not None:
@@ -186,43 +292,17 @@ def as_duration(name: str, value: Any) -> float:
     return as_positive(name, value)
 
 
-def since_start(times: ArrayLike, steps: int, name: str = "times") -> Array:
-    """Return the time of each step (T,), where the filter now stands at time 0.
-
-    Dates are one more than steps: the first is that of the state where the filter stands, from which seconds are counted.
-    """
-    array = as_any(name, times)
-    if array.ndim == 1 and array.size and _all(array, date, "M"):
-        if len(array) != steps + 1:
-            raise ValueError(
-                f"{name}: expected {steps + 1} dates, for the filter's state and for each step, got {len(array)}"
-            )
-        instants = _in_one_zone(array)
-        numbers = (instants[1:] - instants[0]) / SECOND
-    elif array.ndim == 1 and array.size and _all(array, timedelta, "m"):
-        numbers = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]") / SECOND
-    else:
-        numbers = as_array(name, times, (None,))
-    if len(numbers) != steps:
-        raise ValueError(f"{name}: expected one per step, {steps}, got {len(numbers)}")
-    return as_array(name, numbers, (None,))
+def _seconds(name: str, array: np.ndarray, origin: Any = None) -> Array:
+    """Return times (T,) as numbers: durations in seconds, and so dates since an origin."""
+    if origin is not None:
+        array = _in_one_zone(array) - origin
+    elif len(array) and _all(array, timedelta, "m"):
+        array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
+    return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
 
 
-def elapsed(times: Sequence[Any], start: Any, name: str = "times") -> Array:
-    """Return the times of readings (T,) since `start`: numbers as they are, durations and dates in seconds."""
-    array = as_objects(times)
-    kinds = {_kind(time) for time in array}
-    if len(kinds) > 1:
-        raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
-    if _all(array, date, "M"):
-        if start is None:
-            raise ValueError(
-                f"start: expected the date of the filter's state, as readings have dates, got None; the first date is "
-                f"{short_repr(times[0])}"
-            )
-        return since_start(as_objects([start, *times]), len(times))
-    origin: float = since_start(as_objects([0.0 if start is None else start]), 1, "start")[0]
-    return since_start(array, len(times), name) - origin
+def _zoned(time: Any) -> bool:
+    return getattr(time, "tzinfo", None) is not None
 
 
 def _kind(time: Any) -> str:
@@ -245,6 +325,6 @@ def _in_one_zone(dates: np.ndarray) -> np.ndarray:
         raise ValueError(
             f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
         )
-    if zones != {None}:  # NumPy knows no zones: universal time, without its saying so
+    if not zones <= {None}:  # NumPy knows no zones: universal time, without its saying so
         dates = np.array([entry.astimezone(UTC).replace(tzinfo=None) for entry in dates], dtype=object)
     return dates.astype("M8[us]")

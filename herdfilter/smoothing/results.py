@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_list
 from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.results import Views
-from herdfilter.filters.series import elapsed, series
+from herdfilter.filters.series import Clock, series
 from herdfilter.models.contract import Model, circular_dims
 
 
@@ -171,12 +171,13 @@ class Course(NamedTuple):
             raise ValueError("result: expected at least one step, got none")
         if result.means.shape[1] != model.dim:
             raise ValueError(f"result: expected states of the model's dimension, {model.dim}, got {result.means.shape[1]}")
-        entries = series([None] * rows, 1.0 if dt is None else dt, controls, times)
+        start = None if times is None else next(iter(as_list("times", times)), None)
+        entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
         first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
         intervals = np.array([entry.dt for entry in entries])
         if dt is None and times is None and result.times is not None:
-            since = elapsed(list(result.times), result.times[0])
+            since = Clock.at(result.times[0]).elapsed(list(result.times))
             intervals[first[1:]] = since[first[1:]] - since[first[:-1]]
         transitions = [
             Transition(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]

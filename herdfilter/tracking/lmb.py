@@ -14,7 +14,7 @@ from herdfilter._checks import Array, as_generator, check_count, one_of, short_r
 from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue, make_filter
-from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
+from herdfilter.filters.series import Late, Reading, Timed, Watcher, as_duration, run, series
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import WithClutter
@@ -40,7 +40,7 @@ approximate associations have errors."""
 _log = logging.getLogger(__name__)
 
 
-class LMBTracker:
+class LMBTracker(Timed):
     r"""Labelled multi-Bernoulli tracker (Reuter, Vo, Vo and Dietmayer 2014), whose tracks hold any filter of the catalogue.
 
     Every track has a probability of existence, and a filter for its state. At a scan, a copy of the filter is updated with
@@ -169,6 +169,7 @@ class LMBTracker:
         if not isinstance(self.birth, BirthFromMeasurements):
             tracks += self._start_tracks([one.within(dt) for one in self.birth], step, predicted=True)
         self.tracks, self.step, self._unexplained = tracks, step, []
+        self._clock = self._clock.later(dt)
 
     def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
         """Update the tracks with a scan, after `predict`; several sensors may give scans at one step.
@@ -269,7 +270,7 @@ class LMBTracker:
     def run(
         self,
         scans: Iterable[ArrayLike | None] | Iterable[Reading],
-        dt: float | Sequence[float] | Array = 1.0,
+        dt: float | Sequence[float] | Array | None = None,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,
@@ -292,7 +293,7 @@ class LMBTracker:
             As in `update`; ValueError before the first step if lengths differ, a time step is not positive, times do not
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
-        steps = series(scans, dt, controls, times, start, late, "scans")
+        steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
         result: TrackingResult = run(self, steps, self.model.model.dim, watcher=watcher, collect=TrackingResult.collect)
         return result
 

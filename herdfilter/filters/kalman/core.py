@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +13,9 @@ from herdfilter._checks import Array, short_repr, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
+from herdfilter.filters.online import OnlineFilter, arrays_of, with_arrays
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
+from herdfilter.filters.series import Late, Reading, Watcher, as_control, as_duration, run, series
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved
@@ -48,7 +49,7 @@ class Belief(Protocol):
         """Return one belief for the mixture of others with weights (H,) that sum to 1."""
 
 
-class KalmanFilter:
+class KalmanFilter(OnlineFilter):
     """Base class of the Kalman filters, each of which is named after its rule for moments.
 
     Parameters
@@ -85,7 +86,7 @@ class KalmanFilter:
         self.step = 0
         self.log_likelihood = 0.0
         self.record: StepRecord | None = None
-        self.belief = belief
+        self.belief = self._initial_belief = belief
 
     @property
     def mean(self) -> Array:
@@ -106,11 +107,12 @@ class KalmanFilter:
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
         dt = as_duration("dt", dt)
-        self.belief = self.belief.predict(Transition(self.model, dt, unmasked("control", control), self.step + 1))
-        self.step += 1
+        control = as_control(unmasked("control", control))
+        self.belief = self.belief.predict(Transition(self.model, dt, control, self.step + 1))
+        self.step, self._clock = self.step + 1, self._clock.later(dt)
 
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Update with an observation, after `predict`: observations begin at step 1.
+    def update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
+        """Update with an observation of this step: before the first `predict`, of the initial state.
 
         Several updates may follow at one step, by one sensor after the other.
 
@@ -120,6 +122,8 @@ class KalmanFilter:
             The observation. NaN marks missing entries; the others are used. With None, or NaN alone, the prediction stays.
         sensor : Sensor, optional
             Takes the place of the model's own observation functions.
+        gate : float, optional
+            As in `ParticleFilter.update`.
 
         Returns
         -------
@@ -131,15 +135,16 @@ class KalmanFilter:
         IndefiniteCovarianceError
             If the updated covariance, or that of the observation, is indefinite; the prediction is kept.
         RuntimeError
-            If the filter still stands at step 0, the initial state, which is not observed.
+            If the model reads a second observation of the initial state.
         ValueError
             If moments or log-likelihood overflow; the prediction is kept.
         """
-        if self.step == 0:
-            raise RuntimeError("update: the filter stands at the initial state, step 0; call predict first")
+        self._check_order(sensor)
         belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
         model = self._observed_by(sensor)
         observation = Observation.read(model, z, self.step, partial=True)
+        if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
+            observation, outcome = None, Outcome.GATED
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if observation is not None:
                 belief, increment = belief.update(observation)
@@ -160,14 +165,15 @@ class KalmanFilter:
             )
         self.belief, self.record = belief, record
         self.log_likelihood += increment
+        self._by_model_at_start |= self.step == 0 and sensor is None
         return record
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Return mean (k,) and covariance (k, k), noise included, of the observation predicted at this step.
 
-        Call it between `predict` and `update`. It is None at step 0, and if neither the model nor a sensor observes.
+        Call it between `predict` and `update`. It is None if neither the model nor a sensor observes.
         """
-        if self.step == 0 or (sensor is None and unobserved(self.model)):
+        if sensor is None and unobserved(self.model):
             return None
         return self.belief.predicted_observation(self._observed_by(sensor), self.step)
 
@@ -189,12 +195,13 @@ class KalmanFilter:
     def run(
         self,
         observations: Iterable[ArrayLike | None] | Iterable[Reading],
-        dt: float | Sequence[float] | Array = 1.0,
+        dt: float | Sequence[float] | Array | None = None,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         watcher: Watcher | None = None,
         start: Any = None,
         late: Late = "raise",
+        gate: float | None = None,
     ) -> FilterResult:
         """Predict to each observation in turn, and update with it.
 
@@ -203,7 +210,7 @@ class KalmanFilter:
         observations : iterable, length T
             One observation per step, None or NaN where it, or an entry of it, is missing; or readings
             ``(time, sensor, z)`` of any sensors in any order.
-        dt, controls, times, watcher, start, late
+        dt, controls, times, watcher, start, late, gate
             As in `ParticleFilter.run`.
 
         Raises
@@ -212,9 +219,18 @@ class KalmanFilter:
             As in `predict` and `update`, with the completed steps in the error's attribute ``result``. Before the first
             step, if lengths differ, a time step is not positive, times do not increase or a reading is late.
         """
-        steps = series(observations, dt, controls, times, start, late)
-        result: FilterResult = run(self, steps, self.model.dim, watcher=watcher)
+        steps = series(observations, dt, controls, times, start, late, clock=self._clock)
+        result: FilterResult = run(self, steps, self.model.dim, watcher=watcher, gate=gate)
         return result
+
+    def _held(self) -> dict[str, Any]:
+        return arrays_of(self.belief)
+
+    def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        return {"belief": with_arrays(self.belief, state)}
+
+    def _rewind(self) -> None:
+        self.belief = self._initial_belief
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)

@@ -11,7 +11,7 @@ from herdfilter._checks import Array, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import UNSCENTED_RULE, MomentRule, Moments, moment_rule, moments_by
+from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, MomentRule, Moments, moment_rule, moments_by
 from herdfilter.filters.kalman.update import data_association, finite_part, update_in_place
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -20,6 +20,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
 
+MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
+SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
 
 
@@ -61,7 +63,9 @@ class GaussianBelief:
             mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
             covariances = definite(after[None], self.covariance, observation.step, "updated")
             return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
-        means, covariances, log_densities = update_gaussians(observation, *given, self.rule)
+        # a prior may be wide, and the rule's points far from where the first observation puts the state
+        rule = IteratedRule(observation) if observation.step == 0 else self.rule
+        means, covariances, log_densities = update_gaussians(observation, *given, rule)
         return GaussianBelief(wrap_angles(means[0], circular), covariances[0], self.rule), float(log_densities[0])
 
     def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
@@ -160,6 +164,28 @@ def _expected_noise(
     mean = getattr(rule, "mean", None)
     expected = mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
     return expected.reshape(-1, size, size)
+
+
+@dataclass(frozen=True, eq=False)
+class IteratedRule:
+    """Linearisation where an observation puts each state: the iterated extended Kalman update (Bell and Cathey 1993)."""
+
+    observation: Observation
+
+    def __call__(self, function: contract.VectorFunction, means: Array, covariances: Array) -> Moments:
+        """See `MomentRule`."""
+        states, changed, entries = means, np.inf, self.observation.observed_entries
+        for _ in range(MOST_ITERATIONS):
+            values, spread, cross = LINEAR_RULE(function, states, covariances)
+            slopes = np.linalg.solve(covariances, cross).transpose(0, 2, 1)
+            values = values + (slopes @ (means - states)[:, :, None])[:, :, 0]
+            noisy = self.observation.part(spread) + self.observation.noises(states)
+            gains = np.linalg.solve(noisy, cross[:, :, entries].transpose(0, 2, 1)).transpose(0, 2, 1)
+            before, states = states, means + (gains @ self.observation.residuals(values)[:, :, None])[:, :, 0]
+            changed = (np.abs(states - before) / np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))).max()
+            if changed < SMALLEST_CHANGE:
+                break
+        return values, spread, cross
 
 
 def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:

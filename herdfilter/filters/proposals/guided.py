@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter.filters.kalman.gaussian import update_gaussians, update_mixture
+from herdfilter._covariances import regularised
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.gaussian import IteratedRule, update_gaussians, update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.base import Proposal, Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.sampled import log_ratio
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
 from herdfilter.models.contract import ADDITIVE
 
 WIDENING = 1e-9
 """Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
 singular, rounding may leave a covariance without a density. The weights know of it."""
 
+UNGUIDED_SHARE = 0.1  # of the points that are of the prior, where its update may be wrong
 EQUAL_COVARIANCES = 1e-6  # difference of covariances, relative to the variances, up to which they are taken for one
 
 
@@ -116,3 +122,27 @@ def guided_mixture(
         np.concatenate([guided.means, prior.means]),
         np.concatenate([guided.covariances, prior.covariances]),
     )
+
+
+def initial_given(
+    observation: Observation, proposal: Proposal, n: int, rng: np.random.Generator, prior: Any
+) -> Particles | None:
+    """Return n particles of a Gaussian prior given its first observation, with exact weights, not normalised; else None.
+
+    They are drawn from what an iterated extended Kalman update makes of the prior, which may be wide: a track may start from
+    its first measurement. Where that leaves uneven weights, a share of the points is of the prior.
+    """
+    model, circular = observation.model, contract.circular_dims(observation.model)
+    if not isinstance(prior, GaussianMixture) or contract.has_scans(model) or not observation.has_moments:
+        return None
+    if any(regularised(covariance) is not covariance for covariance in prior.distinct_covariances):
+        return None
+    for share in (0.0, UNGUIDED_SHARE):
+        q = guided_mixture(observation, prior, IteratedRule(observation), 0.0, share)
+        start = proposal.initial(SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng)
+        x = prior.mean + wrap(start.x - prior.mean, circular)
+        moved = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))
+        weighted, evidence = moved.normalised()
+        if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:
+            break
+    return moved
