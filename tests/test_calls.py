@@ -39,7 +39,7 @@ ODD = {
     "text as a number": (lambda: models.CirclingRange(turn="abc"), "turn: expected a finite number, got 'abc'"),
     "ragged dims": (lambda: MIX.marginal(RAGGED), "dims: expected entries of one shape"),
     "ragged dt": (lambda: run(dt=RAGGED), "dt: expected entries of one shape"),
-    "ragged times": (lambda: run(times=RAGGED), "times: expected entries of one shape"),
+    "ragged times": (lambda: run(times=RAGGED), "times: expected numbers"),
     "ragged directions": (
         lambda: hf.sliced_wasserstein(hf.Points(X), MIX, directions=RAGGED),
         "directions: expected entries of one shape",

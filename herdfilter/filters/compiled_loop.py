@@ -26,12 +26,12 @@ from herdfilter.filters.progress import stage
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
-from herdfilter.filters.results import FilterResult, Outcome, StepRecord, as_objects
-from herdfilter.filters.series import Step
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import run as run_in_steps
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.series import Step, as_objects
 from herdfilter.samplers.compiled import QUICK
 
 MOST_PARTICLES = 3_000_000

@@ -14,9 +14,9 @@ from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, che
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views
-from herdfilter.filters.series import Late, Reading, series
 from herdfilter.models import contract
 from herdfilter.models.sensors import sensed, to_check
+from herdfilter.models.series import Late, Reading, series
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step

@@ -11,9 +11,9 @@ import numpy as np
 
 from herdfilter._checks import short_repr
 from herdfilter.filters.results import StepRecord
-from herdfilter.filters.series import Clock, Timed
 from herdfilter.models.contract import Model
 from herdfilter.models.sensors import Sensor
+from herdfilter.models.series import Clock, Timed
 
 
 class OnlineFilter(Timed):

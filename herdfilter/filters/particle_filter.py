@@ -24,10 +24,11 @@ from herdfilter.filters.proposals.modes import in_modes
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError, FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, as_control, as_duration, run, series
+from herdfilter.filters.series import Watcher, run
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
+from herdfilter.models.series import Late, Reading, as_control, as_duration, series
 from herdfilter.models.with_clutter import WithClutter
 
 _log = logging.getLogger(__name__)
@@ -340,10 +341,10 @@ class ParticleFilter(OnlineFilter):
         used = [outcome is Outcome.UPDATED for outcome in outcomes]
         alone = np.asarray(steps)[np.asarray(used, dtype=bool) & (np.asarray(ess) < ALONE)]
         if len(alone) and self.n_particles >= FEWEST_TO_WARN:
-            where = f"step {alone[0]}" if len(used) == 1 else f"{len(alone)} of {len(used)} steps, first {alone[0]}"
+            where = f"{len(alone)} of {len(used)} steps, first at " if len(used) > 1 else ""
             warnings.warn(
-                f"{where}: one of {self.n_particles} particles has all the weight; leave out outliers with gate=0.999, or "
-                "take a likelihood with heavier tails, a filter that looks at the observation (auto), or more particles",
+                f"{where}step {alone[0]}: one of {self.n_particles} particles has all the weight; leave out outliers with "
+                "gate=0.999, or take heavier tails, more particles, or a filter that looks at the observation, such as auto",
                 DegeneracyWarning,
                 stacklevel=3,
             )

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_list, short_repr
 from herdfilter._repr import fields_in_line, summary_repr
+from herdfilter.models.series import as_objects
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +161,7 @@ class StepRecord:
 
     Examples
     --------
-    >>> pf = hf.ParticleFilter(hf.models.CoordinatedTurn(), n_particles=50, rng=0)
+    >>> pf = hf.make_filter("ranked", hf.models.CoordinatedTurn(), n_particles=50)
     >>> pf.predict()
     >>> record = pf.update([1414.0, 0.785])
     >>> record.step, record.mean.shape, record.covariance.shape, record.outcome.name
@@ -330,11 +331,3 @@ class DegeneracyWarning(UserWarning):
     >>> caught[0].category.__name__, round(record.ess)
     ('DegeneracyWarning', 1)
     """
-
-
-def as_objects(times: Sequence[Any]) -> np.ndarray:
-    """Return times as an array in one dimension: of numbers or NumPy's dates if all are, else of objects."""
-    array = np.empty(len(times), dtype=object)
-    array[:] = list(times)
-    of_numpy = all(isinstance(time, int | float | np.generic) for time in array)
-    return np.array(list(array)) if of_numpy and len(array) else array

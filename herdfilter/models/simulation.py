@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_generator, as_numbers, as_positive, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
+from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.series import series
 
 
 def simulated_controls(model: contract.Model, steps: int) -> Array | None:
@@ -27,44 +30,98 @@ def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Ge
 
 def simulate(
     model: contract.Model,
-    steps: int,
-    rng: np.random.Generator | int,
-    dt: float = 1.0,
+    steps: int | None = None,
+    rng: np.random.Generator | int | None = None,
+    dt: float | Sequence[float] | Array | None = None,
     initial: ArrayLike | None = None,
     modes: ArrayLike | None = None,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+    start: Any = None,
+    sensors: Sensor | Sequence[Sensor | None] | None = None,
 ) -> tuple[Array, Any]:
-    """Simulate a trajectory and its observations at `steps` steps, `dt` apart.
+    """Simulate a trajectory and its observations: a truth for all that the `run` of a filter takes.
 
-    A model with a function ``control(step)`` moves with these inputs; give them to the filter, too. TypeError if the model
-    lacks a function that simulation needs.
+    A model with a function ``control(step)`` moves with these inputs unless others are given; give them to the filter, too.
+    TypeError if the model lacks a function that simulation needs.
 
     Parameters
     ----------
     model : object
         A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
-    steps : int
-        Number of steps, at least 1.
-    rng : numpy.random.Generator or int
+    steps : int, optional
+        Number of steps T, at least 1; needed unless a series of time steps, times, controls or sensors says it.
+    rng : numpy.random.Generator or int, optional
         Source of the random draws, or a seed.
-    dt : float
-        Time between two steps, in the model's unit.
+    dt, times, start, controls
+        Time steps or times, the time of the initial state, and control inputs, as in `ParticleFilter.run`.
     initial : array_like, shape (d,), optional
-        State at step 0; by default drawn from the model's initial distribution.
+        The initial state; by default drawn from the model's initial distribution.
     modes : array_like of int, shape (steps + 1,), optional
         Mode at each of steps 0 to `steps` of a model with modes, for example from `sample_modes`; by default drawn.
+    sensors : Sensor or sequence of (Sensor or None), length T, optional
+        What observes each step in place of the model's own functions (None). Several may observe at one of the `times`.
 
     Returns
     -------
-    truth, observations : ndarray, shapes (steps, d) and (steps, k)
-        At steps 1 to `steps`; scans are a list of arrays (k, m).
+    truth : ndarray, shape (T, d)
+    observations : ndarray, shape (T, k)
+        Scans are a list of arrays (k, m). With `sensors`, a list of T readings (time, sensor, z) for a filter's `run`.
 
     Examples
     --------
     >>> truth, z = hf.simulate(hf.models.CoordinatedTurn(), steps=20, rng=1)
     >>> truth.shape, z.shape
     ((20, 5), (20, 2))
+
+    A robot drives with given speed and turn at uneven times; one sensor sees where it is, and now and then another where it
+    heads.
+
+    >>> robot = hf.models.LandmarkLocalisation()
+    >>> place, compass = hf.Sensor(lambda x: x[:, :2], np.eye(2)), hf.Sensor(lambda x: x[:, 2], [[0.01]], circular=[0])
+    >>> times, drive = [0.5, 0.5, 2.0, 2.5], [[1.0, 0.2]] * 4
+    >>> truth, readings = hf.simulate(robot, rng=1, times=times, controls=drive, sensors=[place, compass, place, place])
+    >>> hf.make_filter("auto", robot, 100).run(readings, controls=drive).means.shape
+    (4, 3)
     """
-    steps, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+    lengths = [len(given) for given in (controls, times, dt, sensors) if isinstance(given, Sized)]
+    if steps is None and not lengths:
+        raise ValueError("steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none")
+    steps, rng = check_count("steps", lengths[0] if steps is None else steps), as_generator(rng)
+    if controls is None:
+        controls = simulated_controls(model, steps)
+    seen = [sensors] * steps if isinstance(sensors, Sensor | None) else as_list("sensors", sensors)
+    if sensors is None:
+        course = series([None] * steps, dt, controls, times, start)
+    else:
+        given = (
+            as_list("times", times) if times is not None else [step.time for step in series([None] * steps, dt, start=start)]
+        )
+        if times is not None and dt is not None:
+            raise ValueError("times: expected either times or dt, got both")
+        for name, one in (("sensors", seen), ("times", given)):
+            if len(one) != steps:
+                raise ValueError(f"{name}: expected one per step, {steps}, got {len(one)}")
+        course = series(
+            [(time, sensor, None) for time, sensor in zip(given, seen, strict=True)], None, controls, None, start
+        )
+    states, by_step = _start(model, steps, rng, initial, modes)
+    truth, observations, step = [], [], 0
+    for way in course:
+        if way.dt > 0:
+            step += 1
+            states = contract.sample_transition(by_step[step], states, rng, way.dt, way.control, step)
+        truth.append(states[0])
+        z = contract.sample_observation(sensed(by_step[step], way.sensor), states, rng, step)[0]
+        observations.append(z if sensors is None else (way.time, way.sensor, z))
+    listed = sensors is not None or contract.has_scans(model)
+    return np.array(truth), observations if listed else np.array(observations)
+
+
+def _start(
+    model: contract.Model, steps: int, rng: np.random.Generator, initial: ArrayLike | None, modes: ArrayLike | None
+) -> tuple[Array, list[contract.Model]]:
+    """Return the initial state (1, d), and the model of each of steps 0 to `steps`."""
     if contract.jumps(model):
         known = [contract.in_mode(model, mode) for mode in range(len(model.models))]
         path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
@@ -82,16 +139,8 @@ def simulate(
         contract.check_state(one, "simulation", *(("sample",) if initial is None else ()))
         contract.require(one, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
     if initial is None:
-        x = contract.sample_initial(by_step[0], 1, rng)
-    else:
-        x = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
-    controls, truth, observations = simulated_controls(model, steps), [], []
-    for step in range(1, steps + 1):
-        control = None if controls is None else controls[step - 1]
-        x = contract.sample_transition(by_step[step], x, rng, dt, control, step)
-        truth.append(x[0])
-        observations.append(contract.sample_observation(by_step[step], x, rng, step)[0])
-    return np.array(truth), observations if contract.has_scans(model) else np.array(observations)
+        return contract.sample_initial(by_step[0], 1, rng), by_step
+    return wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model)), by_step
 
 
 def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:

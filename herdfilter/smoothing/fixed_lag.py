@@ -13,9 +13,9 @@ from herdfilter._checks import Array, check_count
 from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, StepRecord, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.series import as_duration
 from herdfilter.models.contract import require
 from herdfilter.models.sensors import Sensor
+from herdfilter.models.series import as_duration
 from herdfilter.smoothing.particles import DENSITY, ParticleStep, particle_steps
 from herdfilter.smoothing.results import Course, FilteredStep, SmoothedResult, smooth_back
 from herdfilter.smoothing.rts import GaussianStep, check_gaussian, gaussian_steps

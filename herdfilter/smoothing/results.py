@@ -14,8 +14,8 @@ from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.results import Views
-from herdfilter.filters.series import Clock, series
 from herdfilter.models.contract import Model, circular_dims
+from herdfilter.models.series import Clock, series
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,9 +13,9 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.gaussian import observation_moments
 from herdfilter.filters.kalman.rules import LINEAR_RULE
-from herdfilter.filters.series import as_duration
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
+from herdfilter.models.series import as_duration
 
 MAX_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior

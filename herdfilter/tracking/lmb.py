@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -14,9 +15,11 @@ from herdfilter._checks import Array, as_generator, check_count, one_of, short_r
 from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue, make_filter
-from herdfilter.filters.series import Late, Reading, Timed, Watcher, as_duration, run, series
+from herdfilter.filters.results import DegeneracyWarning
+from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
+from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import WithClutter
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
@@ -192,7 +195,8 @@ class LMBTracker(Timed):
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
-        tracks = self.tracks if scan is None else self._use_scan(scan, sensor)
+        with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
+            tracks = self.tracks if scan is None else self._use_scan(scan, sensor)
         if len(tracks) > self.max_tracks:
             least = sorted((track.existence for track in tracks), reverse=True)[self.max_tracks - 1]
             _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks))

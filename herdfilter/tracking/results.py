@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_list
 from herdfilter._repr import fields_in_line, summary_repr
-from herdfilter.filters.results import as_objects
+from herdfilter.models.series import as_objects
 from herdfilter.tracking.track import Label
 
 if TYPE_CHECKING:

@@ -149,8 +149,11 @@ def test_a_bad_time_step_is_named_and_nothing_has_happened(online, dt):
     ({"dt": [1.0]}, "dt: expected one per step, 2, got 1"),
     ({"controls": [None] * 3}, "controls: expected one per step, 2, got 3"),
     ({"times": [1.0]}, "times: expected one per step, 2, got 1"),
-    ({"times": [0.0, 1.0]}, "times: expected increasing times, got 0 after 0, the initial state's, at step 1"),
-    ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2 at step 2"),
+    (
+        {"times": [-1.0, 1.0]},
+        "times: expected increasing times, got -1.0 after 0.0, the time of the filter's state, at step 1",
+    ),
+    ({"times": [2.0, 1.5]}, "times: expected increasing times, got 1.5 after 2.0 at step 2"),
     ({"times": [0.5, 0.25]}, "times: expected increasing times, got 0.25 after 0.5 at step 2"),
     ({"times": [1.0, np.nan]}, "times: expected finite numbers"),
     ({"times": [1.0, 2.0], "dt": [1.0, 1.0]}, "times: expected either times or dt, got both"),
@@ -222,10 +225,15 @@ def test_a_model_may_say_in_any_way_that_it_has_no_angles(walk, proposal):
 
 
 @pytest.mark.parametrize("z", [[1.0], None])
-def test_an_observation_of_the_initial_state_is_refused(online, z):
-    with pytest.raises(RuntimeError, match="update: the filter stands at the initial state, step 0; call predict first"):
+def test_a_second_observation_of_the_initial_state_is_refused(online, z):
+    """So a loop that forgets to predict does not pass in silence."""
+    assert online.update(z).step == 0
+    before = online.record
+    with pytest.raises(
+        RuntimeError, match="update: expected one observation of the initial state, step 0, got a second; call"
+    ):
         online.update(z)
-    assert online.record is None
+    assert online.record is before
     online.predict()
     assert online.update(z).step == 1
 

@@ -121,11 +121,11 @@ def test_the_predicted_observation_has_the_moments_of_the_particles_and_the_nois
             return 2 * x
 
     pf = ParticleFilter(Seen(), 20, copy.deepcopy(proposal), rng=5)
-    assert pf.predicted_observation() is None
-    pf.predict()
-    mean, covariance = pf.predicted_observation()
-    np.testing.assert_allclose(mean, 2 * pf.mean, rtol=1e-12)
-    np.testing.assert_allclose(covariance, 4 * pf.covariance + 0.7, rtol=1e-12)
+    for predict in (lambda: None, pf.predict):
+        predict()
+        mean, covariance = pf.predicted_observation()
+        np.testing.assert_allclose(mean, 2 * pf.mean, rtol=1e-12)
+        np.testing.assert_allclose(covariance, 4 * pf.covariance + 0.7, rtol=1e-12)
     watched = Watched()
     looked_at = ParticleFilter(Seen(), 20, copy.deepcopy(proposal), rng=5).run(OBSERVATIONS, watcher=watched)
     same_run(looked_at, ParticleFilter(Seen(), 20, proposal, rng=5).run(OBSERVATIONS))

@@ -121,8 +121,8 @@ def test_a_replay_forgets_what_is_older_than_the_lag():
         replay.update(time, [0.5], FIRST)
     with pytest.raises(ValueError, match=r"^time: expected at most 1 before the latest reading, got 1\.5, which is 1\.5"):
         replay.update(1.5, [0.5], FIRST)
-    with pytest.raises(ValueError, match=r"^time: expected a time after the start, 0, got 0$"):
-        replay.update(0, [0.5], FIRST)
+    with pytest.raises(ValueError, match=r"^time: expected a time not before the start, 0.0, got -1$"):
+        replay.update(-1, [0.5], FIRST)
 
 
 def test_a_reading_that_fails_leaves_a_replay_where_it_stood():
@@ -144,13 +144,12 @@ test_readings_that_do_not_fit_are_named = refuses(
     (readings((1, 3, 2, 4)), {}, r"^observations: .* in the order of their times, got 2 after 3 at place 4; late='rep"),
     ([(1, FIRST, [0.0]), [2.0]], {}, r"^observations: expected readings \(time, sensor, z\) throughout, got \[2\.0\]"),
     (
-        [(0, FIRST, [0.0])],
+        [(-1, FIRST, [0.0])],
         {},
-        r"^observations: expected readings later than .*got the time 0; give the time of the state as start$",
+        r"^observations: expected readings not before .*state, 0.0, got the time -1; give that of the state as start$",
     ),
     ([(MIDNIGHT, FIRST, [0.0])], {}, r"^start: expected the date of the filter's state, .* got None"),
     (readings(), {"times": [1, 2]}, r"^observations: expected readings, which have times, or times or dt"),
-    (Z[:, :1], {"start": 1.0}, r"^start: expected None for observations without times of their own, got 1\.0$"),
     (readings(), {"late": "drop"}, r"^late: unknown 'drop'"),
 )
 

@@ -112,7 +112,7 @@ def test_times_and_angles_come_along(ax):
     robot = hf.models.LandmarkLocalisation()
     start = datetime(2024, 5, 1, 12)
     dates = [start + k * timedelta(seconds=0.5) for k in range(4)]
-    result = hf.ParticleFilter(robot, 20, rng=0).run([None] * 3, times=dates)
+    result = hf.ParticleFilter(robot, 20, rng=0).run([None] * 3, times=dates[1:], start=start)
     table = result.to_dataframe(["x", "y", "heading"])
     assert [moment.to_pydatetime() for moment in table["time"]] == dates[1:]
     assert result.circular == robot.circular == (2,)

@@ -15,10 +15,11 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter, arrays_of, with_arrays
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Late, Reading, Watcher, as_control, as_duration, run, series
+from herdfilter.filters.series import Watcher, run
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved
+from herdfilter.models.series import Late, Reading, as_control, as_duration, series
 
 
 class Belief(Protocol):

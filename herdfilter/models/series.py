@@ -1,0 +1,282 @@
+"""A series of observations, or of readings of sensors, with their times and control inputs; the clock of a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, timedelta
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_any, as_array, as_list, as_positive, one_of, short_repr, unmasked
+from herdfilter.models.sensors import Sensor
+
+Reading = tuple[Any, Sensor | None, ArrayLike | None]
+"""Time, sensor (None for the model's own observation functions) and observation."""
+
+Late = Literal["raise", "replay"]
+"""What becomes of a reading that comes after a later one."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time where a filter stands: a number, or a date and the seconds since."""
+
+    origin: Any = None
+    since: float = 0.0
+    zoned: bool = False
+
+    @classmethod
+    def at(cls, start: Any) -> Clock:
+        """Return a clock that shows a time: a number, a duration in seconds, or a date."""
+        if isinstance(start, date | np.datetime64):
+            return cls(_in_one_zone(as_objects([start]))[0], zoned=_zoned(start))
+        return cls(None, float(_seconds("start", as_objects([start]))[0]))
+
+    @property
+    def time(self) -> Any:
+        """The time it shows; of dates `numpy.datetime64` in universal time."""
+        return self.since if self.origin is None else self.origin + np.timedelta64(round(self.since * 1e6), "us")
+
+    def later(self, dt: float) -> Clock:
+        """Return the clock after a time."""
+        return replace(self, since=self.since + dt)
+
+    def elapsed(self, times: Sequence[Any], name: str = "times") -> Array:
+        """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind."""
+        array = as_objects(times)
+        kinds = {_kind(time) for time in array}
+        if len(kinds) > 1:
+            raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
+        if kinds == {"dates"} and self.origin is not None and any(_zoned(time) != self.zoned for time in array):
+            zone = "a" if self.zoned else "no"
+            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(times[0])}")
+        if not kinds or (kinds == {"dates"}) == (self.origin is not None):
+            return _seconds(name, array, self.origin)
+        if self.origin is None:
+            raise ValueError(
+                f"start: expected the date of the filter's state, as {name} are dates, got None; the first is "
+                f"{short_repr(times[0])}"
+            )
+        raise ValueError(f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}")
+
+
+class Timed:
+    """A filter with a clock."""
+
+    _clock = Clock()
+
+    @property
+    def time(self) -> Any:
+        """Time of the state: a number that starts at 0 and grows by `dt`, or a date (universal) if a run began at one."""
+        return self._clock.time
+
+
+class Step(NamedTuple):
+    """What leads to a step: the time since the step before, the control input on the way, the observation there.
+
+    Where no time passes the step is the one before, observed once more.
+    """
+
+    z: ArrayLike | None
+    dt: float
+    control: Any
+    sensor: Sensor | None = None
+    time: Any = None
+    clock: Clock = Clock()
+
+
+def series(
+    observations: Iterable[Any],
+    dt: float | Sequence[float] | Array | None = None,
+    controls: Sequence[Any] | Array | None = None,
+    times: ArrayLike | None = None,
+    start: Any = None,
+    late: Late = "raise",
+    name: str = "observations",
+    clock: Clock = Clock(),
+) -> list[Step]:
+    """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
+
+    Tables of pandas and the like stand for their rows; dates in their index are the times unless `dt` or `times` is given.
+    Readings are put in the order of their times, where `late` allows it. `clock` shows where the filter stands, unless
+    `start` is given. ValueError if lengths, time steps or times do not fit.
+    """
+    one_of("late", late, ("raise", "replay"))
+    clock = clock if start is None else Clock.at(start)
+    own = own_times(observations) if dt is None and times is None else None
+    if own is not None and clock.origin is None and any(isinstance(time, date | np.datetime64) for time in own):
+        raise ValueError(
+            f"{name}: have dates, from {own[0]} on; give the date of the filter's state as start to use them, or dt=1.0 for "
+            "equal steps"
+        )
+    times, observations, dt = own if times is None else times, as_list(name, observations), unmasked("dt", dt)
+    steps = len(observations)
+    inputs = (
+        [None] * steps if controls is None else [as_control(u) for u in as_list("controls", unmasked("controls", controls))]
+    )
+    if len(inputs) != steps:
+        raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
+    if any(is_reading(name, entry) for entry in observations):
+        if times is not None or dt is not None:
+            raise ValueError(f"{name}: expected readings, which have times, or times or dt; got both")
+        return _of_readings(name, observations, inputs, clock, late)
+    if times is None:
+        dts = _time_steps(1.0 if dt is None else dt, steps)
+        clocks = [replace(clock, since=clock.since + total) for total in np.cumsum(dts)]
+        given = [one.time for one in clocks]
+    else:
+        if dt is not None:
+            raise ValueError("times: expected either times or dt, got both")
+        given = as_list("times", times)
+        if len(given) != steps:
+            first = "; the time of the filter's state is start" if len(given) == steps + 1 else ""
+            raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
+        since = clock.elapsed(given)
+        clocks, dts = [replace(clock, since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
+        wrong = [k for k, value in enumerate(dts) if not (value > 0 or (value == 0 and not k))]
+        if wrong:
+            k = wrong[0]
+            before = short_repr(given[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
+            raise ValueError(f"times: expected increasing times, got {short_repr(given[k])} after {before} at step {k + 1}")
+    return [Step(*step) for step in zip(observations, dts, inputs, [None] * steps, given, clocks, strict=True)]
+
+
+def own_times(observations: Any) -> list[Any] | None:
+    """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
+    index, dims = getattr(observations, "index", None), getattr(observations, "dims", ())
+    if dims and hasattr(observations, "coords"):
+        index = observations.coords.get(dims[0])
+    kind = getattr(getattr(index, "dtype", None), "kind", "")
+    if index is None or not (kind in ("M", "m") or (kind in ("i", "f") and dims[:1] == ("time",))):
+        return None
+    return list(index.to_numpy() if getattr(index, "tz", None) is None else index)
+
+
+def as_control(control: Any) -> Any:
+    """Return a control input; a list of numbers as an array."""
+    return np.array(control, dtype=np.float64) if isinstance(control, list | tuple) else control
+
+
+def _time_steps(dt: Any, steps: int) -> list[float]:
+    """Return the time before each step; 0 before the first is an observation of the state where the filter stands."""
+    if as_any("dt", dt).ndim == 0:
+        return [as_duration("dt", dt)] * steps
+    given = list(np.asarray(dt))
+    if len(given) != steps:
+        raise ValueError(f"dt: expected one per step, {steps}, got {len(given)}")
+    dts = []
+    for k, value in enumerate(given):
+        try:
+            first = not k and (value == 0 or value == timedelta(0))
+            dts.append(0.0 if first else as_duration("dt", value))
+        except ValueError as error:
+            raise ValueError(f"{error} before step {k + 1}") from None
+    return dts
+
+
+def is_reading(name: str, entry: Any) -> bool:
+    """Return True if an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
+    if hasattr(entry, "state_vector"):
+        raise ValueError(
+            f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for one of Stone Soup "
+            "give (entry.timestamp, sensor, entry.state_vector), with the sensor from herdfilter.adapters.from_stonesoup"
+        )
+    if not _is_triple(entry):
+        return False
+    if isinstance(entry[1], str):
+        raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
+    return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
+
+
+def _is_triple(entry: Any) -> bool:
+    return isinstance(entry, tuple | list) and len(entry) == 3
+
+
+def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late) -> list[Step]:
+    """Return steps of readings; those of the same time, in the order given, lead to one step."""
+    for k, entry in enumerate(readings):
+        if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
+            raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
+    times = [entry[0] for entry in readings]
+    since = clock.elapsed(times)
+    order = np.argsort(since, kind="stable")
+    if late == "raise" and (order != np.arange(len(order))).any():
+        k = int(np.argmax(np.diff(since) < 0)) + 1
+        raise ValueError(
+            f"{name}: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place {k}; "
+            "late='replay' inserts late ones at their times"
+        )
+    dts = np.diff(since[order], prepend=clock.since)
+    if dts[0] < 0:
+        raise ValueError(
+            f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
+            f"{times[order[0]]}; give that of the state as start"
+        )
+    return [
+        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k], replace(clock, since=float(since[k])))
+        for k, dt in zip(order, dts, strict=True)
+    ]
+
+
+SECOND = np.timedelta64(1, "s")
+
+
+def as_duration(name: str, value: Any) -> float:
+    """Return a time step as a positive finite number; a `timedelta`, of Python, NumPy or pandas, in seconds."""
+    try:
+        if isinstance(value, timedelta):
+            return as_positive(name, value.total_seconds())
+        if isinstance(value, np.timedelta64):
+            return as_positive(name, float(value / SECOND))
+    except (TypeError, ValueError):  # months and years have no length
+        raise ValueError(f"{name}: expected a positive duration, got {short_repr(value)}") from None
+    return as_positive(name, value)
+
+
+def _seconds(name: str, array: np.ndarray, origin: Any = None) -> Array:
+    """Return times (T,) as numbers: durations in seconds, and so dates since an origin."""
+    if origin is not None:
+        array = _in_one_zone(array) - origin
+    elif len(array) and _all(array, timedelta, "m"):
+        array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
+    return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
+
+
+def _zoned(time: Any) -> bool:
+    return getattr(time, "tzinfo", None) is not None
+
+
+def _kind(time: Any) -> str:
+    if isinstance(time, date | np.datetime64):
+        return "dates"
+    return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"
+
+
+def _all(array: np.ndarray, kind: type, code: str) -> bool:
+    """Whether all entries are dates, or durations: of NumPy, or objects of a kind."""
+    return array.dtype.kind == code or (array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array))
+
+
+def _in_one_zone(dates: np.ndarray) -> np.ndarray:
+    """Dates as those of NumPy, to the microsecond at least; refused if their time zones differ."""
+    if dates.dtype.kind == "M":
+        return dates.astype(np.result_type(dates.dtype, "M8[us]"))
+    zones = {getattr(entry, "tzinfo", None) for entry in dates}
+    if len(zones) > 1:
+        raise ValueError(
+            f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
+        )
+    if not zones <= {None}:  # NumPy knows no zones: universal time, without its saying so
+        dates = np.array([entry.astimezone(UTC).replace(tzinfo=None) for entry in dates], dtype=object)
+    return dates.astype("M8[us]")
+
+
+def as_objects(times: Sequence[Any]) -> np.ndarray:
+    """Return times as an array in one dimension: of numbers or NumPy's dates if all are, else of objects."""
+    array = np.empty(len(times), dtype=object)
+    array[:] = list(times)
+    of_numpy = all(isinstance(time, int | float | np.generic) for time in array)
+    return np.array(list(array)) if of_numpy and len(array) else array
