@@ -326,6 +326,7 @@ class DegeneracyWarning(UserWarning):
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=100, rng=0)
     >>> pf.predict()
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     record = pf.update([400.0])
     ...
     >>> caught[0].category.__name__, round(record.ess)

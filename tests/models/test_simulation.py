@@ -1,0 +1,95 @@
+"""Simulation takes what the run of a filter takes, and gives what it takes."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import refuses
+
+import herdfilter as hf
+
+WALK = hf.models.from_functions(
+    lambda x, dt, control: x + dt * (0 if control is None else control[0]),
+    lambda x: x,
+    lambda dt: [[dt]],
+    [[1.0]],
+    [0.0],
+    [[1.0]],
+)
+LOW, HIGH = hf.Sensor(lambda x: x - 100.0, [[0.01]]), hf.Sensor(lambda x: np.hstack([x, x + 100.0]), 0.01 * np.eye(2))
+NOON = datetime(2026, 3, 1, 12)
+
+
+def test_uneven_steps_have_noise_of_their_length_and_controls_drive():
+    dt = [1e-8, 4.0, 1e-8]
+    truth, z = hf.simulate(WALK, rng=1, dt=dt, controls=[[0.0], [10.0], [1e9]], initial=[5.0])
+    assert (truth.shape, z.shape) == ((3, 1), (3, 1))
+    assert abs(truth[0, 0] - 5) < 1e-2
+    assert abs(truth[1, 0] - 45) < 4 * 2
+    assert abs(truth[2, 0] - truth[1, 0] - 10) < 1e-2
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"times": [0.5, 1.5, 4.0]},
+        {"times": [2.5, 3.5, 6.0], "start": 2.0},
+        {"times": [NOON + timedelta(seconds=s) for s in (0.5, 1.5, 4)], "start": NOON},
+        {"times": pd.DatetimeIndex([NOON + timedelta(seconds=s) for s in (0.5, 1.5, 4)]), "start": NOON},
+        {"times": [timedelta(seconds=s) for s in (0.5, 1.5, 4)]},
+        {"dt": [timedelta(seconds=s) for s in (0.5, 1.0, 2.5)], "steps": 3},
+    ],
+)
+def test_times_are_taken_as_a_run_takes_them(given):
+    expected = hf.simulate(WALK, rng=3, dt=[0.5, 1.0, 2.5])
+    for one, other in zip(hf.simulate(WALK, rng=3, **given), expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_first_time_that_is_the_priors_observes_the_initial_state():
+    truth, z = hf.simulate(WALK, rng=1, times=[0.0, 1.0], initial=[7.0])
+    assert truth[0].tolist() == [7.0]
+    assert hf.UnscentedKalmanFilter(WALK).run(z, times=[0.0, 1.0]).steps.tolist() == [0, 1]
+
+
+def test_sensors_give_readings_that_a_run_takes():
+    """Several at one time observe one state; None is the model's own observation."""
+    times, sensors = [1.0, 1.0, 2.0, 2.5], [LOW, HIGH, None, LOW]
+    truth, readings = hf.simulate(WALK, rng=1, times=times, controls=[[3.0]] * 4, sensors=sensors)
+    assert truth[0] == truth[1]
+    assert [(time, sensor) for time, sensor, _ in readings] == list(zip(times, sensors, strict=True))
+    for (_, _, z), x, offsets in zip(readings, truth, ([-100.0], [0.0, 100.0], [0.0], [-100.0]), strict=True):
+        np.testing.assert_allclose(z, x + offsets, atol=4.5 if offsets == [0.0] else 0.45)
+    result = hf.UnscentedKalmanFilter(WALK).run(readings, controls=[[3.0]] * 4)
+    np.testing.assert_allclose(result.means[[0, 1, 3]], truth[[0, 1, 3]], atol=0.5)
+    single = hf.simulate(WALK, 3, rng=1, dt=0.5, sensors=LOW)[1]
+    assert [(time, sensor) for time, sensor, _ in single] == [(0.5, LOW), (1.0, LOW), (1.5, LOW)]
+
+
+def test_scans_of_a_sensor_and_modes_are_simulated():
+    radar = hf.Sensor(lambda x: x, [[0.01]], detection_probability=0.9, clutter_density=0.1, region=[[-50.0, 50.0]])
+    jumping = hf.models.JumpMarkov([WALK, WALK], [[0.9, 0.1], [0.1, 0.9]])
+    truth, readings = hf.simulate(jumping, rng=2, times=[1.0, 2.0, 4.0], sensors=radar)
+    assert truth.shape == (3, 1)
+    assert all(scan.ndim == 2 for _, _, scan in readings)
+    assert len(hf.ParticleFilter(jumping, 50, rng=0, on_degeneracy="predict").run(readings)) == 3
+
+
+test_what_a_simulation_cannot_take_is_named = refuses(
+    lambda given: hf.simulate(WALK, rng=1, **given),
+    ({}, "^steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none$"),
+    ({"steps": 2, "dt": [1, 2, 3]}, "^dt: expected one per step, 2, got 3$"),
+    ({"steps": 2, "controls": [[1.0]]}, "^controls: expected one per step, 2, got 1$"),
+    ({"times": [1.0, 2.0], "dt": 0.1}, "^times: expected either times or dt, got both$"),
+    ({"times": [1.0, 2.0], "dt": 0.1, "sensors": LOW}, "^times: expected either times or dt, got both$"),
+    ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2$"),
+    ({"times": [NOON]}, "^start: expected the date of the filter's state"),
+    ({"steps": 2, "sensors": [LOW]}, "^sensors: expected one per step, 2, got 1$"),
+    ({"steps": 2, "sensors": "radar"}, "^sensors: expected a sequence with one entry per step, got 'radar'$"),
+)
+
+
+def test_a_name_for_a_sensor_is_refused():
+    with pytest.raises(ValueError, match=r"expected a herdfilter\.Sensor in readings"):
+        hf.simulate(WALK, 2, rng=1, sensors=["gps", "gps"])
