@@ -227,7 +227,8 @@ class ParticleFilter(OnlineFilter):
             If the model returns a log-likelihood of the wrong shape, or one that is NaN or +inf.
         """
         record = self._update(z, sensor, gate)
-        self._warn_if_alone([record.step], [record.ess], [record.outcome])
+        if record.ess < ALONE:
+            self._warn_if_alone([record.step], [record.ess], [record.outcome])
         return record
 
     def _update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
@@ -263,7 +264,7 @@ class ParticleFilter(OnlineFilter):
                 )
         if self._pending is not None:
             self._settle()
-            self._untouched = False
+        self._untouched &= outcome is not Outcome.UPDATED
         self._by_model_at_start |= self.step == 0 and sensor is None
         self.log_likelihood += increment
         particles = self._current()

@@ -1,7 +1,7 @@
 """The model contract: the names that filters use of a model, and the functions that call and check them.
 
 A model is any object with vectorised functions; it needs no base class, and only what the chosen filter uses must exist.
-Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0.
+Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0, and so is an observation of it.
 
 =========================================================  ============================================================
 ``dim``                                                    dimension d of the state

@@ -187,6 +187,20 @@ def test_the_first_measurement_of_a_linear_model_is_taken_up_exactly(name):
     np.testing.assert_allclose(record.log_likelihood, log_density, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["bootstrap", "ranked", "auto", "ukf"])
+def test_sensors_follow_one_another_at_the_initial_state(name):
+    """What comes of them is the posterior of both, whichever looks first; a missing one changes nothing."""
+    model = hf.models.from_functions(lambda x: x, None, np.eye(2), None, [0.0, 0.0], 4 * np.eye(2))
+    one, other = hf.Sensor(lambda x: x[:, :1], [[1.0]]), hf.Sensor(lambda x: x.sum(axis=1), [[4.0]])
+    both = hf.Sensor(lambda x: np.column_stack([x[:, 0], x.sum(axis=1)]), np.diag([1.0, 4.0]))
+    exact = hf.ExtendedKalmanFilter(model).update([1.0, 3.0], both)
+    online = hf.make_filter(name, model, 2000, rng=1)
+    for z, sensor in ((None, one), ([1.0], one), ([3.0], other)):
+        record = online.update(z, sensor)
+    np.testing.assert_allclose(record.mean, exact.mean, atol=0.15 if name == "bootstrap" else 0.03)
+    np.testing.assert_allclose(online.log_likelihood, exact.log_likelihood, atol=0.1 if name == "bootstrap" else 0.02)
+
+
 def test_a_prior_of_several_components_weighs_them_by_the_first_measurement():
     prior = hf.GaussianMixture([0.5, 0.5], [[-5.0], [5.0]], [[[1.0]], [[4.0]]])
     model = hf.models.from_functions(lambda x: x, lambda x: x, [[1.0]], [[1.0]], [0.0], [[1.0]])
