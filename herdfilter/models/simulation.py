@@ -112,7 +112,8 @@ def simulate(
             step += 1
             states = contract.sample_transition(by_step[step], states, rng, way.dt, way.control, step)
         truth.append(states[0])
-        z = contract.sample_observation(sensed(by_step[step], way.sensor), states, rng, step)[0]
+        observed = by_step[step] if way.sensor is None else sensed(by_step[step], way.sensor)
+        z = contract.sample_observation(observed, states, rng, step)[0]
         observations.append(z if sensors is None else (way.time, way.sensor, z))
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
