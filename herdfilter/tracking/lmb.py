@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
-from herdfilter.catalogue import catalogue, make_filter
+from herdfilter.catalogue import catalogue
+from herdfilter.catalogue.specifications import catalogue_spec
 from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
@@ -319,7 +320,7 @@ class LMBTracker:
         """Return a filter with a generator of its own, so that tracks do not disturb one another."""
         rng = np.random.Generator(type(self.rng.bit_generator)(self._seeds.spawn(1)[0]))
         if isinstance(self.filter, str):
-            return make_filter(self.filter, model, self.n_particles, rng)
+            return catalogue_spec(self.filter)(model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)
 
 
