@@ -38,7 +38,7 @@ Z = np.array([[0.1, 0.2], [0.3, 0.1], [1.0, 0.4], [0.5, 0.5]])
 
 
 def from_functions(**changed):
-    given = {"Q": EYE, "R": EYE, "x0": np.zeros(2), "P0": EYE} | changed
+    given = {"Q": EYE, "R": EYE, "initial_mean": np.zeros(2), "initial_covariance": EYE} | changed
     return hf.models.from_functions(lambda x: x, lambda x: x, **given)
 
 
@@ -110,7 +110,7 @@ PROPOSALS = GUIDED | {
 
 COMPILED = {
     "simplex_weights": (hf.simplex_weights, {"gram": np.exp(-np.abs(np.subtract.outer(W, W))), "z": W}),
-    "optimal_weights": (partial(hf.optimal_weights, mixture=MIXTURE), {"points_x": X, "kernel_covariance": EYE}),
+    "optimal_weights": (partial(hf.optimal_weights, mixture=MIXTURE), {"x": X, "kernel_covariance": EYE}),
     "kernel_matrix": (hf.kernel_matrix, {"x": X, "covariance": EYE}),
     "herding": (partial(herding, n=5), {"moments": W}),
     "herding with features": (partial(herding, n=5), {"moments": np.array([0.5, 0.5]), "features": EYE}),
@@ -178,7 +178,7 @@ OTHERS = {
     "simulate modes": (partial(hf.simulate, JUMP, 3, 0), {"modes": np.array([0, 1, 0, 1])}),
     "JumpMarkov": (partial(hf.models.JumpMarkov, [CHAIN, CHAIN]),
                    {"transition_matrix": np.array([[0.9, 0.1], [0.2, 0.8]]), "initial_modes": np.array([0.5, 0.5])}),
-    "from_functions": (from_functions, {"Q": EYE, "R": EYE, "x0": np.zeros(2), "P0": EYE}),
+    "from_functions": (from_functions, {"Q": EYE, "R": EYE, "initial_mean": np.zeros(2), "initial_covariance": EYE}),
     "UniformBox": (hf.models.UniformBox, {"lower": np.zeros(2), "upper": np.ones(2)}),
     "WithClutter": (partial(hf.models.WithClutter, CHAIN, 0.9, 0.01), {"region": np.array([[-9.0, 9.0], [-9.0, 9.0]])}),
     "Sensor": (partial(hf.Sensor, lambda x: x), {"covariance": EYE}),
@@ -379,8 +379,8 @@ HOSTILE = {
     "ragged": lambda values: [[1.0], [1.0, 2.0]],
 }  # fmt: skip
 FREE = {
-    **{f"one row {m}": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"} for m in ("more", "less")},
-    "12000 rows": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"},
+    **{f"one row {m}": {"moments", "features", "ratios", "x", "particles", "weights"} for m in ("more", "less")},
+    "12000 rows": {"moments", "features", "ratios", "x", "particles", "weights"},
     **{f"one column {m}": {"ratios", "particles"} for m in ("more", "less")},
     "no rows": {"ratios", "x"},
     "None": {"features", "weights", "start"},

@@ -139,7 +139,7 @@ class LMBTracker:
         self.record: TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
         starts = _as_births("initial", initial)
-        births = (Birth(1.0, self.birth.prior),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
+        births = (Birth(1.0, self.birth.initial),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
         check_filter(self._make_filter, model.model, places)
@@ -331,7 +331,7 @@ def _as_births(name: str, given: Any) -> tuple[Birth, ...]:
     except TypeError:
         births = (None,)
     if not all(isinstance(one, Birth) for one in births):
-        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
+        more = ", or BirthFromMeasurements(initial)" if name == "birth" else ""
         raise TypeError(
             f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
         )
