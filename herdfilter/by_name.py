@@ -163,8 +163,7 @@ PLACES = {proposals: "proposal=hf.{}", resampling: "resampling=hf.{}", samplers:
 
 
 def _options(name: str) -> list[str]:
-    parameters = parameter_names(catalogue_spec(name).built())
-    return [key for key in parameters if key not in ("model", "n_particles", "rng")]
+    return [key for key in parameter_names(catalogue_spec(name).built()) if key not in ("model", "n_particles", "rng")]
 
 
 def _advice(name: str, key: str, value: str) -> str:

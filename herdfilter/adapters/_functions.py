@@ -79,16 +79,13 @@ class VectorisedFunction:
     def check_arguments(self, *first: Any, **keywords: Any) -> None:
         """Raise TypeError unless the function takes these arguments after the state, and those given at the start."""
         try:
-            signature = inspect.signature(self.function)
+            inspect.signature(self.function).bind(None, *first, *self.positional, **self.keywords, **keywords)
         except ValueError:  # of some functions that are not written in Python
             return
-        try:
-            signature.bind(None, *first, *self.positional, **self.keywords, **keywords)
-        except TypeError:
-            raise TypeError(
-                f"{self.name}: expected a function of a state{' and dt' * bool(first)}, got one of {signature}; name its "
-                "control, as in control='u', and give that to predict or run; give others as fx_args, hx_args or args"
-            ) from None
+        except TypeError as error:
+            got = f"expected a function of a state{' and dt' * bool(first)}, got one that takes no such call ({error})"
+            how = "name its control, as in control='u', to give it to predict or run; give others as fx_args, hx_args or args"
+            raise TypeError(f"{self.name}: {got}; {how}") from None
 
     def check(self, x: Array, *first: Any) -> None:
         """Call the function at states (n, d), so that an error is raised now; columns must give what single states do."""

@@ -16,13 +16,11 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
     Array,
-    Shape,
     as_array,
     as_covariance,
     as_dims,
     as_numbers,
     check_flags,
-    fits,
     shape_text,
     short_repr,
     unmasked,
@@ -251,20 +249,15 @@ class _Function(PicklesFunctions):
         array = as_numbers(self.name, self(x, **given), shape)
         rows = array[:, None] if array.shape == shape[:1] and dim in (None, 1) else array
         if rows.ndim != 2 or len(rows) != len(x) or dim not in (None, rows.shape[1]):
-            raise self._unfit("a row", shape, array.shape)
+            hint = "; a function of one state needs vectorised=False" if self.vectorised else ""
+            raise ValueError(
+                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}{hint}"
+            )
         return rows
 
     def matrices(self, x: Array, rows: int | None, **given: Any) -> Array:
         """Return the Jacobians at states (n, d), (n, rows, d)."""
-        shape = len(x), rows, x.shape[1]
-        array = as_numbers(self.name, self(x, **given), shape)
-        if not fits(array.shape, shape):
-            raise self._unfit("a matrix", shape, array.shape)
-        return array
-
-    def _unfit(self, what: str, expected: Shape, got: tuple[int, ...]) -> ValueError:
-        hint = "; a function of one state needs vectorised=False" if self.vectorised else ""
-        return ValueError(f"{self.name}: expected {what} for each state, shape {shape_text(expected)}, got {got}{hint}")
+        return as_array(self.name, self(x, **given), (len(x), rows, x.shape[1]))
 
 
 @dataclass(frozen=True)
