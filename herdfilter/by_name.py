@@ -174,7 +174,7 @@ def _advice(name: str, key: str, value: str) -> str:
     parts = sorted(
         (part != own, place.format(f"{part}({key}={value})"))
         for folder, place in PLACES.items()
-        for part in folder.__all__
+        for part in {*folder.__all__} - {"Uses"}
         if "proposal" in _options(name) and key in parameter_names(getattr(folder, part))
     )
     takers = [other for other in catalogue() if key in _options(other)][:6]

@@ -84,7 +84,7 @@ class VectorisedFunction:
             return
         except TypeError as error:
             got = f"expected a function of a state{' and dt' * bool(first)}, got one that takes no such call ({error})"
-            how = "name its control, as in control='u', to give it to predict or run; give others as fx_args, hx_args or args"
+            how = "name its control, as in control='u', to give it to predict or run; others as fx_args, hx_args or args"
             raise TypeError(f"{self.name}: {got}; {how}") from None
 
     def check(self, x: Array, *first: Any) -> None:
