@@ -283,7 +283,9 @@ def test_a_function_of_more_arguments_is_told_how_to_give_them():
     assert hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
     kf = unscented()
     kf.hx = lambda x, place: x[:2] - place
-    with pytest.raises(TypeError, match=r"hx: expected a function of a state, .* argument: 'place'\); .* as fx_args, hx_args"):
+    with pytest.raises(
+        TypeError, match=r"hx: expected a function of a state, .* argument: 'place'\); .* as fx_args, hx_args"
+    ):
         from_filterpy(kf)
     assert from_filterpy(kf, hx_args=(1.0,)).dim == 4
 
