@@ -114,7 +114,7 @@ def valid() -> None:
     hf.herding_error(points=PTS, mixture=MIX, sigma_k=0.5)
     hf.kernel_matrix(x=X, covariance=I2)
     hf.normalised_l2(points=PTS, mixture=MIX, sigma_k=[0.5, 0.6])
-    hf.optimal_weights(points_x=X, mixture=MIX, kernel_covariance=I2, constraint="sum")
+    hf.optimal_weights(x=X, mixture=MIX, kernel_covariance=I2, constraint="sum")
     hf.simplex_weights(gram=np.eye(6), z=W)
     hf.sliced_wasserstein(points=PTS, mixture=MIX, order=2, directions=8)
     hf.sliced_wasserstein(PTS, MIX, directions=I2)
@@ -219,7 +219,7 @@ def valid() -> None:
         max_evaluations=30,
     )
     hf.run_many(
-        filter_factory=lambda k: hf.UnscentedKalmanFilter(WALK),
+        build=lambda k: hf.UnscentedKalmanFilter(WALK),
         list_of_observations=[Z, Z],
         workers=1,
         progress=False,
@@ -234,7 +234,7 @@ def valid() -> None:
     association.ratios(likelihoods=[[0.2, 0.1], [0.3, 0.4]], detection_probability=0.9, clutter_density=0.1, existence=0.8)
     tracking.Birth(probability=0.1, initial=WALK.initial).within(dt=1.0)
     tracking.LMBTracker(
-        CLUTTER, tracking.BirthFromMeasurements(prior=WALK.initial, expected=0.1, most=0.1), filter="ukf"
+        CLUTTER, tracking.BirthFromMeasurements(initial=WALK.initial, expected=0.1, most=0.1), filter="ukf"
     ).run(SCANS)
     tracking.LMBTracker(
         model=CLUTTER,
@@ -263,7 +263,7 @@ def valid() -> None:
     models.linear_chain(dim=3, coupling=0.42)
     models.sample_modes(model=JUMP, steps=4, rng=0)
     catalogue.resolve_filters(filters=["bootstrap"])
-    testing.random_mixture(seed=0, dim=2, components=3)
+    testing.random_mixture(seed=0, dim=2, n_components=3)
     testing.hostile_mixture(seed=0)
     study.posterior_cramer_rao_bound(model=WALK, steps=2, dt=1.0, runs=5, rng=0)
     study.summarise(table=TABLE, baseline="bootstrap")

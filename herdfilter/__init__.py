@@ -29,7 +29,7 @@ from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, Condi
 
 if TYPE_CHECKING:
     from herdfilter import association, catalogue, plotting, smoothing, study, tracking
-    from herdfilter.catalogue import make_filter
+    from herdfilter.by_name import make_filter
     from herdfilter.filters.many import TracksError, run_many
     from herdfilter.smoothing import *
     from herdfilter.study.engine import compare
@@ -87,7 +87,7 @@ _FOLDERS = ("association", "catalogue", "plotting", "smoothing", "study", "track
 _ON_DEMAND = {
     **{name: f"herdfilter.{name}" for name in _FOLDERS},
     "compare": "herdfilter.study.engine",
-    "make_filter": "herdfilter.catalogue",
+    "make_filter": "herdfilter.by_name",
     **dict.fromkeys(("TracksError", "run_many"), "herdfilter.filters.many"),
     **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }

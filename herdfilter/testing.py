@@ -148,19 +148,19 @@ def check_sampler(
     return passed
 
 
-def random_mixture(seed: int, dim: int, components: int = 5) -> GaussianMixture:
+def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixture:
     """Return a mixture of overlapping components of random shape, of a total variance of about 10 per dimension.
 
     Examples
     --------
-    >>> hf.testing.random_mixture(seed=1, dim=2, components=3)
+    >>> hf.testing.random_mixture(seed=1, dim=2, n_components=3)
     GaussianMixture(components=3, dim=2)
     """
     rng = as_generator(check_count("seed", seed, 0, None))
-    dim, components = check_count("dim", dim), check_count("components", components)
-    roots = rng.standard_normal((components, dim, dim))
+    dim, n = check_count("dim", dim), check_count("n_components", n_components)
+    roots = rng.standard_normal((n, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
-    return GaussianMixture(rng.dirichlet(2 * np.ones(components)), 3 * rng.standard_normal((components, dim)), covariances)
+    return GaussianMixture(rng.dirichlet(2 * np.ones(n)), 3 * rng.standard_normal((n, dim)), covariances)
 
 
 def hostile_mixture(seed: int) -> GaussianMixture:

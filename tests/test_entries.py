@@ -110,7 +110,7 @@ PROPOSALS = GUIDED | {
 
 COMPILED = {
     "simplex_weights": (hf.simplex_weights, {"gram": np.exp(-np.abs(np.subtract.outer(W, W))), "z": W}),
-    "optimal_weights": (partial(hf.optimal_weights, mixture=MIXTURE), {"points_x": X, "kernel_covariance": EYE}),
+    "optimal_weights": (partial(hf.optimal_weights, mixture=MIXTURE), {"x": X, "kernel_covariance": EYE}),
     "kernel_matrix": (hf.kernel_matrix, {"x": X, "covariance": EYE}),
     "herding": (partial(herding, n=5), {"moments": W}),
     "herding with features": (partial(herding, n=5), {"moments": np.array([0.5, 0.5]), "features": EYE}),
@@ -379,8 +379,8 @@ HOSTILE = {
     "ragged": lambda values: [[1.0], [1.0, 2.0]],
 }  # fmt: skip
 FREE = {
-    **{f"one row {m}": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"} for m in ("more", "less")},
-    "12000 rows": {"points_x", "moments", "features", "ratios", "x", "particles", "weights"},
+    **{f"one row {m}": {"moments", "features", "ratios", "x", "particles", "weights"} for m in ("more", "less")},
+    "12000 rows": {"moments", "features", "ratios", "x", "particles", "weights"},
     **{f"one column {m}": {"ratios", "particles"} for m in ("more", "less")},
     "no rows": {"ratios", "x"},
     "None": {"features", "weights", "start"},

@@ -15,6 +15,7 @@ FLOORS = (
     ("paper",),
     ("plotting",),
     ("study",),
+    ("by_name",),
     ("tracking",),
     ("catalogue",),
     ("adapters",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
@@ -75,8 +76,20 @@ class VectorisedFunction:
             row[:] = value
         return values
 
+    def check_arguments(self, *first: Any, **keywords: Any) -> None:
+        """Raise TypeError unless the function takes these arguments after the state, and those given at the start."""
+        try:
+            inspect.signature(self.function).bind(None, *first, *self.positional, **self.keywords, **keywords)
+        except ValueError:  # of some functions that are not written in Python
+            return
+        except TypeError as error:
+            got = f"expected a function of a state{' and dt' * bool(first)}, got one that takes no such call ({error})"
+            how = "name its control, as in control='u', to give it to predict or run; others as fx_args, hx_args or args"
+            raise TypeError(f"{self.name}: {got}; {how}") from None
+
     def check(self, x: Array, *first: Any) -> None:
         """Call the function at states (n, d), so that an error is raised now; columns must give what single states do."""
+        self.check_arguments(*first)
         if self.vectorised != "columns":
             self(x, *first)
             return

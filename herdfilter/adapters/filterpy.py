@@ -143,6 +143,8 @@ def from_filterpy(
         transition = partial(timed_transition, fx, unit, control)
         if control is None:
             fx.check(probes, unit)
+        else:
+            fx.check_arguments(unit, **{control: None})
     observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
         H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
@@ -158,10 +160,7 @@ def from_filterpy(
     z = observation(mean[None])[0]
     angles = _circular_by_filter(kf, kind, "x", mean)
     observed = functions.circular_entries("residual", residual, z) if residual else _circular_by_filter(kf, kind, "z", z)
-    model = FunctionModel(transition, observation, Q, R, mean, P, angles, observed)
-    for name, jacobian in jacobians.items():
-        setattr(model, name, jacobian)
-    return model
+    return FunctionModel(transition, observation, Q, R, mean, P, angles, observed, **jacobians)  # type: ignore[arg-type]
 
 
 def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
@@ -241,6 +240,8 @@ def timed_transition(
 ) -> Array:
     """Return the transition ``fx(x, dt)`` of states (n, d)."""
     if control is None:
+        if control_name is not None:
+            fx.check_arguments(dt * unit)
         return fx(x, dt * unit)
     if control_name is None:
         raise ValueError(

@@ -63,7 +63,7 @@ class ClusterMethod(Protocol):
 class Method:
     """Base class of the association methods: subclasses solve one cluster."""
 
-    def marginals(self, ratios: ArrayLike, rng: Any = None) -> Array:
+    def marginals(self, ratios: ArrayLike, rng: np.random.Generator | int | None = None) -> Array:
         """Return the marginals of a matrix of ratios, shape (T, 1 + M): see `herdfilter.association.marginals`."""
         return solve_clusters(self, ratios, rng).marginals  # type: ignore[arg-type]
 

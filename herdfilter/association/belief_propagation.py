@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ class BeliefPropagation(Method):
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
         object.__setattr__(self, "max_iterations", check_count("max_iterations", self.max_iterations))
 
-    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         scale = ratios.max(axis=1, keepdims=True)
         missed, pairs = np.split(ratios / scale, [1], axis=1)

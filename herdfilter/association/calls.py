@@ -85,7 +85,9 @@ def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
     return np.broadcast_to(array, (n,))
 
 
-def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Array:
+def marginals(
+    ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: np.random.Generator | int | None = None
+) -> Array:
     """Return the marginal probabilities that each measurement belongs to each track, (T, 1 + M); rows sum to 1.
 
     An assignment gives every track a measurement or none, and no measurement to two tracks. Its weight is the product over
@@ -120,7 +122,9 @@ def marginals(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any
     return associate(ratios, method, rng).marginals
 
 
-def associate(ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: Any = None) -> Association:
+def associate(
+    ratios: ArrayLike, method: str | ClusterMethod = "exact", rng: np.random.Generator | int | None = None
+) -> Association:
     """Return the marginals of `marginals` together with the log evidence, as an `Association`.
 
     Examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,7 @@ class Exact(Method):
         if self.otherwise is not None:
             check_method("otherwise", self.otherwise)
 
-    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         with np.errstate(divide="ignore"):
             logs = np.log(ratios)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count
 from math import sqrt
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numba import njit
@@ -75,7 +75,7 @@ class HerdedGibbs(Method):
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
             object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
 
-    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
         codes = np.random.default_rng(0).integers(2**64, size=rows.shape, dtype=np.uint64)  # any that differ
@@ -127,7 +127,7 @@ class RandomGibbs(Method):
         object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         one_of("estimate", self.estimate, ESTIMATES)
 
-    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
         uniforms = as_generator(rng).random((self.sweeps, len(rows)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,7 +37,7 @@ class KBest(Method):
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", check_count("k", self.k))
 
-    def cluster(self, ratios: Array, rng: Any = None) -> tuple[Array, float]:
+    def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster and its log evidence."""
         assignments, log_weights = k_best_assignments(ratios, self.k)
         return weighted_marginals(assignments, log_weights, ratios.shape)

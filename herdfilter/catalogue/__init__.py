@@ -1,5 +1,5 @@
 """Filters by name: the catalogue, and the constructor expressions that it and scenarios are written in."""
 
-from herdfilter.catalogue.specifications import catalogue, make_filter, resolve_filters
+from herdfilter.catalogue.specifications import catalogue, resolve_filters
 
-__all__ = ["catalogue", "make_filter", "resolve_filters"]
+__all__ = ["catalogue", "resolve_filters"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import as_generator, check_label, one_of, short_repr
+from herdfilter._checks import check_label, one_of, short_repr
 from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part
 
 FilterFactory = Callable[..., Any]
@@ -53,23 +53,19 @@ class FilterSpec:
         with prefix_errors(f"filter {name}: "):
             if not isinstance(spec.filter, str):
                 raise ValueError(f"{key}: expected the name of a class, got {short_repr(spec.filter)}")
-            spec._class()
-        spec.check_options(name, options)
+            spec.built()
+        check_keywords(f"filter {name}", spec.built(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
         with prefix_errors(f"filter {name}: "):
             spec._values()
         return spec
-
-    def check_options(self, name: str, options: Mapping[str, Any]) -> None:
-        """Raise ValueError if the class does not take an option; the error names the nearest one it takes."""
-        check_keywords(f"filter {name}", self._class(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
 
     def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **options: Any) -> Any:
         """Build the filter; `options` replace those of the specification, or are arguments of a tracker.
 
         `n_particles` and `rng` are left out where the class has no such parameter.
         """
-        built = self._class()
-        parameters = _parameter_names(built)
+        built = self.built()
+        parameters = parameter_names(built)
         if not self.tracker and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
             raise ValueError(f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker")
         if self.tracker and "birth" not in options:
@@ -81,7 +77,8 @@ class FilterSpec:
         optional = ("n_particles", "rng", *TRACKER_ARGUMENTS)
         return built(model, **{key: value for key, value in given.items() if key in parameters or key not in optional})
 
-    def _class(self) -> Callable[..., Any]:
+    def built(self) -> Callable[..., Any]:
+        """Return the class of the filter."""
         module, _, name = self.filter.rpartition(".")
         return find_part(module, name, {} if self.imports is None else self.imports.modules())
 
@@ -96,8 +93,9 @@ class FilterSpec:
 
 
 @lru_cache(maxsize=64)
-def _parameter_names(built: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(built).parameters)
+def parameter_names(built: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the arguments of a class or function."""
+    return tuple(inspect.signature(built).parameters)
 
 
 def takes_keyword(function: Callable[..., Any], name: str) -> bool:
@@ -136,55 +134,9 @@ def of_one_target() -> list[str]:
     return [name for name, table in catalogue().items() if "tracker" not in table]
 
 
-def make_filter(
-    name: str, model: Any, n_particles: int = 100, rng: np.random.Generator | int | None = None, **options: Any
-) -> Any:
-    """Build a filter of the catalogue for a model, or a tracker.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"auto"`` or ``"bootstrap"``; ``herdfilter filters`` lists them.
-    model : object
-        A state-space model; see `herdfilter.models.contract`.
-    n_particles : int
-        Number of particles; not used by filters without any.
-    rng : numpy.random.Generator or int, optional
-        Source of every random draw, or a seed; not used by deterministic filters.
-    **options
-        Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
-        such as ``"ResidualResampling()"``. A tracker needs ``birth``, and takes ``survival_probability``; see `LMBTracker`.
-
-    Examples
-    --------
-    On a linear Gaussian model two of three filters give exactly what Kalman's filter gives.
-
-    >>> model = hf.models.linear_chain(2)
-    >>> truth, z = hf.simulate(model, steps=10, rng=1)
-    >>> exact = hf.make_filter("ekf", model).run(z)
-    >>> for name in ["auto", "ukf", "bootstrap"]:
-    ...     result = hf.make_filter(name, model, n_particles=100, rng=0).run(z)
-    ...     print(name, np.allclose(result.means, exact.means, atol=1e-9))
-    ...
-    auto True
-    ukf True
-    bootstrap False
-    >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling="SSPResampling()", resample_below=0.8).resampling
-    SSPResampling()
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {short_repr(name)}")
-    spec = _catalogue_spec(one_of("name", name, catalogue()))
-    spec.check_options(name, {key: value for key, value in options.items() if key not in TRACKER_ARGUMENTS})
-    for key, value in options.items():
-        if isinstance(value, str) and "(" in value:
-            with prefix_errors(f"{key}: "):
-                options[key] = evaluate(value)
-    return spec(model, n_particles, as_generator(rng), **options)
-
-
 @cache
-def _catalogue_spec(name: str) -> FilterSpec:
+def catalogue_spec(name: str) -> FilterSpec:
+    """Return the specification of a filter of the catalogue."""
     return FilterSpec.from_table(name, catalogue()[name])
 
 

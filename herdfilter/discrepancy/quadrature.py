@@ -26,7 +26,7 @@ SOLVER: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cpython_wra
 
 
 def optimal_weights(
-    points_x: ArrayLike,
+    x: ArrayLike,
     mixture: GaussianMixture,
     kernel_covariance: ArrayLike,
     constraint: Literal["simplex", "sum", "none"] = "simplex",
@@ -39,7 +39,7 @@ def optimal_weights(
 
     Parameters
     ----------
-    points_x : array_like, shape (n, d)
+    x : array_like, shape (n, d)
         Locations, in state units.
     mixture : GaussianMixture
         The target.
@@ -66,10 +66,10 @@ def optimal_weights(
     """
     one_of("constraint", constraint, ("simplex", "sum", "none"))
     d = as_mixture("mixture", mixture).dim
-    x = as_points("points_x", points_x, d)
+    x = as_points("x", x, d)
     n = len(x)
     if n == 0:
-        raise ValueError("points_x: expected at least one point, got none")
+        raise ValueError("x: expected at least one point, got none")
     covariance = as_definite("kernel_covariance", kernel_covariance, d)
     kernel = Gaussian() if kernel is None else as_kernel("kernel", kernel)
     gram = kernel_matrix(x, covariance, kernel)

@@ -49,7 +49,7 @@ class TracksError(RuntimeError):
 
 
 def run_many(
-    filter_factory: Callable[[int], Any],
+    build: Callable[[int], Any],
     list_of_observations: Iterable[Any],
     workers: int = 1,
     progress: bool = True,
@@ -59,7 +59,7 @@ def run_many(
 
     Parameters
     ----------
-    filter_factory : callable
+    build : callable
         Index of a track, from 0 -> a filter for it, with a method ``run``. A random filter takes a seed that depends on the
         index; then results do not depend on the number of workers.
     list_of_observations : iterable
@@ -87,10 +87,8 @@ def run_many(
     >>> [len(result) for result in results]
     [10, 20, 30]
     """
-    if not callable(filter_factory):
-        raise TypeError(
-            f"filter_factory: expected a function of a track's index that returns a filter, got {short_repr(filter_factory)}"
-        )
+    if not callable(build):
+        raise TypeError(f"build: expected a function of a track's index that returns a filter, got {short_repr(build)}")
     if not isinstance(list_of_observations, Iterable) or isinstance(list_of_observations, Mapping | str):
         raise TypeError(
             "list_of_observations: expected the observations of one track after the other, got "
@@ -101,7 +99,7 @@ def run_many(
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
-    calls: Iterable[Any] = ((filter_factory, k, track, options) for k, track in enumerate(tracks))
+    calls: Iterable[Any] = ((build, k, track, options) for k, track in enumerate(tracks))
     outcomes: Iterable[TrackEnd] = starmap(_outcome, calls)
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed

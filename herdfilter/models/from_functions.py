@@ -27,6 +27,8 @@ from herdfilter._checks import (
 )
 from herdfilter.mixture import GaussianMixture
 
+CONTROL_NAMES = ("u", "input", "action", "command")  # what others call the control input
+
 # True while an object with functions is pickled: what it holds goes into the same pickle, itself included
 _pickling = ContextVar("_pickling", default=False)
 
@@ -59,6 +61,9 @@ class FunctionModel:
     vectorised : bool
         True if functions take states (n, d). If False they take one state (d,), as filterpy's do, and are called in a slow
         loop.
+    transition_jacobian, observation_jacobian : callable, optional
+        Derivatives of `f` and `h`, (n, d) -> (n, d, d) and (n, k, d), which may name the same arguments. Filters that
+        linearise take differences without them.
 
     Examples
     --------
@@ -86,6 +91,8 @@ class FunctionModel:
         circular: Sequence[int] = (),
         observation_circular: Sequence[int] = (),
         vectorised: bool = True,
+        transition_jacobian: Callable[..., ArrayLike] | None = None,
+        observation_jacobian: Callable[..., ArrayLike] | None = None,
     ) -> None:
         check_flags(vectorised=vectorised)
         mean = as_numbers("initial_mean", initial_mean, (None,))
@@ -97,6 +104,13 @@ class FunctionModel:
         self.circular = as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
         self._f = _Function.of("f", f, ("dt", "control", "step"), vectorised)
+        if transition_jacobian is not None:
+            self._F = _Function.of("transition_jacobian", transition_jacobian, ("dt", "control", "step"), vectorised)
+            self.transition_jacobian = self._transition_jacobian
+        if observation_jacobian is not None:
+            check_both(h=h, observation_jacobian=observation_jacobian)
+            self._H = _Function.of("observation_jacobian", observation_jacobian, ("step",), vectorised)
+            self.observation_jacobian = self._observation_jacobian
         self._Q = FunctionCovariance.of("Q", Q, ("dt", "step"), self.dim)
         if h is None:
             return
@@ -123,6 +137,12 @@ class FunctionModel:
     def transition_covariance(self, dt: float, step: int) -> ArrayLike:
         """Covariance (d, d) of the transition noise."""
         return self._Q(dt=dt, step=step)
+
+    def _transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        return self._F.matrices(x, self.dim, dt=dt, control=control, step=step)
+
+    def _observation_jacobian(self, x: Array, step: int) -> Array:
+        return self._H.matrices(x, None, step=step)
 
     def _observation_mean(self, x: Array, step: int) -> ArrayLike:
         mean = self._h.rows(x, step=step)
@@ -202,9 +222,12 @@ class _Function(PicklesFunctions):
         if not callable(function):
             raise TypeError(f"{name}: expected a function of states, got {short_repr(function)}")
         first, *others = _parameters(function) or [""]
-        if not first or not set(others) <= set(known):
+        wrong = [other for other in others if other not in known]
+        if not first or wrong:
             wanted = f"the states, first, and of any of {', '.join(known)}"
-            raise TypeError(f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])})")
+            controls = CONTROL_NAMES if "control" in known else ()
+            hint = "".join(f"; {one}: {'call it control' if one in controls else 'give it a default'}" for one in wrong)
+            raise TypeError(f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])}){hint}")
         return cls(name, function, tuple(others), vectorised)
 
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
@@ -231,6 +254,10 @@ class _Function(PicklesFunctions):
                 f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}{hint}"
             )
         return rows
+
+    def matrices(self, x: Array, rows: int | None, **given: Any) -> Array:
+        """Return the Jacobians at states (n, d), (n, rows, d)."""
+        return as_array(self.name, self(x, **given), (len(x), rows, x.shape[1]))
 
 
 @dataclass(frozen=True)

@@ -50,9 +50,9 @@ def check_request(mixture: Any, n: Any, rng: Any) -> int:
     return check_count("n", n)
 
 
-def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None) -> Points:
     """Draw points with a sampler; raise TypeError unless it returns `Points`."""
-    points = sampler.sample(mixture, n, rng)
+    points = sampler.sample(mixture, n, rng if rng is None else as_generator(rng))
     if not isinstance(points, Points):
         raise TypeError(
             f"sampler: expected herdfilter.Points from {type(sampler).__name__}.sample, got {type(points).__name__}"

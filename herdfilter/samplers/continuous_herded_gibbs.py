@@ -74,7 +74,7 @@ class ContinuousHerdedGibbs:
         object.__setattr__(self, "_options", (count, herded, sweeps))
 
     def sample(
-        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None, start: ArrayLike | None = None
+        self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None, start: ArrayLike | None = None
     ) -> Points:
         """Herd `n` points with equal weights from `mixture`; `rng` is not used.
 

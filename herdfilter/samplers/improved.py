@@ -39,7 +39,7 @@ class _Improved:
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         as_kernel("kernel", self.kernel)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Draw `n` points with the sampler, which may use `rng`, and improve them."""
         return self._improve(mixture, draw_points(self.sampler, mixture, check_request(mixture, n, rng), rng))
 

@@ -70,7 +70,7 @@ class KernelHerding:
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}")
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Herd `n` points from `mixture`; `rng` is not used."""
         n = check_request(mixture, n, rng)
         if self.bandwidth == "auto":

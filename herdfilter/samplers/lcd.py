@@ -49,7 +49,7 @@ class LCDSampling:
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
         object.__setattr__(self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations)))
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Map `n` points of equal weight into `mixture`; `rng` is not used."""
         return self._mapped.sample(mixture, n, rng)
 
@@ -59,7 +59,7 @@ class _Standard:
     largest: float
     iterations: int
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         from scipy.stats import qmc  # slow to import
 
         d = mixture.dim

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array, check_flags
+from herdfilter._checks import UNDERFLOW, Array, as_generator, check_flags
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, check_request, draw_points
@@ -47,9 +47,9 @@ class MappedSampling:
         check_flags(match_moments=self.match_moments)
         as_sampler("sampler", self.sampler)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
-        n, d = check_request(mixture, n, rng), mixture.dim
+        n, d, rng = check_request(mixture, n, rng), mixture.dim, rng if rng is None else as_generator(rng)
         if len(mixture) == 1:
             base = self._standard(n, d, rng)
             return Points.unchecked(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())

@@ -50,7 +50,7 @@ class QuantileSampling:
 
     largest_dim: ClassVar[int] = 1
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Return the `n` quantiles in ascending order; `rng` is not used. ValueError for more than one dimension."""
         n = check_request(mixture, n, rng)
         check_dim("mixture", self, mixture.dim, "")

@@ -23,7 +23,7 @@ class RandomSampling:
     (100, True)
     """
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Draw `n` points; `rng` is a Generator, a seed, or None for fresh entropy."""
         n = check_request(mixture, n, rng)
         return Points(mixture.sample(n, rng))

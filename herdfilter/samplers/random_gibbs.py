@@ -52,7 +52,7 @@ class RandomGibbs:
         if self.burn_in is not None:
             check_count("burn_in", self.burn_in, minimum=0)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
         n, rng = check_request(mixture, n, rng), as_generator(rng)
         frame = KernelFrame.of(mixture, regularised(mixture.covariance), n, turn=True)

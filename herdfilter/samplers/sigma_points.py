@@ -60,7 +60,7 @@ class SigmaPoints:
         sets = int(np.count_nonzero(mixture.weights)) if self.per_component else 1
         return sets * (2 * mixture.dim + (self.kind == "unscented"))
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Return the sigma points; `rng` is not used. ValueError if `n` is not their number or `kappa` not above -d."""
         n, size = check_request(mixture, n, rng), self.size(mixture)
         if n != size:

@@ -52,7 +52,7 @@ class SobolSampling:
     def __post_init__(self) -> None:
         check_flags(scramble=self.scramble)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Draw `n` points with equal weights; `rng`, a Generator, a seed or None, is used if scrambling.
 
         ValueError if the mixture has more than 21200 dimensions.

@@ -79,7 +79,7 @@ class BirthFromMeasurements:
 
     Parameters
     ----------
-    prior : GaussianMixture
+    initial : GaussianMixture
         One component: the distribution of a new target's state before the detection. It is wide in the observed entries, and
         has the spread of real targets in the others, such as velocities.
     expected : float
@@ -87,7 +87,7 @@ class BirthFromMeasurements:
     most : float
         Largest probability of existence of a new track.
     state : callable, optional
-        ``(k, m) -> (k, d)``: states from which the iteration starts, by default the mean of the prior. For ranges and
+        ``(k, m) -> (k, d)``: states from which the iteration starts, by default the mean of `initial`. For ranges and
         bearings, give the positions they stand for.
 
     Examples
@@ -106,7 +106,7 @@ class BirthFromMeasurements:
     (True, [3.16, 100.0, 10.0, 100.0, 0.05])
     """
 
-    prior: GaussianMixture
+    initial: GaussianMixture
     expected: float = 0.1
     most: float = 0.1
     state: Callable[[Array], Array] | None = None
@@ -114,12 +114,12 @@ class BirthFromMeasurements:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        if not isinstance(self.prior, GaussianMixture):
-            raise TypeError(f"prior: expected a herdfilter.GaussianMixture, got {short_repr(self.prior)}")
-        if len(self.prior) != 1:
-            raise ValueError(f"prior: expected one component, got {len(self.prior)}")
-        if np.linalg.eigvalsh(self.prior.distinct_covariances[0])[0] <= 0:
-            raise ValueError("prior: expected a covariance that is positive definite, got a singular one")
+        if not isinstance(self.initial, GaussianMixture):
+            raise TypeError(f"initial: expected a herdfilter.GaussianMixture, got {short_repr(self.initial)}")
+        if len(self.initial) != 1:
+            raise ValueError(f"initial: expected one component, got {len(self.initial)}")
+        if np.linalg.eigvalsh(self.initial.distinct_covariances[0])[0] <= 0:
+            raise ValueError("initial: expected a covariance that is positive definite, got a singular one")
         object.__setattr__(self, "expected", as_positive("expected", self.expected))
         if self.state is not None and not callable(self.state):
             raise TypeError(f"state: expected a function of detections, got {short_repr(self.state)}")
@@ -141,7 +141,7 @@ class BirthFromMeasurements:
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
-        prior, covariance = self.prior.means[0], self.prior.distinct_covariances
+        prior, covariance = self.initial.means[0], self.initial.distinct_covariances
         states = np.tile(prior, (len(z), 1))
         if self.state is not None:
             states = as_array("state", self.state(z), states.shape)

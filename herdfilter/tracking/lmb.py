@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
-from herdfilter.catalogue import catalogue, make_filter
+from herdfilter.catalogue import catalogue
+from herdfilter.catalogue.specifications import catalogue_spec
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, require
@@ -141,7 +142,7 @@ class LMBTracker(Timed):
         self.record: TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
         starts = _as_births("initial", initial)
-        births = (Birth(1.0, self.birth.prior),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
+        births = (Birth(1.0, self.birth.initial),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
         check_filter(self._make_filter, model.model, places)
@@ -324,7 +325,7 @@ class LMBTracker(Timed):
         """Return a filter with a generator of its own, so that tracks do not disturb one another."""
         rng = np.random.Generator(type(self.rng.bit_generator)(self._seeds.spawn(1)[0]))
         if isinstance(self.filter, str):
-            return make_filter(self.filter, model, self.n_particles, rng)
+            return catalogue_spec(self.filter)(model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)
 
 
@@ -335,7 +336,7 @@ def _as_births(name: str, given: Any) -> tuple[Birth, ...]:
     except TypeError:
         births = (None,)
     if not all(isinstance(one, Birth) for one in births):
-        more = ", or BirthFromMeasurements(prior)" if name == "birth" else ""
+        more = ", or BirthFromMeasurements(initial)" if name == "birth" else ""
         raise TypeError(
             f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
         )

@@ -268,6 +268,28 @@ def test_other_objects_and_arguments_are_refused_by_name():
         from_filterpy(kalman)
 
 
+def test_a_function_of_more_arguments_is_told_how_to_give_them():
+    kf = unscented()
+    kf.fx = lambda x, dt, u: x + u
+    message = r"^UnscentedKalmanFilter.fx: expected a function of a state and dt, got .*'u'\); .* control='u', "
+    for call in (
+        lambda: from_filterpy(kf),
+        lambda: from_filterpy(kf, control="v"),
+        lambda: hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]]),
+    ):
+        with pytest.raises(TypeError, match=message) as caught:
+            call()
+        assert "\n" not in str(caught.value)
+    assert hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
+    kf = unscented()
+    kf.hx = lambda x, place: x[:2] - place
+    with pytest.raises(
+        TypeError, match=r"hx: expected a function of a state, .* argument: 'place'\); .* as fx_args, hx_args"
+    ):
+        from_filterpy(kf)
+    assert from_filterpy(kf, hx_args=(1.0,)).dim == 4
+
+
 def test_functions_that_take_no_columns_are_named():
     kf = unscented()
     kf.hx = lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])

@@ -1,9 +1,21 @@
 """Filters by name."""
 
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args, get_overloads, get_type_hints
+
 import numpy as np
 import pytest
+from helpers import refuses
 
 import herdfilter as hf
+from herdfilter import by_name
+from herdfilter.catalogue import catalogue
+from herdfilter.catalogue.specifications import catalogue_spec
 
 
 def test_a_seed_is_all_that_a_random_filter_depends_on():
@@ -30,8 +42,98 @@ def test_an_option_is_an_object_or_an_expression(scheme):
     assert hf.make_filter("bootstrap", hf.models.UNGM(), 20).resampling == hf.SystematicResampling()
 
 
-def test_an_unknown_option_is_told_the_nearest():
-    with pytest.raises(ValueError, match=r"^filter bootstrap: key: unknown 'resamplng'; did you mean 'resampling'\?"):
-        hf.make_filter("bootstrap", hf.models.UNGM(), resamplng=hf.ResidualResampling())
-    with pytest.raises(ValueError, match=r"^resampling: 'ResidualResamplin\(\)': .*did you mean 'ResidualResampling'"):
-        hf.make_filter("bootstrap", hf.models.UNGM(), resampling="ResidualResamplin()")
+MODEL = hf.models.UNGM()
+OF_PARTICLES = r"\(proposal, resampling, resample_below, on_degeneracy\)"
+
+test_an_option_that_the_class_does_not_take_is_told_where_it_belongs = refuses(
+    lambda name, options: hf.make_filter(name, MODEL, **options),
+    ("auto", {"seed": 3}, f"^seed: expected an option of auto {OF_PARTICLES}, got 3; randomness is rng=3$"),
+    ("auto", {"alpha": 0.5}, f"^alpha: expected an option of auto {OF_PARTICLES}, got 0.5; it is an option of ukf$"),
+    ("auto", {"birth": []}, r"^birth: .*, got \[\]; it is an option of lmb-ukf, lmb-auto, "),
+    ("ukf", {"resample_below": 0.5}, r"^resample_below: .* \(alpha, beta, kappa\), got 0.5; .* option of bootstrap, sqmc, "),
+    ("ekf", {"alpha": 0.5}, r"^alpha: expected an option of ekf \(it has none\), got 0.5; it is an option of ukf$"),
+    ("ranked", {"guided": False}, r"^guided: .* got False; give it to a part: proposal=hf.RankedProposal\(guided=False\)$"),
+    ("edh-weighted", {"local": True}, r"^local: .*; give it to a part: proposal=hf.FlowProposal\(local=True\)$"),
+    ("auto", {"rule": "extended"}, r"^rule: .*; it is an option of imm, mkf$"),
+    ("auto", {"rest": "x"}, r"^rest: .*; give it to a part: resampling=hf.ResidualResampling\(rest='x'\)$"),
+    ("auto", {"scramble": False}, r"^scramble: .*: proposal=hf.HerdedProposal\(hf.SobolSampling\(scramble=False\)\)$"),
+    ("bootstrap", {"resamplng": 1}, r"^resamplng: .*, got 1; did you mean 'resampling'\?$"),
+    ("auto", {"n_particle": 5}, r"^n_particle: .*, got 5; did you mean 'n_particles'\?$"),
+    ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none$"),
+    ("bootstrap", {"resampling": "ResidualResamplin()"}, r"^resampling: 'Resid.*: .*did you mean 'ResidualResampling'"),
+)
+
+
+def test_the_ways_out_that_an_error_names_are_ways_out():
+    for name, key, value in [("ranked", "guided", False), ("auto", "scramble", False), ("auto", "rest", "systematic")]:
+        with pytest.raises(ValueError, match="give it to a part") as caught:
+            hf.make_filter(name, MODEL, **{key: value})
+        option = eval(f"dict({str(caught.value).partition('part: ')[2]})", {"hf": hf})
+        hf.make_filter(name, MODEL, **option)
+
+
+def names_in(hint):
+    """The texts in a union of Literals."""
+    return {name for part in get_args(hint) for name in (names_in(part) if get_args(part) else [part])}
+
+
+def overloads():
+    """Names, class and options of each overload but the last, which is for any name."""
+    scope = {**vars(hf.tracking), **vars(by_name)}
+    for overload in get_overloads(by_name.make_filter)[:-1]:
+        hints = get_type_hints(overload, scope)
+        options = {key: hint for key, hint in hints.items() if key not in ("name", "model", "n_particles", "rng", "return")}
+        if "options" in options:
+            (table,) = get_args(options["options"])
+            options = table.__annotations__
+        yield names_in(hints["name"]), hints["return"], set(options)
+
+
+def test_the_types_of_make_filter_are_those_of_the_catalogue():
+    seen = []
+    for names, kind, options in overloads():
+        seen += names
+        for name in names:
+            built = catalogue_spec(name).built()
+            assert built is kind, name
+            assert options == {*inspect.signature(built).parameters} - {"model", "n_particles", "rng"}, name
+    assert sorted(seen) == sorted(catalogue())
+
+
+PROGRAM = """
+import herdfilter as hf
+
+model = hf.models.UNGM()
+births = [hf.tracking.Birth(0.1, model.initial)]
+reveal_type(hf.make_filter("auto", model))
+reveal_type(hf.make_filter("bootstrap", model, 50, rng=0, resampling=hf.SSPResampling(), on_degeneracy="predict"))
+reveal_type(hf.make_filter("ukf", model, alpha=0.5))
+reveal_type(hf.make_filter("ledh", model, flow_steps=5))
+reveal_type(hf.make_filter("lmb-auto", model, birth=births, survival_probability=0.9))
+name: str = input()
+reveal_type(hf.make_filter(name, model, 50, rng=0, on_degeneracy="predict"))
+hf.make_filter("auto", model, resampel_below=0.3)
+hf.make_filter("auto", model, alpha=0.3)
+hf.make_filter("auto", model, on_degeneracy="ignore")
+hf.make_filter("ekf", model, alpha=0.3)
+hf.make_filter("auto", model, seed=1)
+"""
+
+
+def test_a_type_checker_knows_the_class_and_the_options_of_a_name(tmp_path):
+    pytest.importorskip("mypy")
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "program.py"]
+    root = str(Path(hf.__file__).parents[1])
+    done = subprocess.run(command, cwd=tmp_path, env={**os.environ, "MYPYPATH": root}, capture_output=True, text=True)
+    kinds = re.findall(r'Revealed type is "(?:[\w.]*\.)?(\w+)"', done.stdout)
+    assert kinds == ["ParticleFilter", "ParticleFilter", "UnscentedKalmanFilter", "DaumHuangFilter", "LMBTracker", "Any"]
+    wrong = re.findall(r"program\.py:(\d+): error: No overload", done.stdout)
+    assert [PROGRAM.splitlines()[int(line) - 1].partition("model, ")[2] for line in wrong] == [
+        "resampel_below=0.3)",
+        "alpha=0.3)",
+        'on_degeneracy="ignore")',
+        "alpha=0.3)",
+        "seed=1)",
+    ]
+    assert 'did you mean "resample_below"?' in done.stdout

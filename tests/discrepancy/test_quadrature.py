@@ -81,8 +81,8 @@ def test_coinciding_points_give_finite_weights_that_share_one_place(constraint):
 
 test_bad_input_is_named = refuses(
     optimal_weights,
-    (np.zeros((3, 1)), MIXTURE, KERNEL, "points_x: expected shape"),
-    (np.zeros((0, 2)), MIXTURE, KERNEL, "points_x: expected at least one point"),
+    (np.zeros((3, 1)), MIXTURE, KERNEL, "x: expected shape"),
+    (np.zeros((0, 2)), MIXTURE, KERNEL, "x: expected at least one point"),
     (np.zeros((3, 2)), MIXTURE, np.eye(3), "kernel_covariance"),
     (np.zeros((3, 2)), MIXTURE, np.zeros((2, 2)), "kernel_covariance: expected a positive definite"),
     (np.zeros((3, 2)), MIXTURE, KERNEL, "box", "constraint: unknown 'box'"),

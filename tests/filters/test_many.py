@@ -39,7 +39,7 @@ def test_a_track_that_fails_takes_no_other_with_it():
 
 
 def test_a_filter_in_place_of_a_factory_is_refused():
-    with pytest.raises(TypeError, match=r"^filter_factory: expected a function of a track's index"):
+    with pytest.raises(TypeError, match=r"^build: expected a function of a track's index"):
         hf.run_many(bootstrap(0), TRACKS)
 
 

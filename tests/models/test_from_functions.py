@@ -113,7 +113,17 @@ def test_arguments_are_passed_by_name():
     ("changes", "error", "message"),
     [
         ({"f": 3}, TypeError, r"^f: expected a function of states, got 3$"),
-        ({"f": lambda x, u: x}, TypeError, r"^f: expected .* any of dt, control, step, got one of \(x, u\)$"),
+        ({"f": lambda x, u: x}, TypeError, r"^f: .* of dt, control, step, got one of \(x, u\); u: call it control$"),
+        ({"f": lambda x, t, u: x}, TypeError, r"^f: .* \(x, t, u\); t: give it a default; u: call it control$"),
+        ({"h": lambda x, u: x}, TypeError, r"^h: expected .* any of step, got one of \(x, u\); u: give it a default$"),
+        ({"f": lambda: 0}, TypeError, r"^f: expected .* any of dt, control, step, got one of \(\)$"),
+        ({"transition_jacobian": 3}, TypeError, r"^transition_jacobian: expected a function of states, got 3$"),
+        ({"observation_jacobian": lambda x, dt: x}, TypeError, r"^observation_jacobian: expected .* any of step, got one"),
+        (
+            {"observation_jacobian": lambda x: x, "h": None, "R": None},
+            ValueError,
+            "^h: expected a value, as observation_jacobian is given, got None$",
+        ),
         ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
         ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
         ({"Q": np.eye(2)}, ValueError, r"^Q: expected shape \(1, 1\), got \(2, 2\)$"),
@@ -130,6 +140,60 @@ def test_arguments_are_passed_by_name():
 def test_what_does_not_fit_is_named(changes, error, message):
     with pytest.raises(error, match=message):
         ungm(**changes)
+
+
+def slope(x):
+    return (0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2)[:, :, None]
+
+
+def ungm_with(**changes):
+    return ungm(**{"transition_jacobian": slope, "observation_jacobian": lambda x: x[:, :, None] / 10, **changes})
+
+
+FILTERS = {
+    "ekf": hf.ExtendedKalmanFilter,
+    "guided": lambda model: hf.ParticleFilter(model, 40, hf.GuidedProposal("extended"), rng=1),
+    "edh": lambda model: hf.DaumHuangFilter(model, 40, rng=1, kalman=hf.ExtendedKalmanFilter),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_the_derivatives_of_functions_take_the_place_of_differences(name, observations):
+    plain, given = (FILTERS[name](model).run(observations).means for model in (ungm(), ungm_with()))
+    np.testing.assert_allclose(given, plain, rtol=1e-4, atol=1e-4)
+    wrongs = [{"observation_jacobian": lambda x: x[:, :, None]}, {"transition_jacobian": lambda x: 2 * slope(x)}]
+    for wrong in wrongs if name == "ekf" else wrongs[:1]:  # the others linearise observations only
+        assert abs(FILTERS[name](ungm_with(**wrong)).run(observations).means - plain).max() > 0.01
+
+
+def test_a_derivative_names_what_it_takes_and_may_be_of_one_state():
+    def swing(x, dt, control):
+        return np.array([x[0] + dt * x[1], x[1] - dt * np.sin(x[0]) + dt * control])
+
+    def slopes(x, dt, control):
+        seen.append(control)
+        return [[1.0, dt], [-dt * np.cos(x[0]), 1.0]]
+
+    seen = []
+    given = (lambda x: x[:1] ** 2, 0.1 * np.eye(2), [[0.5]], [1.0, 0.0], np.eye(2))
+    jacobians = {"transition_jacobian": slopes, "observation_jacobian": lambda x, step: [[2 * x[0], 0.0]]}
+    models = [hf.models.from_functions(swing, *given, vectorised=False, **more) for more in ({}, jacobians)]
+    means = [hf.make_filter("ekf", model).run([[1.0], [0.5]], dt=0.3, controls=[0.2, 0.1]).means for model in models]
+    np.testing.assert_allclose(*means, rtol=1e-7)
+    assert seen == [0.2, 0.1]
+
+
+test_derivatives_of_another_shape_are_told_by_the_functions_name = refuses(
+    lambda changes: hf.make_filter("ekf", ungm_with(**changes)).run([[1.0]]),
+    (
+        {"transition_jacobian": lambda x: np.eye(1)},
+        r"^transition_jacobian: expected shape \(1, 1, 1\), got \(1, 1\)$",
+    ),
+    (
+        {"observation_jacobian": lambda x: x},
+        r"^observation_jacobian: expected shape \(1, \*, 1\), got \(1, 1\)$",
+    ),
+)
 
 
 test_values_that_are_no_rows_are_told_by_the_functions_name = refuses(

@@ -33,7 +33,7 @@ def wide_bounds(mixture):
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
 @pytest.mark.parametrize("options", [{}, {"effective_count": False}, {"sweeps": 2}], ids=str)
 def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options):
-    mixture = random_mixture(d, d, components=3)
+    mixture = random_mixture(d, d, n_components=3)
     sampler = ConditionalHerdedGibbs(0.6, **options)
     points = sampler.herd(conditionals_of(mixture), 30, mixture.mean, wide_bounds(mixture))
     reference = ContinuousHerdedGibbs("paper", 0.6, **{"effective_count": True} | options)
@@ -43,7 +43,7 @@ def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options)
 
 def test_conditionals_narrower_than_the_search_grid_are_resolved():
     """Few points: the published recursion magnifies rounding where the target is narrow next to the kernel."""
-    mixture = random_mixture(3, 2, components=3)
+    mixture = random_mixture(3, 2, n_components=3)
     narrow = GaussianMixture(mixture.weights, mixture.means, 2e-3 * mixture.covariances)
     assert np.sqrt(narrow.covariances.diagonal(axis1=1, axis2=2)).min() < 0.2 * 0.5 / 4
     start = narrow.means[narrow.weights.argmax()] + [0.03, -0.05]

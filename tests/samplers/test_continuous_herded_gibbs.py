@@ -85,7 +85,7 @@ def highest(value, grid):
 def test_every_move_is_to_the_highest_point_of_its_objective(target, effective, herded, random_mixture):
     """To 2e-8, the share of far samples that the sampler may leave out."""
     for seed, (d, sigma) in enumerate([(2, 0.4), (2, 1.5), (3, 0.7), (4, 1.0)]):
-        mixture = random_mixture(40 + seed, d, components=3)
+        mixture = random_mixture(40 + seed, d, n_components=3)
         sampler = ContinuousHerdedGibbs(target, sigma, effective, herded, sweeps=1)
         points = sampler.sample(mixture, 12).x
         counts, latest = np.zeros(3), mixture.means.copy()
@@ -277,7 +277,7 @@ def test_modes_any_number_of_kernel_widths_apart(distance, covariance):
 @pytest.mark.parametrize("target", ["paper", "smoothed"])
 def test_every_move_among_many_samples_is_to_the_highest_point_of_its_objective(target, random_mixture):
     sigma, n = 0.3, 1500
-    mixture = random_mixture(84, 2, components=3)
+    mixture = random_mixture(84, 2, n_components=3)
     sampler = ContinuousHerdedGibbs(target, sigma, target == "smoothed", component_herding=False, sweeps=1)
     points = sampler.sample(mixture, n).x
     for t in range(n - 60, n, 6):

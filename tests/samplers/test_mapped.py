@@ -23,7 +23,7 @@ def mapped(request):
 @pytest.mark.parametrize("d", [1, 2, 5])
 @pytest.mark.parametrize("shared", [False, True])
 def test_moments_of_every_component_are_met_exactly(mapped, random_mixture, d, shared):
-    mixture = random_mixture(60, d, components=3)
+    mixture = random_mixture(60, d, n_components=3)
     means = mixture.means + 1e3 * np.arange(3)[:, None]  # so that every point's component is known
     covariances = mixture.covariances[0] if shared else mixture.covariances
     mixture = GaussianMixture(mixture.weights, means, covariances)
@@ -47,7 +47,7 @@ def test_moments_of_one_gaussian_are_met_exactly_even_if_it_is_flat(mapped, d):
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (1, 3), (2, 2), (3, 3)])
 def test_too_few_points_to_span_the_space_have_the_mean(mapped, random_mixture, n, d):
-    gaussian = random_mixture(62, d, components=1)
+    gaussian = random_mixture(62, d, n_components=1)
     points = mapped.sample(gaussian, n, np.random.default_rng(0))
     np.testing.assert_allclose(points.mean, gaussian.mean, atol=1e-12)
 
@@ -89,8 +89,8 @@ def test_the_weights_of_the_base_sampler_are_kept():
 def test_the_base_sampler_is_asked_once_for_every_size(random_mixture):
     sampler, Weighted.calls = MappedSampling(Weighted()), 0
     for seed in range(5):
-        sampler.sample(random_mixture(seed, 2, components=1), 30)
-        sampler.sample(random_mixture(seed, 3, components=1), 30)
+        sampler.sample(random_mixture(seed, 2, n_components=1), 30)
+        sampler.sample(random_mixture(seed, 3, n_components=1), 30)
     assert Weighted.calls == 2
 
 

@@ -54,7 +54,7 @@ def test_a_chain_has_the_moments_of_a_connected_mixture(connected, sampler):
 
 
 def test_points_of_a_single_gaussian_are_independent_draws(random_mixture):
-    gaussian, n = random_mixture(95, 3, components=1), 20_000
+    gaussian, n = random_mixture(95, 3, n_components=1), 20_000
     x = RandomGibbs().sample(gaussian, n, 2).x
     white = np.linalg.solve(np.linalg.cholesky(gaussian.covariance), (x - gaussian.mean).T)
     assert np.abs(white.mean(axis=1)).max() < 4.5 / np.sqrt(n)

@@ -34,7 +34,7 @@ def test_of_every_number_components_get_their_shares_as_the_sequence_allows():
 @pytest.mark.parametrize("n", [1, 2, 64])
 @pytest.mark.parametrize("d", [1, 3, 10])
 def test_of_a_power_of_two_the_mean_of_a_gaussian_is_exact(random_mixture, n, d):
-    gaussian = random_mixture(90, d, components=1)
+    gaussian = random_mixture(90, d, n_components=1)
     np.testing.assert_allclose(SobolSampling().sample(gaussian, n).mean, gaussian.mean, atol=1e-12)
 
 

@@ -92,7 +92,7 @@ def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
     "build error expected",
     (lambda g: Birth(1.5, g), ValueError, "probability: expected a probability from 0 to 1, got 1.5"),
     (lambda g: Birth(0.5, 3.0), TypeError, "initial: expected a herdfilter.GaussianMixture, got 3.0"),
-    (lambda g: BirthFromMeasurements(None), TypeError, "prior: expected a herdfilter.GaussianMixture"),
+    (lambda g: BirthFromMeasurements(None), TypeError, "initial: expected a herdfilter.GaussianMixture"),
     (lambda g: BirthFromMeasurements(g, expected=0), ValueError, "expected: expected a positive"),
     (lambda g: BirthFromMeasurements(hf.GaussianMixture([1.0], [[0.0]], [[0.0]])), ValueError, "positive definite"),
 )

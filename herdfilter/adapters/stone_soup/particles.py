@@ -48,8 +48,9 @@ class HerdfilterProposal(TheirProposal):
         For detections that have none of their own.
     proposal : herdfilter.filters.Proposal, optional
         Any proposal; `AutomaticProposal` unless given.
-    seed : int, numpy.random.Generator, optional
-        Seed of random draws. Without random draws a prediction depends only on the prior, the measurement and their times.
+    rng : numpy.random.Generator or int, optional
+        Source of random draws, or a seed. Without random draws a prediction depends only on the prior, the measurement and
+        their times.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class HerdfilterProposal(TheirProposal):
     transition_model: TransitionModel = Property()
     measurement_model: MeasurementModel = Property(default=None)
     proposal: Any = Property(default=None)
-    seed: Any = Property(default=None)
+    rng: Any = Property(default=None)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -78,7 +79,7 @@ class HerdfilterProposal(TheirProposal):
             self.proposal = AutomaticProposal()
         check_transition_model(self.transition_model)
         check_part("proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()")
-        self._rng = as_generator(self.seed)
+        self._rng = as_generator(self.rng)
         self._checked: dict[Hashable, Proposal] = {}
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
@@ -218,8 +219,8 @@ class HerdfilterResampler(TheirResampler):
         `SystematicResampling` unless given; `MixtureResampling(fit, sampler)` herds the new particles.
     resample_below : float
         Fraction of the number of particles that the effective sample size may fall to.
-    seed : int, numpy.random.Generator, optional
-        Seed of random draws.
+    rng : numpy.random.Generator or int, optional
+        Source of random draws, or a seed.
 
     Examples
     --------
@@ -227,14 +228,14 @@ class HerdfilterResampler(TheirResampler):
     >>> from herdfilter.adapters.stone_soup import HerdfilterResampler
     >>> weights = np.array([0.01, 0.97, 0.01, 0.01])
     >>> particles = ParticleState(StateVectors([[0.0, 1.0, 2.0, 3.0]]), weight=weights)
-    >>> resampled = HerdfilterResampler(hf.SystematicResampling(), seed=0).resample(particles)
+    >>> resampled = HerdfilterResampler(hf.SystematicResampling(), rng=0).resample(particles)
     >>> np.ravel(resampled.state_vector).tolist()
     [1.0, 1.0, 1.0, 1.0]
     """
 
     resampling: Any = Property(default=None)
     resample_below: float = Property(default=0.5)
-    seed: Any = Property(default=None)
+    rng: Any = Property(default=None)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -242,7 +243,7 @@ class HerdfilterResampler(TheirResampler):
             self.resampling = SystematicResampling()
         check_part("resampling", self.resampling, Resampling, "a scheme such as SystematicResampling()")
         self.resample_below = as_fraction("resample_below", self.resample_below)
-        self._rng = as_generator(self.seed)
+        self._rng = as_generator(self.rng)
 
     def resample(self, particles: ParticleState | Sequence[Particle], nparts: int | None = None) -> ParticleState:
         """Return as many particles, less unevenly weighted, or the same object where the weights are even enough.

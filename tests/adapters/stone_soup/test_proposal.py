@@ -51,7 +51,7 @@ def means(states):
 def test_their_filter_with_our_proposal_is_our_filter(tutorial, proposal, look):
     """Particles, weights and evidence, after their updater has multiplied the weights by the likelihood."""
     measurements = tutorial.detections()
-    ours = HerdfilterProposal(tutorial.motion, proposal=proposal, seed=4)
+    ours = HerdfilterProposal(tutorial.motion, proposal=proposal, rng=4)
     posteriors, predictions = tutorial.track(ours, ours.initial(tutorial.prior, 30), measurements, look)
     model = from_stonesoup(tutorial.motion, tutorial.radar, tutorial.prior)
     pf = hf.ParticleFilter(model, 30, proposal, resample_below=0.0, rng=4)

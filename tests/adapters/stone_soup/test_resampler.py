@@ -36,7 +36,7 @@ def test_same_object_where_nothing_is_resampled(resampling):
 def test_points_and_weights_are_those_of_the_scheme(resampling):
     given = state()
     particles = resampling.resample(hf.Particles.weighted(X.T, UNEVEN), np.random.default_rng(7))
-    found = HerdfilterResampler(resampling, seed=7).resample(given)
+    found = HerdfilterResampler(resampling, rng=7).resample(given)
     np.testing.assert_allclose(found.state_vector.T, particles.x, rtol=1e-9)
     np.testing.assert_allclose(found.log_weight, particles.log_weights, rtol=1e-12)
 
@@ -49,14 +49,14 @@ def test_mixture_keeps_mean_and_covariance():
 def test_copies_keep_what_belongs_to_them():
     models = np.arange(40)
     given = state(kind=MultiModelParticleState, dynamic_model=models, parent=state())
-    found = HerdfilterResampler(seed=1).resample(given)
+    found = HerdfilterResampler(rng=1).resample(given)
     np.testing.assert_array_equal(found.state_vector, X[:, found.dynamic_model])
     np.testing.assert_array_equal(found.parent.state_vector, X[:, found.dynamic_model])
 
 
 def test_in_the_updater_it_resamples_where_the_fraction_says(tutorial):
-    ours = HerdfilterProposal(tutorial.motion, proposal=hf.BootstrapProposal(), seed=0)
-    resampler = HerdfilterResampler(hf.StratifiedResampling(), resample_below=0.4, seed=0)
+    ours = HerdfilterProposal(tutorial.motion, proposal=hf.BootstrapProposal(), rng=0)
+    resampler = HerdfilterResampler(hf.StratifiedResampling(), resample_below=0.4, rng=0)
     prior = ours.initial(tutorial.prior, 40)
     posteriors, _ = tutorial.track(ours, prior, tutorial.detections(), look=False, resampler=resampler)
     effective = np.array([1 / np.sum(np.exp(2 * posterior.log_weight)) for posterior in posteriors])

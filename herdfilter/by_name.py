@@ -1,0 +1,185 @@
+"""A filter of the catalogue by its name; type checkers know the class and its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, overload
+
+import numpy as np
+
+from herdfilter import filters, samplers
+from herdfilter._checks import as_generator, one_of, short_repr
+from herdfilter.catalogue import catalogue
+from herdfilter.catalogue.expressions import evaluate
+from herdfilter.catalogue.specifications import catalogue_spec, parameter_names, prefix_errors
+from herdfilter.filters import kalman as kf
+from herdfilter.filters import proposals, resampling
+from herdfilter.filters.kalman.rules import MomentRule
+
+if TYPE_CHECKING:
+    from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
+
+Rng = np.random.Generator | int | None
+
+_Random = Literal["bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted"]
+_Herded = Literal[
+    "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg", "mixture-random"
+]
+_Augmented = Literal["augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"]
+_Ahead = Literal["kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh"]
+_Default = Literal["ranked", "auto", "auto-random", "auto-random-modes"]
+ParticleFilterName = _Random | _Herded | _Augmented | _Ahead | _Default
+TrackerName = Literal["lmb-ukf", "lmb-auto", "lmb-bootstrap", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs"]
+
+
+class ParticleFilterOptions(TypedDict, total=False):
+    """Options of a particle filter; see `ParticleFilter`."""
+
+    proposal: filters.Proposal | str
+    resampling: filters.Resampling | str
+    resample_below: float
+    on_degeneracy: Literal["raise", "predict"]
+
+
+class TrackerOptions(TypedDict, total=False):
+    """Options of a tracker; see `LMBTracker`."""
+
+    birth: Required[Sequence[Birth] | BirthFromMeasurements]
+    survival_probability: float
+    association: Any
+    filter: str | Callable[[Any, int, np.random.Generator], Any]
+    initial: Sequence[Birth]
+    report: float
+    prune: float
+    max_tracks: int
+    gate_probability: float
+
+
+@overload
+def make_filter(
+    name: ParticleFilterName, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[ParticleFilterOptions]
+) -> filters.ParticleFilter: ...
+@overload
+def make_filter(name: Literal["ekf"], model: Any, n_particles: int = ..., rng: Rng = ...) -> kf.ExtendedKalmanFilter: ...
+@overload
+def make_filter(
+    name: Literal["ukf"],
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
+    *,
+    alpha: float = ...,
+    beta: float = ...,
+    kappa: float = ...,
+) -> kf.UnscentedKalmanFilter: ...
+@overload
+def make_filter(name: Literal["ckf"], model: Any, n_particles: int = ..., rng: Rng = ...) -> kf.CubatureKalmanFilter: ...
+@overload
+def make_filter(name: Literal["enkf"], model: Any, n_particles: int = ..., rng: Rng = ...) -> kf.EnsembleKalmanFilter: ...
+@overload
+def make_filter(
+    name: Literal["s2kf"], model: Any, n_particles: int = ..., rng: Rng = ...
+) -> kf.SmartSamplingKalmanFilter: ...
+@overload
+def make_filter(
+    name: Literal["imm"], model: Any, n_particles: int = ..., rng: Rng = ..., *, rule: str | MomentRule = ...
+) -> kf.InteractingMultipleModel: ...
+@overload
+def make_filter(
+    name: Literal["mkf"], model: Any, n_particles: int = ..., rng: Rng = ..., *, rule: str | MomentRule = ...
+) -> kf.MixtureKalmanFilter: ...
+@overload
+def make_filter(
+    name: Literal["edh", "ledh"],
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
+    *,
+    local: bool = ...,
+    kalman: Callable[[Any], kf.KalmanFilter] = ...,
+    flow_steps: int = ...,
+) -> filters.DaumHuangFilter: ...
+@overload
+def make_filter(
+    name: TrackerName, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[TrackerOptions]
+) -> LMBTracker: ...
+@overload  # a name that is known when the program runs only
+def make_filter(
+    name: str, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[ParticleFilterOptions]
+) -> Any: ...
+def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, **options: Any) -> Any:
+    """Build a filter of the catalogue for a model, or a tracker.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"auto"`` or ``"bootstrap"``; ``herdfilter filters`` lists them.
+    model : object
+        A state-space model; see `herdfilter.models.contract`.
+    n_particles : int
+        Number of particles; not used by filters without any.
+    rng : numpy.random.Generator or int, optional
+        Source of every random draw, or a seed; not used by deterministic filters.
+    **options
+        Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
+        such as ``"ResidualResampling()"``. A tracker needs ``birth``; see `LMBTracker`. Type checkers know the options of
+        each name.
+
+    Examples
+    --------
+    On a linear Gaussian model two of three filters give exactly what Kalman's filter gives.
+
+    >>> model = hf.models.linear_chain(2)
+    >>> truth, z = hf.simulate(model, steps=10, rng=1)
+    >>> exact = hf.make_filter("ekf", model).run(z)
+    >>> for name in ["auto", "ukf", "bootstrap"]:
+    ...     result = hf.make_filter(name, model, n_particles=100, rng=0).run(z)
+    ...     print(name, np.allclose(result.means, exact.means, atol=1e-9))
+    ...
+    auto True
+    ukf True
+    bootstrap False
+    >>> hf.make_filter("bootstrap", model, 100, rng=0, resampling="SSPResampling()", resample_below=0.8).resampling
+    SSPResampling()
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name: expected the name of a filter, such as 'auto', got {short_repr(name)}")
+    spec = catalogue_spec(one_of("name", name, catalogue()))
+    for key, value in options.items():
+        if key not in _options(name):
+            expected = f"expected an option of {name} ({', '.join(_options(name)) or 'it has none'})"
+            raise ValueError(f"{key}: {expected}, got {short_repr(value)}{_advice(name, key, short_repr(value, 30))}")
+        if isinstance(value, str) and "(" in value:
+            with prefix_errors(f"{key}: "):
+                options[key] = evaluate(value)
+    if spec.tracker and "birth" not in options:
+        raise ValueError("birth: expected where targets may appear, such as [hf.tracking.Birth(0.1, initial)], got none")
+    return spec(model, n_particles, as_generator(rng), **options)
+
+
+PLACES = {proposals: "proposal=hf.{}", resampling: "resampling=hf.{}", samplers: "proposal=hf.HerdedProposal(hf.{})"}
+"""Folder of the parts of a particle filter -> the option that takes one."""
+
+
+def _options(name: str) -> list[str]:
+    return [key for key in parameter_names(catalogue_spec(name).built()) if key not in ("model", "n_particles", "rng")]
+
+
+def _advice(name: str, key: str, value: str) -> str:
+    """Return what to write in place of an option that the class of a filter does not take."""
+    if key in ("seed", "random_state", "generator"):
+        return f"; randomness is rng={value}"
+    own = str(catalogue()[name].get("proposal")).partition("(")[0]
+    parts = sorted(
+        (part != own, place.format(f"{part}({key}={value})"))
+        for folder, place in PLACES.items()
+        for part in {*folder.__all__} - {"Uses"}
+        if "proposal" in _options(name) and key in parameter_names(getattr(folder, part))
+    )
+    takers = [other for other in catalogue() if key in _options(other)][:6]
+    if parts and not (takers and parts[0][0]):  # the filter's own proposal comes before other filters
+        return f"; give it to a part: {parts[0][1]}"
+    near = get_close_matches(key, [*_options(name), "n_particles", "rng"], n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"; it is an option of {', '.join(takers)}" if takers else hint
