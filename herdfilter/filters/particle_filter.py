@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.filters import compiled_loop
+from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import BootstrapProposal, Proposal
@@ -32,7 +33,7 @@ _log = logging.getLogger(__name__)
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
-class ParticleFilter:
+class ParticleFilter(Forecaster):
     """A particle filter whose prediction and resampling steps can be swapped for deterministic ones.
 
     Parameters

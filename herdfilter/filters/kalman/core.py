@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, short_repr, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
+from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Late, Reading, Watcher, as_duration, run, series
@@ -48,7 +49,7 @@ class Belief(Protocol):
         """Return one belief for the mixture of others with weights (H,) that sum to 1."""
 
 
-class KalmanFilter:
+class KalmanFilter(Forecaster):
     """Base class of the Kalman filters, each of which is named after its rule for moments.
 
     Parameters
