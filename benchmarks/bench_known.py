@@ -14,6 +14,7 @@ harbour     real radar and lidar against GPS: what the sensors are like, and fil
 clutter     lost tracks of one target in clutter, over --targets random tracks.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
+forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -26,6 +27,7 @@ from pathlib import Path
 
 import associations
 import clutter as cluttered
+import forecasts
 import harbour as harbours
 import likelihoods
 import manoeuvres
@@ -216,6 +218,16 @@ def modes(args) -> None:
         show(f"Modes, {family}", table)
 
 
+def forecast(args) -> None:
+    """Write the coverage of forecasts."""
+    for name in args.forecast_cases:
+        table = forecasts.coverage(name, args.forecasts, args.seed)
+        options = f"forecast --forecasts {args.forecasts}"
+        table = save("forecasts", table, args.results, ["model", "filter", "of", "horizon", "mass"], options)
+        wide = table[table["model"] == name].pivot_table("share", ["filter", "of", "horizon"], "mass", sort=False)
+        show(f"Coverage of forecasts, {name}", wide.reset_index())
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
@@ -226,6 +238,7 @@ PARTS = {
     "clutter": clutter,
     "association": association,
     "modes": modes,
+    "forecast": forecast,
 }
 
 
@@ -255,6 +268,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")
     options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
     options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
+    options.add_argument("--forecasts", type=int, default=400, help="of each model, for their coverage")
+    options.add_argument("--forecast-cases", nargs="+", choices=forecasts.CASES, default=list(forecasts.CASES))
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -604,6 +604,16 @@ def test_association_is_measured_against_exact_marginals(benchmark_module):
     assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
 
 
+def test_coverage_of_forecasts_counts_what_is_inside(study, benchmark_module):
+    inside = benchmark_module("forecasts").inside
+    low, high = np.array([3.0, 0.0, 0.0]), np.array([3.5, 1.0, 1.0])
+    assert inside(low, high, (low + high) / 2, np.array([-3.0, 0.5, np.nan]), (0,)) == 1.0
+    assert inside(low, high, (low + high) / 2, np.array([-3.0, 2.0, 0.5]), ()) == pytest.approx(1 / 3)
+    table = study("bench_known", "forecast", "--forecasts", 3, "--forecast-cases", "linear-d2", "random")["forecasts"]
+    assert len(table) == 2 * 2 * 2 * 3 * 3
+    assert table["share"].between(0, 1).all()
+
+
 def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
     small = ["--families", "linear", "--models", 1, "--mode-particles", 60]
     table = study("bench_known", "modes", *small)["modes"].set_index("filter")

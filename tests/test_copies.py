@@ -275,6 +275,7 @@ GIVEN = {
     "ExtendedKalmanFilter": lambda: after(hf.ExtendedKalmanFilter(PLAIN), Z[0]),
     "FilterResult": filtered,
     "FixedLagSmoother": lambda: after(BESIDE["FixedLagSmoother"](PLAIN), Z[0]),
+    "Forecast": lambda: hf.ParticleFilter(PLAIN, 12, rng=1).forecast(2),
     "FunctionModel": lambda: hf.models.FunctionModel(forget, forget, EYE, EYE, np.zeros(2), EYE),
     "GOSPA": lambda: hf.tracking.gospa([[0.0, 0.0]], [[1.0, 0.0], [5.0, 5.0]], cutoff=3.0),
     "GaussianMixture": lambda: UNIT,

@@ -123,6 +123,7 @@ DOORS = {
     "EnsembleKalmanFilter": lambda rng: hf.EnsembleKalmanFilter(WALK, 8, rng=rng).run(Z).means,
     "DaumHuangFilter": lambda rng: hf.DaumHuangFilter(WALK, 8, rng=rng).run(Z).means,
     "make_filter": lambda rng: hf.make_filter("bootstrap", WALK, 8, rng).run(Z).means,
+    "Forecaster.forecast": lambda rng: hf.ParticleFilter(WALK, 8, rng=0).forecast(2, rng=rng).means,
     "LMBTracker": tracked,
     "associate": lambda rng: association.associate(RATIOS, COUNTING, rng=rng).marginals,
     "marginals": lambda rng: association.marginals(RATIOS, COUNTING, rng=rng),

@@ -204,9 +204,32 @@ def clutter() -> str:
     return markdown(heads, rows, "clutter")
 
 
+def forecasts() -> str:
+    """Write the coverage of forecasts, in percent, at each horizon."""
+    table = read("forecasts")
+    cells = table.set_index(["model", "filter", "of", "horizon", "mass"])["share"]
+    horizons, masses = sorted(table["horizon"].unique()), sorted(table["mass"].unique())
+    rows = [
+        [
+            TITLES.get(model, model.replace("_", " ")),
+            f"`{name}`",
+            n,
+            *(
+                ", ".join(f"{100 * cells[model, name, of, h, mass]:.0f}" for mass in masses)
+                for of in ("state", "observation")
+                for h in horizons
+            ),
+        ]
+        for model, name, n in dict.fromkeys(zip(table["model"], table["filter"], table["n"], strict=True))
+    ]
+    heads = [f"{of}, {h} ahead" for of in ("state", "observation") for h in horizons]
+    return markdown(["model", "filter", "n", *heads], rows, "forecasts")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
     "demo": demo,
+    "forecasts": forecasts,
     "study": study,
     "quality": quality,
     "rates": rates,

@@ -2,6 +2,7 @@
 
 from herdfilter.filters import proposals, resampling
 from herdfilter.filters.flow import DaumHuangFilter
+from herdfilter.filters.forecast import Forecast
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import (
     CubatureKalmanFilter,
@@ -30,6 +31,7 @@ __all__ = [
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",
     "FilterResult",
+    "Forecast",
     "GridFilter",
     "IndefiniteCovarianceError",
     "InteractingMultipleModel",

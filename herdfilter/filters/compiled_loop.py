@@ -111,7 +111,8 @@ def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any)
     if kept is not None:
         values |= {"particles": np.array([x for x, _ in kept]), "weights": np.array([weights for _, weights in kept])}
     values |= {"outcomes": outcomes, "times": as_objects(times[: len(outcomes)])}
-    return FilterResult(**values, circular=contract.circular_dims(online.model))
+    positions = getattr(online.model, "position_dims", ())
+    return FilterResult(**values, circular=contract.circular_dims(online.model), position_dims=positions)
 
 
 def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:

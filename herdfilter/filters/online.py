@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import short_repr
+from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.results import StepRecord
 from herdfilter.models.contract import Model
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock, Timed
 
 
-class OnlineFilter(Timed):
+class OnlineFilter(Forecaster, Timed):
     """Base of the filters that predict and update: `ParticleFilter`, and `KalmanFilter` of all kinds."""
 
     model: Model

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_list, short_repr
+from herdfilter._checks import Array, as_array, as_list, as_numbers, short_repr
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.models.series import as_objects
 
@@ -23,6 +23,7 @@ class Views:
     """What every result offers that has ``means`` (T, d) and ``covariances`` (T, d, d)."""
 
     __slots__ = ()
+    name_in_pictures: ClassVar[str] = "estimate"
 
     def to_dataframe(self, labels: Sequence[str] = ()) -> pd.DataFrame:
         """Return a table of one row per step.
@@ -59,24 +60,27 @@ class Views:
 
     def plot(
         self,
-        ax: Axes | None = None,
-        dims: int | Sequence[int] = (0, 1),
+        ax: Axes | Sequence[Axes] | None = None,
+        dims: int | Sequence[int] | None = None,
         truth: ArrayLike | None = None,
         ellipses: float | None = 0.95,
         labels: Sequence[str] = (),
         circular: Sequence[int] | None = None,
-    ) -> Axes:
-        """Draw the means as a path in the plane with ellipses, or one dimension over time with a band.
+        observations: Mapping[int, ArrayLike] | None = None,
+    ) -> Any:
+        """Draw the means over time with bands, one panel for each dimension; or as a path in the plane with ellipses.
 
-        ValueError if a dimension does not exist, a shape does not fit, or `ellipses` is not a probability.
+        Return the axes, an array of them if there are several panels. ValueError if a dimension does not exist, a shape does
+        not fit, or `ellipses` is not a probability.
 
         Parameters
         ----------
-        ax : matplotlib.axes.Axes, optional
-            Where to draw; without it, in a figure of pyplot.
-        dims : int or (int, int)
-            Two dimensions for a path, one for a line over time; a state of one dimension is drawn over time.
-        truth : array_like, shape (T, d) or (T, len(dims)), optional
+        ax : matplotlib.axes.Axes or sequence of Axes, optional
+            Where to draw; without it, in a figure of pyplot. In a single one, the first dimension is drawn.
+        dims : int or (int, int), optional
+            One dimension over time, or two in the plane. Unless given they are the positions, if the model says which
+            two these are (``position_dims``); else the first four are drawn over time, each in a panel.
+        truth : array_like, shape (T, d) or (T, dimensions drawn), optional
             The true states.
         ellipses : float, optional
             Probability inside the ellipses and the band, each of a Gaussian; None for none.
@@ -84,28 +88,44 @@ class Views:
             Names of the dimensions, for the axes.
         circular : sequence of int, optional
             Dimensions that are angles, those that the result knows of unless given: a line is broken where one wraps.
+        observations : mapping of int to array_like, shape (T,), optional
+            Dimension -> readings of it, drawn as dots.
         """
-        from herdfilter.pictures.axes import as_mass, axes_or_new, check_dims, name_axes, text_colour
-        from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_track
+        from herdfilter.pictures.axes import as_mass, axes_or_new, name_axes, panels, text_colour
+        from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_times, plot_track
 
         result: Any = self
-        dim = result.means.shape[1]
-        drawn, names = check_dims(dims, dim), _names(labels, dim)
-        if ellipses is not None:
-            as_mass("ellipses", ellipses)
+        steps, dim = result.means.shape
+        places, names = panels(ax, dims, dim, getattr(self, "position_dims", ())), _names(labels, dim)
+        masses: Any = np.array([] if ellipses is None else ellipses)
+        for mass in np.atleast_1d(masses).tolist():
+            as_mass("quantiles" if masses.ndim else "ellipses", mass)
         angles = tuple(getattr(self, "circular", ()) if circular is None else circular)
-        actual = None if truth is None else check_truth(truth, drawn, dim)
-        ax = axes_or_new(ax)
-        if len(drawn) == 1:
-            if not ax.get_ylabel():
-                ax.set_ylabel(names[drawn[0]])
-            return plot_state_over_time(self, drawn[0], ax, None if actual is None else actual[:, 0], ellipses, angles)
-        name_axes(ax, *(names[i] for i in drawn))
-        if actual is not None:
-            turned = [k for k, i in enumerate(drawn) if i in angles]
-            plot_track(actual, None, ax, circular=turned, color=text_colour(), linewidth=1, label="truth")
-        around = {} if ellipses is None else {"covariances": result.covariances, "mass": ellipses}
-        return plot_track(result.means, ax=ax, dims=drawn, circular=angles, label="estimate", **around)
+        every = [i for _, drawn in places for i in drawn]
+        actual = None if truth is None else check_truth(truth, every, dim)
+        readings = {i: as_numbers("observations", z, (None,), missing=True) for i, z in (observations or {}).items()}
+        readings = {i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()}
+        axes = [axes_or_new(one) for one, _ in places]
+        for one, (_, drawn) in zip(axes, places, strict=True):
+            own = None if actual is None else actual[:, [every.index(i) for i in drawn]]
+            dots = [readings[i] for i in drawn if i in readings]
+            if len(dots) == len(drawn):
+                x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
+                one.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
+            if len(drawn) == 1:
+                if not one.get_ylabel():
+                    one.set_ylabel(names[drawn[0]])
+                plot_state_over_time(self, drawn[0], one, own, ellipses, angles, label=self.name_in_pictures)
+                continue
+            name_axes(one, *(names[i] for i in drawn))
+            if own is not None:
+                turned = [k for k, i in enumerate(drawn) if i in angles]
+                plot_track(own, None, one, circular=turned, color=text_colour(), linewidth=1, label="truth")
+            around = {} if ellipses is None else {"covariances": result.covariances, "mass": masses.max()}
+            plot_track(result.means, ax=one, dims=drawn, circular=angles, label=self.name_in_pictures, **around)
+        for one in axes[:-1]:
+            one.set_xlabel("")
+        return np.array(axes) if len(axes) > 1 else axes[0]
 
 
 def _names(labels: Sequence[str], dim: int) -> list[str]:
@@ -200,8 +220,8 @@ class FilterResult(Views):
         Time index of each row; readings of the same time share one.
     times : ndarray, shape (T,)
         Time of each row, as it was given: numbers, durations or dates; sums of `dt` where that was given.
-    circular : tuple of int
-        Indices of the angle-valued dimensions.
+    circular, position_dims : tuple of int
+        Indices of the angle-valued dimensions, and of those that the model calls positions.
     mode_probabilities : ndarray, shape (T, J), or None
         Of a model that jumps between J modes.
 
@@ -230,6 +250,7 @@ class FilterResult(Views):
     times: np.ndarray | None = None
     circular: tuple[int, ...] = ()
     mode_probabilities: Array | None = None
+    position_dims: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.means)
@@ -258,6 +279,7 @@ class FilterResult(Views):
         kept: list[tuple[Array, Array]] | None = None,
         times: Sequence[Any] | None = None,
         circular: tuple[int, ...] = (),
+        position_dims: tuple[int, ...] = (),
     ) -> FilterResult:
         """Stack step records, the particles and weights kept beside them, and the times of as many of the first steps."""
         modes = [r.mode_probabilities for r in records]
@@ -273,6 +295,7 @@ class FilterResult(Views):
             steps=np.array([r.step for r in records], dtype=int),
             times=None if times is None else as_objects(times[: len(records)]),
             circular=circular,
+            position_dims=position_dims,
             mode_probabilities=np.array(modes) if modes and modes[0] is not None else None,
         )
 

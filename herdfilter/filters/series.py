@@ -43,7 +43,8 @@ def run(
     if watcher is not None:
         check_methods("watcher", watcher, "predicted", "updated")
     if collect is None:
-        collect = partial(FilterResult.collect, kept=kept, circular=circular_dims(online.model))
+        model, positions = online.model, getattr(online.model, "position_dims", ())
+        collect = partial(FilterResult.collect, kept=kept, circular=circular_dims(model), position_dims=positions)
     predict = online.predict if predict is None else predict
     update = online.update if update is None else update
     gated = {} if gate is None else {"gate": gate}

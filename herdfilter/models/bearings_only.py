@@ -57,6 +57,7 @@ class BearingsOnly(IndependentNoise):
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.5, 0.005, 0.3, 0.01]) ** 2)
 
     dim = 4
+    position_dims = (0, 2)
     noise_dim = 2
     sd_fields = ("bearing_sd",)
     observation_circular = (0,)

@@ -63,6 +63,7 @@ class CirclingRange(IsotropicStart):
     initial_sd: float = 1.0
 
     dim = 2
+    position_dims = (0, 1)
 
     __repr__ = fields_in_line
 

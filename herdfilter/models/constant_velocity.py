@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import WhiteAcceleration, as_partial_observation, assign_positive
+from herdfilter.models.parts import WhiteAcceleration, as_partial_observation, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,6 +61,7 @@ class ConstantVelocity(WhiteAcceleration):
         if len(mean) < 2 or len(mean) % 2:
             raise ValueError(f"initial_mean: expected positions and as many velocities, got {len(mean)} numbers")
         self._assign_start(len(mean))
+        assign(self, position_dims=tuple(range(len(mean) // 2)))
 
     @property
     def dim(self) -> int:

@@ -20,6 +20,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``observation_jacobian(x, step)``                          (n, d) -> (n, k, d), of ``observation_mean`` (optional)
 ``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
 ``scans``                                                  True if an observation is a scan of detections (optional)
+``position_dims``                                          indices of dimensions that are positions, for pictures (optional)
 ``control(step)``                                          input of a simulated transition to `step` (c,) (optional)
 ``models``, ``transition_matrix``, ``initial_modes``       modes that the state jumps between; see `JumpMarkov` (optional)
 =========================================================  ============================================================

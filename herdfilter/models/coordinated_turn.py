@@ -70,6 +70,7 @@ class CoordinatedTurn(RangeAndBearing):
 
     dim = 5
     position: ClassVar = [0, 2]
+    position_dims = (0, 2)
 
     def __post_init__(self) -> None:
         self._assign_start(5)

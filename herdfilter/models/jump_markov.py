@@ -74,6 +74,7 @@ class JumpMarkov:
             contract.require(model, "JumpMarkov", ("dim", "initial"))
         self.dim = _the_same("dim", [model.dim for model in self.models])
         self.circular = _the_same("circular", [contract.circular_dims(model) for model in self.models])
+        self.position_dims = getattr(self.models[0], "position_dims", ())
         observed = [model for model in self.models if contract.is_observed(model)]
         if observed:
             angles = [tuple(getattr(model, "observation_circular", None) or ()) for model in observed]

@@ -81,6 +81,7 @@ class LandmarkLocalisation(IndependentNoise):
 
     dim = 3
     circular = (2,)
+    position_dims = (0, 1)
     partial_observations = True
 
     def __post_init__(self) -> None:

@@ -126,6 +126,7 @@ class PlanarSensors(WhiteAcceleration, ABC):
 
     dim = 4
     partial_observations = True
+    position_dims = (0, 1)
 
     @property
     def observation_circular(self) -> tuple[int, ...]:

@@ -64,6 +64,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     dim = 6
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
+    position_dims = (0, 1, 2)
     partial_observations = True
 
     def __post_init__(self) -> None:

@@ -75,6 +75,7 @@ class RangeOnly:
 
     dim = 3
     circular = (2,)
+    position_dims = (0, 1)
 
     __repr__ = fields_in_line
 

@@ -91,6 +91,7 @@ class BallisticReentry(RangeAndBearing):
     dim = 5
     noise_dim = 3
     position = slice(2)
+    position_dims = (0, 1)
 
     def __post_init__(self) -> None:
         assign(self, radar=as_array("radar", self.radar, (2,)))

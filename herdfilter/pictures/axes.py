@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Dims = int | Sequence[int]
+MOST_PANELS = 4  # dimensions drawn over time, one below the other, unless some are named
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
@@ -24,6 +25,22 @@ def axes_or_new(ax: Axes | None) -> Axes:
     if not hasattr(ax, "add_patch"):
         raise TypeError(f"ax: expected Axes of matplotlib or None, got {short_repr(ax)}; from an array of axes, give one")
     return ax
+
+
+def panels(ax: Any, dims: Dims | None, dim: int, positions: tuple[int, ...]) -> list[tuple[Axes | None, tuple[int, ...]]]:
+    """Return axes with the dimensions to draw into each: two in the plane, or one over time; see `Views.plot`."""
+    dims = positions if dims is None and len(positions) == 2 else dims
+    if dims is not None:
+        return [(ax, check_dims(dims, dim))]
+    shown = min(dim, MOST_PANELS)
+    if ax is None and shown > 1:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(shown, sharex=True, layout="constrained", figsize=(6.4, 1.2 + 1.6 * shown))[1]
+    several: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
+    if len(several) not in (1, shown):
+        raise ValueError(f"ax: expected {shown} axes, one for each dimension, or one for the first, got {len(several)}")
+    return [(one, (i,)) for i, one in enumerate(several)]
 
 
 def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:

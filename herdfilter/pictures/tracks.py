@@ -92,7 +92,7 @@ def plot_state_over_time(
     dim: int = 0,
     ax: Axes | None = None,
     truth: ArrayLike | None = None,
-    mass: float | None = 0.95,
+    mass: float | Sequence[float] | None = 0.95,
     circular: Sequence[int] | None = None,
     **style: Any,
 ) -> Axes:
@@ -100,14 +100,15 @@ def plot_state_over_time(
 
     Parameters
     ----------
-    result : FilterResult, GridResult or Trajectories
+    result : FilterResult, GridResult, Trajectories or Forecast
         Anything with ``means`` (T, d), and perhaps ``covariances``, ``times`` or ``steps``.
     dim : int
         Dimension to draw.
     ax : matplotlib.axes.Axes, optional
     truth : array_like, shape (T, d) or (T,), optional
-    mass : float, optional
-        Probability inside the band of a Gaussian with that mean and variance; None for no band.
+    mass : float or sequence of float, optional
+        Probability inside the band, or inside each of several: between quantiles of a `Forecast`, else of a Gaussian with
+        that mean and variance; None for no band.
     circular : sequence of int, optional
         Dimensions that are angles, unless given those of `result`: the line is broken where one wraps.
     **style
@@ -127,17 +128,23 @@ def plot_state_over_time(
     actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])[:, 0]
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    factor = None if mass is None else gaussian_radius(axes.as_mass("mass", mass), 1)
+    masses = [] if mass is None else [axes.as_mass("mass", one) for one in np.atleast_1d(np.asarray(mass))]
     ax = axes.axes_or_new(ax)
-    times, time_label = _plot_times(result, len(means))
+    times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
     at = axes.wrap_steps(means[:, [dim]], (0,)) if dim in angles else axes.wrap_steps(means, ())
     middle, t = axes.insert_gaps(means[:, dim], at), np.insert(times, at, times[at])
     covariances = getattr(result, "covariances", None)
-    if covariances is not None and factor is not None:
-        sd = np.sqrt(np.maximum(as_numbers("covariances", covariances, (None, None, None))[:, dim, dim], 0.0))
-        half = factor * axes.insert_gaps(sd, at)
-        ax.fill_between(t, middle - half, middle + half, color=colour, alpha=0.18, linewidth=0)
+    for one in masses:
+        if hasattr(result, "quantiles"):
+            low, high = result.quantiles([0.5 - one / 2, 0.5 + one / 2])[:, :, dim].T
+        elif covariances is not None:
+            sd = np.sqrt(np.maximum(as_numbers("covariances", covariances, (None, None, None))[:, dim, dim], 0.0))
+            low, high = means[:, dim] - gaussian_radius(one, 1) * sd, means[:, dim] + gaussian_radius(one, 1) * sd
+        else:
+            break
+        low, high = axes.insert_gaps(low, at), axes.insert_gaps(high, at)
+        ax.fill_between(t, low, high, color=colour, alpha=0.18, linewidth=2 if len(t) == 1 else 0)
     if actual is not None:
         gaps = axes.wrap_steps(actual[:, None], (0,)) if dim in angles else axes.wrap_steps(means, ())
         true_times = np.insert(times, gaps, times[gaps])
@@ -160,7 +167,7 @@ def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
     return values
 
 
-def _plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
+def plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
     """Return times (T,), or else step numbers, and their label; durations are given in seconds, which matplotlib draws."""
     for name, label in (("times", "time"), ("steps", "step")):
         values = getattr(result, name, None)

@@ -176,8 +176,8 @@ class Trajectories(Views):
     ----------
     x : ndarray, shape (m, T, d)
         States of m trajectories, one for each row of the filter's result; angles in [-pi, pi).
-    circular : tuple of int
-        Indices of the angle-valued dimensions.
+    circular, position_dims : tuple of int
+        Indices of the angle-valued dimensions, and of those that the model calls positions.
     steps, times : ndarray, shape (T,), or None
         Time index and time of each row, as the filter's result has them.
 
@@ -194,6 +194,7 @@ class Trajectories(Views):
     circular: tuple[int, ...] = ()
     times: np.ndarray | None = None
     steps: np.ndarray | None = None
+    position_dims: tuple[int, ...] = ()
 
     def __repr__(self) -> str:
         m, steps, d = self.x.shape
@@ -270,7 +271,8 @@ def backward_simulation(
             states, owner = np.unique(later[part], return_inverse=True)
             chosen[part] = _choose(backward(particles[k + 1][states]), owner, u[part])
         x[:, k] = particles[k, chosen]
-    return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps)
+    positions = getattr(model, "position_dims", ())
+    return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps, positions)
 
 
 def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:

@@ -32,8 +32,8 @@ class SmoothedResult(Views):
         Time index of each row.
     times : ndarray, shape (T,), or None
         Time of each row, as it was given to the filter.
-    circular : tuple of int
-        Indices of the angle-valued dimensions.
+    circular, position_dims : tuple of int
+        Indices of the angle-valued dimensions, and of those that the model calls positions.
 
     Examples
     --------
@@ -51,6 +51,7 @@ class SmoothedResult(Views):
     steps: np.ndarray | None = None
     times: np.ndarray | None = None
     circular: tuple[int, ...] = ()
+    position_dims: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.means)
@@ -143,6 +144,7 @@ def smooth_back(
         particles=particles,
         weights=None if particles is None else np.array(weights[::-1])[rows],
         circular=circular_dims(model),
+        position_dims=getattr(model, "position_dims", ()),
         **labels,
     )
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from helpers import cases
@@ -52,13 +53,13 @@ def test_every_result_has_a_table_and_a_picture(result, ax):
 
 def test_the_picture_in_the_plane_has_path_truth_and_ellipses(result, ax):
     truth = np.arange(8.0).reshape(4, 2)
-    assert result.plot(ax, truth=truth, labels=["place", "speed"]) is ax
+    assert result.plot(ax, dims=(0, 1), truth=truth, labels=["place", "speed"]) is ax
     lines = {line.get_label(): line.get_xydata() for line in ax.lines}
     np.testing.assert_array_equal(lines["estimate"], result.means)
     np.testing.assert_array_equal(lines["truth"], truth)
     assert len(ax.patches) == 4
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("place", "speed")
-    assert len(result.plot(Figure().subplots(), ellipses=None).patches) == 0
+    assert len(result.plot(Figure().subplots(), dims=(0, 1), ellipses=None).patches) == 0
 
 
 def test_one_dimension_is_drawn_over_time(result, ax):
@@ -70,8 +71,53 @@ def test_one_dimension_is_drawn_over_time(result, ax):
     assert not ax.patches
 
 
+def test_all_dimensions_are_drawn_over_time_with_truth_and_readings(result):
+    truth = np.arange(8.0).reshape(4, 2)
+    readings = {0: [0.1, None, 0.5, 0.3]}
+    panels = result.plot(truth=truth, observations=readings, labels=["place", "speed"])
+    assert panels.shape == (2,)
+    for i, ax in enumerate(panels):
+        lines = {line.get_label(): line.get_xydata() for line in ax.lines}
+        np.testing.assert_array_equal(lines["estimate"], np.column_stack([[1, 2, 3, 4], result.means[:, i]]))
+        np.testing.assert_array_equal(lines["truth"][:, 1], truth[:, i])
+        assert len(ax.collections) == 1
+        assert ("readings" in lines) == (i == 0)
+    np.testing.assert_array_equal(panels[0].lines[0].get_ydata(), [0.1, np.nan, 0.5, 0.3])
+    assert [ax.get_ylabel() for ax in panels] == ["place", "speed"]
+    assert [ax.get_xlabel() for ax in panels] == ["", "time"]
+    assert panels[0].get_shared_x_axes().joined(*panels)
+    given = Figure().subplots(2)
+    assert list(result.plot(given)) == list(given)
+    many = hf.ExtendedKalmanFilter(hf.models.linear_chain(6)).run([None] * 3)
+    assert len(many.plot()) == 4
+    plt.close("all")
+
+
+@pytest.mark.parametrize(
+    ("model", "plane"),
+    [(hf.models.BearingsTracking(), (0, 1)), (hf.models.CoordinatedTurn(), (0, 2))],
+    ids=["first", "apart"],
+)
+def test_positions_are_drawn_as_a_plane_where_the_model_says_which(model, plane):
+    truth, z = hf.simulate(model, 4, rng=0)
+    pf = hf.make_filter("auto", model, 20, rng=0)
+    filtered = pf.run(z, keep_particles=True)
+    results = [filtered, hf.make_filter("ukf", model).run(z), pf.forecast(4)]
+    smoothed = [hf.marginal_smoother(pf, filtered), hf.backward_simulation(pf, filtered, 5, 0)]
+    for result in results + smoothed:
+        ax = result.plot(Figure().subplots(), truth=truth)
+        paths = [line.get_xydata() for line in ax.lines]
+        np.testing.assert_array_equal(paths[0], truth[:, plane])
+        np.testing.assert_array_equal(paths[1], result.means[:, plane])
+        assert (ax.get_xlabel(), ax.get_ylabel()) == tuple(f"x{i}" for i in plane)
+    assert filtered.plot(Figure().subplots(), dims=0).get_xlabel() == "time"
+    modes = hf.models.JumpMarkov([model, model], [[0.9, 0.1], [0.1, 0.9]])
+    assert hf.make_filter("auto", hf.models.WithClutter(modes, 0.9, 1e-3), 20, rng=0).run([None]).position_dims == plane
+
+
 @cases(
     "wrong message",
+    ({"observations": {0: [1.0]}}, "observations: expected shape"),
     ({"dims": (0, 5)}, "dims: expected one or two indices from 0 to 1"),
     ({"truth": np.zeros((4, 3))}, "truth: expected shape"),
     ({"ellipses": 2.0}, "ellipses: expected a probability"),
@@ -80,6 +126,12 @@ def test_one_dimension_is_drawn_over_time(result, ax):
 def test_what_does_not_fit_is_named(result, ax, wrong, message):
     with pytest.raises(ValueError, match=message):
         result.plot(ax, **wrong)
+    assert not ax.has_data()
+
+
+def test_as_many_axes_as_dimensions_are_asked_for(result):
+    with pytest.raises(ValueError, match="ax: expected 2 axes, one for each dimension, or one for the first, got 3"):
+        result.plot(Figure().subplots(3))
 
 
 def test_everything_has_one_short_line(result):

@@ -108,6 +108,37 @@ def test_paths_are_broken_where_an_angle_wraps(ax):
     assert [longest_stride(line) < 1.0 for line in over_time.lines] == [True, True]
 
 
+def test_a_fan_goes_on_from_the_past_and_holds_the_quantiles():
+    model = hf.models.linear_chain(2)
+    pf = hf.ParticleFilter(model, 200, rng=0)
+    result = pf.run([[0.3, 0.1], [1.0, 0.2]])
+    ahead = pf.forecast(3)
+    panels = result.plot(Figure().subplots(2))
+    assert list(ahead.plot(panels, truth=np.ones((3, 2)), quantiles=(0.5, 0.9))) == list(panels)
+    for i, ax in enumerate(panels):
+        lines = {line.get_label(): line.get_xydata() for line in ax.lines}
+        np.testing.assert_array_equal(lines["forecast"], np.column_stack([ahead.times, ahead.means[:, i]]))
+        np.testing.assert_array_equal(lines["truth"][:, 1], 1.0)
+        _, inner, outer = ax.collections
+        for band, mass in ((inner, 0.5), (outer, 0.9)):
+            edges = band.get_paths()[0].vertices
+            low, high = ahead.quantiles([0.5 - mass / 2, 0.5 + mass / 2])[:, :, i].T
+            for t, bounds in zip(ahead.times, zip(low, high, strict=True), strict=True):
+                assert set(bounds) <= set(edges[edges[:, 0] == t, 1])
+
+
+def test_a_fan_of_observations_has_a_panel_for_each_entry():
+    model = hf.models.CoordinatedTurn()
+    panels = hf.make_filter("auto", model, 50, rng=0).forecast(4).plot(Figure().subplots(2), observations=True)
+    assert [ax.get_ylabel() for ax in panels] == ["z0", "z1"]
+    assert [len(ax.collections) for ax in panels] == [3, 3]
+
+
+def test_a_fan_of_one_step_can_be_seen(ax):
+    hf.ExtendedKalmanFilter(hf.models.linear_chain(1)).forecast(1).plot(ax)
+    assert all(band.get_linewidth() > 0 for band in ax.collections)
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [

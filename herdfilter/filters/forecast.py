@@ -1,0 +1,260 @@
+"""Forecasts of states and observations: a copy of a filter predicts on, and the filter stays where it stands."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter._checks import Array, as_array, as_generator, as_list, check_count, short_repr
+from herdfilter._repr import summary_repr
+from herdfilter.angles import mean_and_covariance, unwrap
+from herdfilter.filters.resampling.base import inverse_cdf
+from herdfilter.filters.results import Views
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
+from herdfilter.models.sensors import Sensor, sensed, unobserved
+from herdfilter.models.series import as_objects, series
+from herdfilter.models.with_clutter import WithClutter
+from herdfilter.samplers.quantile import quantiles as mixture_quantiles
+
+LEAST_DRAWS = 1000  # observations drawn at each step, where there are fewer particles
+
+
+class Spread(NamedTuple):
+    """A distribution that is asked for quantiles: weighted points (n, m), or Gaussians about them of variances (n, m)."""
+
+    centres: Array
+    weights: Array
+    variances: Array | None = None
+
+    def quantiles(self, levels: Array, circular: tuple[int, ...]) -> Array:
+        """Return quantiles (P, m) of each entry; those of points are interpolated between the middles of their weights."""
+        found, order = np.full((len(levels), self.centres.shape[1]), np.nan), np.argsort(levels)
+        for i, centres in enumerate(self.centres.T):
+            some = ~np.isnan(centres)  # a model may draw observations with missing entries
+            if not some.any():
+                continue
+            weights = self.weights[some] / self.weights[some].sum()
+            x = unwrap(centres[some, None], weights, (0,) if i in circular else ())
+            if self.variances is not None:
+                mixture = GaussianMixture.unchecked(weights, x, self.variances[:, i, None, None])
+                found[order, i] = mixture_quantiles(mixture, levels[order])[0]
+            else:
+                by = x[:, 0].argsort(kind="stable")
+                found[:, i] = np.interp(levels, np.cumsum(weights[by]) - 0.5 * weights[by], x[by, 0])
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(Views):
+    """States and observations at H steps ahead of a filter, given the observations that it has had.
+
+    Attributes
+    ----------
+    means, covariances : ndarray, shapes (H, d) and (H, d, d)
+        Of the state.
+    steps, times : ndarray, shape (H,)
+        Time indices; times as numbers, durations or dates.
+    particles, weights : ndarray, shapes (H, n, d) and (H, n), or None
+        The particles carried ahead; None of a filter that keeps Gaussians.
+    observation_means, observation_covariances : ndarray, shapes (H, k) and (H, k, k), or None
+        Of the observation, its noise included; None of a model that neither has them nor draws observations.
+    observations : ndarray, shape (H, m, k), or None
+        Draws of the observation, of equal weight, m = max(n, 1000); NaN in entries that the model leaves out.
+    circular, observation_circular, position_dims : tuple of int
+        Indices of angles in state and observation, and of the dimensions that the model calls positions.
+
+    Examples
+    --------
+    A random walk whose step has a variance of 1: its forecast widens, and that of its reading by the noise more.
+
+    >>> kf = hf.ExtendedKalmanFilter(hf.models.LinearGaussian([[1]], [[1]], [[1]], [[4]], [0], [[1]]))
+    >>> ahead = kf.forecast(3)
+    >>> ahead.times.tolist(), ahead.covariances.ravel().tolist(), ahead.observation_covariances.ravel().tolist()
+    ([1.0, 2.0, 3.0], [2.0, 3.0, 4.0], [6.0, 7.0, 8.0])
+    >>> ahead.quantiles([0.025, 0.975])[-1, :, 0].round(2).tolist()
+    [-3.92, 3.92]
+    """
+
+    means: Array
+    covariances: Array
+    steps: np.ndarray
+    particles: Array | None
+    weights: Array | None
+    observation_means: Any
+    observation_covariances: Any
+    observations: Array | None
+    times: np.ndarray
+    circular: tuple[int, ...]
+    observation_circular: tuple[int, ...]
+    position_dims: tuple[int, ...]
+    spreads: list[Spread]
+    observation_spreads: list[Spread]
+
+    name_in_pictures: ClassVar[str] = "forecast"
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __repr__(self) -> str:
+        shown = {"observations": self.observation_means, "particles": self.particles}
+        return summary_repr(self, steps=len(self), dim=self.means.shape[1], **shown)
+
+    def quantiles(self, probabilities: ArrayLike) -> Array:
+        """Quantiles of the state at probabilities (P,), (H, P, d); those of particles are interpolated, angles unwrapped."""
+        levels = as_array("probabilities", np.atleast_1d(np.asarray(probabilities)), (None,))
+        if not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"probabilities: expected numbers between 0 and 1, got {short_repr(levels.tolist())}")
+        return np.array([spread.quantiles(levels, self.circular) for spread in self.spreads])
+
+    def observation_quantiles(self, probabilities: ArrayLike) -> Array:
+        """Quantiles of the observation, (H, P, k): of the mixture of Gaussian noise about all particles, else of draws."""
+        return self._of_observations().quantiles(probabilities)
+
+    def plot(  # type: ignore[override]
+        self,
+        ax: Any = None,
+        dims: int | Sequence[int] | None = None,
+        truth: ArrayLike | None = None,
+        quantiles: Sequence[float] = (0.5, 0.8, 0.95),
+        labels: Sequence[str] = (),
+        observations: bool = False,
+    ) -> Any:
+        """Draw bands between quantiles over time, a fan; in the plane the means with ellipses.
+
+        Parameters
+        ----------
+        ax, dims, labels
+            As in `FilterResult.plot`: give the axes that it returned, and the fan goes on from the past.
+        truth : array_like, shape (H, d) or (H, len(dims)), optional
+            The true states, or the observations that came.
+        quantiles : sequence of float
+            Probabilities inside the bands; an ellipse has the largest.
+        observations : bool
+            Draw the entries of the observation in place of the dimensions of the state.
+        """
+        shown = self._of_observations() if observations else self
+        names = [f"z{i}" for i in range(shown.means.shape[1])] if observations and not labels else labels
+        masses: Any = as_list("quantiles", quantiles, "probabilities")
+        return Views.plot(shown, ax, dims, truth, masses, names)
+
+    def _of_observations(self) -> Forecast:
+        """Return the forecast of the observations, as if they were the states."""
+        if self.observation_means is None:
+            raise ValueError(
+                "observations: expected a model with observation_mean and observation_covariance, or sample_observation, "
+                "got one without; give forecast a sensor"
+            )
+        moments = {"means": self.observation_means, "covariances": self.observation_covariances}
+        named: dict[str, Any] = {"circular": self.observation_circular, "position_dims": ()}
+        return replace(self, **moments, **named, spreads=self.observation_spreads)
+
+
+class Forecaster:
+    """What all filters have that predict step by step."""
+
+    def forecast(
+        self: Any,
+        steps: int | None = None,
+        dt: float | Sequence[float] | Array | None = None,
+        controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
+        start: Any = None,
+        sensor: Sensor | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> Forecast:
+        """Say what states and observations will be at steps ahead; the filter and its generator stay as they are.
+
+        It is what the filter would say if no observation came from now on; between `predict` and `update`, from the
+        prediction on. TypeError or ValueError if arguments do not fit together, or as in `predict`.
+
+        Parameters
+        ----------
+        steps : int, optional
+            Number of steps H; `times` may take its place.
+        dt, controls, times, start
+            As in `run`, with an entry for each step.
+        sensor : Sensor, optional
+            What is observed, in place of the model's own observation functions.
+        rng : numpy.random.Generator or int, optional
+            Source of all random draws. Unless given, it is a copy of the filter's generator, and for the observations
+            one of a fixed seed: the same question has the same answer.
+        """
+        if (steps is None) == (times is None):
+            raise ValueError(f"steps: expected a number of steps, or times without it, got {steps} and {short_repr(times)}")
+        count = check_count("steps", steps) if times is None else len(as_list("times", times))
+        model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
+        model = model.model if isinstance(model, WithClutter) else model  # the detection of the target
+        noise = as_generator(0 if rng is None else rng)
+        ahead, rows, spreads, seen_spreads = _fork(self, None if rng is None else noise), [], [], []
+        entries = series([None] * count, dt, controls, times, start, clock=self._clock)
+        for entry in entries:
+            if entry.dt > 0:
+                ahead.predict(entry.dt, entry.control)
+            spread = _spread(ahead)
+            *seen, seen_spread = 4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
+            points = (None, None) if spread.variances is not None else spread[:2]
+            rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *seen))
+            spreads.append(spread)
+            seen_spreads.append(seen_spread)
+        columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
+        angles = () if columns[5] is None else contract.observation_circular(model, columns[5].shape[1])
+        columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
+        columns += [getattr(self.model, "position_dims", ()), spreads, seen_spreads]
+        return Forecast(*columns)
+
+
+def _fork(online: Any, rng: np.random.Generator | None) -> Any:
+    """Return a filter that goes its own way from where another stands, with a copy of its generator or with `rng`."""
+    pending = getattr(online, "_pending", None)
+    models = [online.model] if pending is None else [online.model, pending.transition.model]  # they need not be copied
+    fork = copy.deepcopy(online, {id(model): model for model in models})
+    if rng is None or not hasattr(fork, "rng"):
+        return fork
+    if pending is not None:
+        fork._settle()  # the prediction stays as it is
+    return copy.deepcopy(fork, {id(fork.model): fork.model, id(fork.rng): rng})
+
+
+def _spread(ahead: Any) -> Spread:
+    """Return the distribution of the state where a filter stands."""
+    if not hasattr(ahead, "particles"):
+        return Spread(ahead.mean[None], np.ones(1), np.diagonal(ahead.covariance)[None])
+    x = ahead.particles
+    return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))))
+
+
+def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Generator) -> tuple[Any, ...]:
+    """Return mean, covariance, draws (m, k) and distribution of the observation where a filter stands; None without."""
+    moments: Any = ahead.predicted_observation(sensor) or (None, None)
+    mean, covariance = moments
+    if not hasattr(ahead, "particles"):
+        return mean, covariance, None, Spread(mean[None], np.ones(1), np.diagonal(covariance)[None])
+    (x, weights, _), step = _spread(ahead), ahead.step
+    modes = ahead._current().modes if contract.jumps(model) else np.zeros(len(x), int)
+    own = {j: contract.in_mode(model, j) if contract.jumps(model) else model for j in np.unique(modes).tolist()}
+    by_draws = any(hasattr(one, "sample_observation") for one in own.values())
+    if mean is None and not by_draws:
+        return None, None, None, None
+    m = max(len(x), LEAST_DRAWS)
+    chosen = inverse_cdf(weights, (np.arange(m) + 0.5) / m)
+    drawn = [contract.sample_observation(one, x[chosen[modes[chosen] == j]], rng, step) for j, one in own.items()]
+    draws = np.concatenate(drawn)
+    if by_draws:
+        if mean is None:
+            whole, k = draws[~np.isnan(draws).any(axis=1)], draws.shape[1]
+            mean, covariance = np.full(k, np.nan), np.full((k, k), np.nan)
+            if n := len(whole):
+                mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), contract.observation_circular(model, k))
+        return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
+    centres, variances = np.empty((2, len(x), draws.shape[1]))
+    for j, one in own.items():
+        centres[modes == j] = contract.observation_mean(one, x[modes == j], step)
+        noises = contract.observation_covariances(one, x[modes == j], centres.shape[1], step)
+        variances[modes == j] = np.diagonal(noises, axis1=1, axis2=2)
+    return mean, covariance, draws, Spread(centres, weights, variances)
