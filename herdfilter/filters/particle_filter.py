@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
-from herdfilter._repr import summary_repr
+from herdfilter._repr import html_repr, summary_repr
 from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.particles import Particles, check_particles
@@ -327,6 +327,8 @@ class ParticleFilter:
             step=self.step,
             log_likelihood=self.log_likelihood,
         )
+
+    _repr_html_ = html_repr
 
     def _current(self) -> Particles:
         """Return the particles where the filter stands."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_list, short_repr
-from herdfilter._repr import fields_in_line, summary_repr
+from herdfilter._repr import fields_in_line, html_repr, summary_repr
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,8 @@ class Views:
     """What every result offers that has ``means`` (T, d) and ``covariances`` (T, d, d)."""
 
     __slots__ = ()
+
+    _repr_html_ = html_repr
 
     def to_dataframe(self, labels: Sequence[str] = ()) -> pd.DataFrame:
         """Return a table of one row per step.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, short_repr, unmasked
-from herdfilter._repr import summary_repr
+from herdfilter._repr import html_repr, summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
@@ -218,6 +218,8 @@ class KalmanFilter:
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
+
+    _repr_html_ = html_repr
 
 
 class IndefiniteCovarianceError(RuntimeError):
