@@ -1,7 +1,4 @@
-"""How the package shows itself: an object in one line and in a notebook, a table as plain text, a package by its names.
-
-In one line numbers are written out, and arrays are named by their shape.
-"""
+"""How objects, tables and packages show themselves. In one line numbers are written out, and arrays named by their shape."""
 
 from __future__ import annotations
 

@@ -19,14 +19,13 @@ MOST_CONTOURED = 20  # most components of a mixture whose contours are quick; of
 
 def picture(thing: Any) -> str:
     """Return the picture of a result, mixture, points or filter as an element of HTML; the object stays as it is."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    from matplotlib import figure, rc_context
 
     if hasattr(thing, "predict"):  # a filter draws particles when it is asked for them: here a copy does
         thing = copy.deepcopy(thing)
-    with mpl.rc_context({"font.size": 7}):
-        figure = Figure(figsize=(3.0, 2.2), layout="constrained")  # none of pyplot, which would stay open
-        ax, weights = figure.subplots(), getattr(thing, "weights", None)
+    with rc_context({"font.size": 7}):
+        new = figure.Figure(figsize=(3.0, 2.2), layout="constrained")  # none of pyplot, which would stay open
+        ax, weights = new.subplots(), getattr(thing, "weights", None)
         if hasattr(thing, "plot"):
             thing.plot(ax)
         elif hasattr(thing, "particles") or hasattr(thing, "x"):
@@ -34,12 +33,11 @@ def picture(thing: Any) -> str:
             some = slice(None, None, -(-len(x) // MOST_DOTS))
             plot_points(x[some], ax, weights=None if weights is None else weights[some] / weights[some].sum())
         else:
-            given = isinstance(thing, GaussianMixture)
-            mixture = thing if given else GaussianMixture([1.0], [thing.mean], [thing.covariance])
+            mixture = thing if weights is not None else GaussianMixture([1.0], [thing.mean], [thing.covariance])
             if len(mixture) > MOST_CONTOURED and mixture.dim > 1:
                 plot_points(mixture.sample(MOST_DOTS, 0), ax)
             else:
                 plot_mixture(mixture, ax)
         file = io.BytesIO()
-        figure.savefig(file, format="png", dpi=2 * WIDTH / 3)
+        new.savefig(file, format="png", dpi=2 * WIDTH / 3)
     return f'<img width="{WIDTH}" alt="" src="data:image/png;base64,{b64encode(file.getvalue()).decode()}">'

@@ -77,8 +77,7 @@ class Comparison(pd.DataFrame):
     @property
     def summary(self) -> pd.DataFrame:
         """One row per filter and particle count, as from `summarise`, or for a family of models `over_models`."""
-        models = self._result.models
-        return (self._result.summary if models is None else models).copy()
+        return (self._result.summary if self._result.models is None else self._result.models).copy()
 
     def plot(self, figure: str | None = None) -> Figure:  # type: ignore[override]
         """Draw a figure of the comparison.
@@ -206,9 +205,6 @@ def compare(
 
 
 def _path(name: str, value: Any) -> Path:
-    """Return a path; TypeError for anything else, ValueError for an empty text."""
-    if not isinstance(value, str | os.PathLike):
-        raise TypeError(f"{name}: expected a path, got {short_repr(value)}")
-    if not os.fspath(value):
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise ValueError(f"{name}: expected a path, got {short_repr(value)}")
     return Path(value)

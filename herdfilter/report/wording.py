@@ -8,15 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from herdfilter._repr import LINE_WIDTH, in_blocks
-from herdfilter.study.columns import (
-    COLUMNS,
-    Heading,
-    error_measure,
-    error_phrase,
-    headings,
-    headings_of_models,
-    localises,
-)
+from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, headings, headings_of_models, localises
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
@@ -57,9 +49,8 @@ def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[s
     """Return title and extent, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
     study, models = result.study, result.models
     what = "runs" if models is None else "models"
-    planned = result.description.get("runs", study.runs)
-    title = [f"{study.scenario.title}: {extent(study, planned)}"]
-    title += [f"95 % intervals over {what} in brackets, from six {what} on"]
+    title = [f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"]
+    title.append(f"95 % intervals over {what} in brackets, from six {what} on")
     if models is None:
         table, shown, about = result.summary, headings(result.summary, study.scenario), floor(result.summary)
     else:
