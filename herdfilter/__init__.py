@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from herdfilter import bandwidths, discrepancy, discrete, filters, fitting, kernels, models, samplers, testing
+from herdfilter._repr import listing_of
 from herdfilter._version import __version__ as __version__
 from herdfilter.discrepancy import *
 from herdfilter.discrete.thinning import thin
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     from herdfilter import association, catalogue, plotting, smoothing, study, tracking
     from herdfilter.by_name import make_filter
     from herdfilter.filters.many import TracksError, run_many
+    from herdfilter.report.comparison import Comparison, compare
     from herdfilter.smoothing import *
-    from herdfilter.study.engine import compare
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
 
 __all__ = [
+    "Comparison",
     "ConditionalError",
     "ConditionalHerdedGibbs",
     "GaussianMixture",
@@ -86,8 +88,8 @@ else:
 _FOLDERS = ("association", "catalogue", "plotting", "smoothing", "study", "tracking")
 _ON_DEMAND = {
     **{name: f"herdfilter.{name}" for name in _FOLDERS},
-    "compare": "herdfilter.study.engine",
     "make_filter": "herdfilter.by_name",
+    **dict.fromkeys(("Comparison", "compare"), "herdfilter.report.comparison"),
     **dict.fromkeys(("TracksError", "run_many"), "herdfilter.filters.many"),
     **dict.fromkeys(_SMOOTHING, "herdfilter.smoothing"),
 }
@@ -102,5 +104,4 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_ON_DEMAND})
+__dir__ = listing_of(globals())

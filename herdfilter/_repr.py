@@ -1,9 +1,15 @@
-"""What an object is, in one line: numbers are written out, arrays are named by their shape."""
+"""How objects, tables and packages show themselves. In one line numbers are written out, and arrays named by their shape."""
 
 from __future__ import annotations
 
 import dataclasses
+import html
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum
+from importlib import import_module
+from itertools import groupby
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -12,6 +18,10 @@ from herdfilter._checks import shortened
 
 LONGEST_VECTOR = 4  # entries of a vector that is written out
 PART_WIDTH = 60  # characters of a part; a longer one loses its middle
+
+LINE_WIDTH = 80  # characters of a line, on any terminal
+COLUMN_GAP = "  "
+NARROWEST_HEADING = 8  # headings of up to this many characters stay on one line
 
 
 def summary_repr(thing: Any, /, **facts: Any) -> str:
@@ -46,3 +56,60 @@ def brief(value: Any) -> str:
         comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
         return f"{ends[0]}{', '.join(map(brief, value))}{comma}{ends[1]}"
     return str(getattr(value, "__name__", type(value).__name__))  # of functions and classes their own
+
+
+def html_repr(self: Any) -> str:
+    """Write an object for a notebook, as its ``_repr_html_``: its line, and a small picture if one can be drawn."""
+    text = f"<code>{html.escape(repr(self))}</code>"
+    with suppress(Exception):  # no matplotlib, or nothing to draw yet
+        # Pictures stand above the objects that have one, so they are found by name, when somebody looks.
+        text += f"<br>{import_module('herdfilter.pictures.notebook').picture(self)}"
+    return text
+
+
+def listing_of(scope: dict[str, Any]) -> Callable[[], list[str]]:
+    """Return the ``__dir__`` of a package with this namespace: its public names, and those that Python gives it."""
+    return lambda: sorted({*scope["__all__"], *(name for name in scope if name.startswith("__"))})
+
+
+def in_blocks(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = LINE_WIDTH
+) -> list[str]:
+    """Return the lines of a table, whose long headings take several lines; an empty line stands between rows of one name.
+
+    Columns that do not fit into the `width` stand in a further block below, with the first columns, the `keys`, repeated.
+    """
+    columns = []
+    for i, head in enumerate(heads):
+        cells = [row[i] for row in rows]
+        widest = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
+        lines = [*wrap(head, widest), *cells]
+        columns.append([line.rjust(widest) if i else line.ljust(widest) for line in lines])
+    lines = []
+    for block in _column_blocks([len(column[-1]) for column in columns], keys, width):
+        chosen = [columns[i] for i in block]
+        tallest = max(len(column) for column in chosen)
+        padded = [[" " * len(column[-1])] * (tallest - len(column)) + column for column in chosen]
+        laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
+        rule = "-" * max(map(len, laid))
+        top, body = laid[: tallest - len(rows)], laid[tallest - len(rows) :]
+        lines += ["", *top, rule]
+        groups = [list(group) for _, group in groupby(range(len(rows)), lambda i: rows[i][0])]
+        for group in groups:
+            gap = [""] if group[0] and len(groups) < len(rows) else []
+            lines += [*gap, *(body[i] for i in group)]
+    return lines[1:]
+
+
+def _column_blocks(widths: Sequence[int], keys: int, width: int | None) -> list[list[int]]:
+    """Return the columns of each block: the keys, and as many others as fit, at least one."""
+    first = list(range(keys))
+    blocks = [list(first)]
+    for i in range(keys, len(widths)):
+        block = [*blocks[-1], i]
+        needed = sum(widths[j] + len(COLUMN_GAP) for j in block) - len(COLUMN_GAP)
+        if width is not None and needed > width and len(blocks[-1]) > keys:
+            blocks.append([*first, i])
+        else:
+            blocks[-1] = block
+    return blocks

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_covariance, as_definite, as_positive, check_count, one_of
 from herdfilter._covariances import rank, regularised
+from herdfilter._repr import listing_of
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 __all__ = ["BandwidthRule", "Scott", "Silverman", "Whitened", "kernel_covariance", "scale_rule"]
+__dir__ = listing_of(globals())
 
 
 @runtime_checkable

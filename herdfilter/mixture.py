@@ -25,6 +25,7 @@ from herdfilter._checks import (
     short_repr,
 )
 from herdfilter._covariances import covariance_factor
+from herdfilter._repr import html_repr
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 DENSITIES_AT_ONCE = 2**21  # numbers in memory
@@ -115,6 +116,8 @@ class GaussianMixture:
 
     def __repr__(self) -> str:
         return f"GaussianMixture(components={len(self)}, dim={self.dim}{', shared' if self.shared else ''})"
+
+    _repr_html_ = html_repr
 
     def __len__(self) -> int:
         return len(self.weights)

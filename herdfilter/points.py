@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_weights, check_flags
+from herdfilter._repr import html_repr
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 
@@ -59,6 +60,8 @@ class Points:
 
     def __repr__(self) -> str:
         return f"Points(n={len(self)}, dim={self.dim})"
+
+    _repr_html_ = html_repr
 
     @property
     def dim(self) -> int:

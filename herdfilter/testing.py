@@ -15,12 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 from herdfilter._checks import Array, as_generator, check_count, one_of
+from herdfilter._repr import listing_of
 from herdfilter.discrepancy import energy_distance, expected_energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler
 
 __all__ = ["SamplerError", "check_sampler", "hostile_mixture", "random_mixture"]
+__dir__ = listing_of(globals())
 
 Sizes = Callable[[int, int], Iterable[int]]
 """``(dim, components) -> numbers of points`` that a sampler can give; components of weight zero are not counted."""

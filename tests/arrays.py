@@ -163,7 +163,7 @@ def public():
         folder, _, name = old.rpartition(".")
         with suppress(AttributeError):  # of a filter, or an error
             setattr(attrgetter(folder)(hf) if folder else hf, name, attrgetter(new)(hf))
-    return {name: getattr(hf, name) for name in dir(hf) if name[0] != "_"} | {"np": np, "rng": rng}
+    return {name: getattr(hf, name) for name in {*dir(hf), *vars(hf)} if name[0] != "_"} | {"np": np, "rng": rng}
 
 
 def made(text, **given):

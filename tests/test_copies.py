@@ -7,6 +7,7 @@ import inspect
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import herdfilter as hf
@@ -266,6 +267,7 @@ GIVEN = {
     "AugmentedProposal": lambda: hf.AugmentedProposal(hf.GaussianFit(), HERDED),
     "Birth": lambda: hf.tracking.Birth(0.1, UNIT),
     "BirthFromMeasurements": lambda: hf.tracking.BirthFromMeasurements(UNIT),
+    "Comparison": lambda: hf.compare("linear_gaussian", ["bootstrap"], particles=[5], runs=1),
     "ConditionalHerdedGibbs": lambda: hf.ConditionalHerdedGibbs(0.5),
     "ConstantVelocity": lambda: hf.models.ConstantVelocity(0.1, 0.2, np.zeros(4), np.eye(4)),
     "CubatureKalmanFilter": lambda: after(hf.CubatureKalmanFilter(PLAIN), Z[0]),
@@ -352,6 +354,9 @@ def assert_same(one, other):
             assert_same(a, b)
     elif inspect.ismethod(one):  # of the object itself
         assert other.__func__ is one.__func__
+    elif isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other)
+        assert repr(other) == repr(one)
     elif type(one).__module__.startswith("herdfilter.") and not isinstance(one, enum.Enum):
         assert_same(one.__getstate__(), other.__getstate__())
     else:

@@ -1,5 +1,6 @@
 """What importing the package costs and offers."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tomllib
 from importlib import resources
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -53,6 +55,24 @@ def test_what_is_loaded_on_demand_is_there(fresh):
     assert {"compare", "study", "plotting"} <= set(dir(herdfilter))
     with pytest.raises(AttributeError, match="has no attribute 'comprae'"):
         _ = herdfilter.comprae
+
+
+ROOMS = [name for name in herdfilter.__all__ if isinstance(getattr(herdfilter, name), ModuleType)]
+
+
+@pytest.mark.parametrize("place", ["herdfilter", *(f"herdfilter.{name}" for name in ROOMS)])
+def test_dir_lists_what_is_public_only(place):
+    found = importlib.import_module(place)
+    assert found.__all__
+    assert {name for name in dir(found) if not name.startswith("__")} == set(found.__all__)
+    assert {"__doc__", "__name__", "__file__"} <= set(dir(found))
+
+
+def test_dir_of_the_adapters_lists_their_libraries_only():
+    found = importlib.import_module("herdfilter.adapters")
+    importlib.import_module("herdfilter.adapters.filterpy")
+    assert "filterpy" in dir(found)
+    assert {name for name in dir(found) if name[0] != "_"} <= {"filterpy", "particles", "stone_soup"}
 
 
 def test_the_star_brings_every_public_name():

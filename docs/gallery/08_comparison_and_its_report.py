@@ -15,44 +15,41 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import herdfilter as hf
-from herdfilter.report import write_report
-from herdfilter.study.store import open_for_reading
 
 folder = Path(mkdtemp())  # yours may be Path("results")
 filters = ["bootstrap", "sqmc", "herded-quantile"]
-table = hf.compare("ungm", filters, particles=[20, 50], runs=10, store=folder / "study.sqlite")
+study = hf.compare("ungm", filters, particles=[20, 50], runs=10, store=folder / "study.sqlite")
 
 # %%
 # The table is a DataFrame with a row per run, so pandas does the rest. ``reference_error`` is the distance of a
 # filter's mean from the exact posterior mean, which a grid computes. Filters differ in this error. ``rmse``, the
 # distance from the truth, is mostly what the observations leave open.
 
-table.groupby(["n_particles", "filter"])[["reference_error", "rmse", "ms_per_step"]].median()
+study.groupby(["n_particles", "filter"])[["reference_error", "rmse", "ms_per_step"]].median()
 
 # %%
-# The file ``study.sqlite`` keeps all runs. Its verdict is one sentence.
+# Printed, it is the table of the command line: medians, intervals, and last the verdict, also as ``study.verdict``. The
+# file ``study.sqlite`` keeps all runs; ``hf.Comparison.read(folder)`` reads them again.
 
-with open_for_reading(folder) as store:
-    result = store.result()
-print(result.verdict)
+print(study)
 
 # %%
-# Functions of :mod:`herdfilter.plotting` return figures; a notebook shows them, and ``savefig`` writes them to a file.
+# ``study.plot`` returns a figure; a notebook shows it, and ``savefig`` writes it to a file.
 # A marker is a median over the runs, a bar its 95 % interval, a line the power of the particle count that fits the runs
 # best.
 
-hf.plotting.error_over_particles(result.summary, slopes=result.slopes)
+study.plot("error_over_particles")
 
 # %%
 # The first run shows the truth and the estimates of the filters.
 
-hf.plotting.trajectory(result)
+study.plot("trajectory")
 
 # %%
 # The report has all of this and more in one file: the verdict, the error over time, an animation of the particles, the
 # parts of each filter. It needs no network, so you can send it by mail.
 
-write_report(result, folder)
+study.report(folder)
 
 # %%
 # One command does the same, and writes all figures to files:

@@ -1,5 +1,6 @@
 """Which measurement belongs to which track: marginal probabilities by exact and by approximate methods."""
 
+from herdfilter._repr import listing_of
 from herdfilter.association.base import Association, ClusterMethod
 from herdfilter.association.belief_propagation import AssociationWarning, BeliefPropagation
 from herdfilter.association.calls import associate, marginals, ratios
@@ -21,3 +22,4 @@ __all__ = [
     "marginals",
     "ratios",
 ]
+__dir__ = listing_of(globals())

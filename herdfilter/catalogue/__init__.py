@@ -1,5 +1,7 @@
 """Filters by name: the catalogue, and the constructor expressions that it and scenarios are written in."""
 
+from herdfilter._repr import listing_of
 from herdfilter.catalogue.specifications import catalogue, resolve_filters
 
 __all__ = ["catalogue", "resolve_filters"]
+__dir__ = listing_of(globals())

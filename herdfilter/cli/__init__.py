@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
 from herdfilter.cli.catalogue import data, filters, scenarios
 from herdfilter.cli.compare import compare_command
 from herdfilter.cli.findings import export, show
-from herdfilter.cli.terminal import Group, PathName, check_writable, in_blocks
+from herdfilter.cli.terminal import Group, PathName, check_writable
 
 _COMPLETION = """\b
 The shell completes commands, scenarios and filters after this line:

@@ -99,7 +99,7 @@ def compare_command(
         raise InputError(f"{error}{kept}") from None
     finally:
         end_idle_processes()
-    findings = Findings(result, study.runs, wide, quiet, verbose)
+    findings = Findings(result, wide, quiet, verbose)
     findings.print_all()
     if out is not None:
         findings.write(out, [FILE_NAME])

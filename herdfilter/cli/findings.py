@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.terminal import LINE_WIDTH, InputError, PathName, echo, in_blocks, output_folder, with_text, write_csv
+from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, with_text, write_csv
 
 if TYPE_CHECKING:
     from herdfilter.study.results import StudyResult
@@ -30,10 +29,9 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The result of a comparison of `planned` runs, ready to be printed as far as `output_options` say."""
+    """The result of a comparison, ready to be printed as far as `output_options` say."""
 
     result: StudyResult
-    planned: int
     wide: bool = False
     quiet: bool = False
     verbose: bool = False
@@ -41,36 +39,16 @@ class Findings:
     def print_all(self) -> None:
         """Print table, failures, definitions and verdict."""
         from herdfilter.filters.progress import live_line
+        from herdfilter.report.wording import findings_text
 
         if self.quiet:
             echo(self.result.verdict)
             return
         with live_line(lambda seconds: f"summary ({seconds:.0f} s)"):
-            text = self.text(self.wide)
+            text = findings_text(self.result, self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
             echo("\n" + "\n".join(self.settings()))
-
-    def text(self, wide: bool = False) -> str:
-        """Return the text that is printed unless more or less is asked for."""
-        from herdfilter.report.wording import definition, extent, floor, of_models
-
-        study, models = self.result.study, self.result.models
-        head = [f"{study.scenario.title}: {extent(study, self.planned)}"]
-        if models is None:
-            head += ["95 % intervals over runs in brackets, from six runs on"]
-            about = floor(self.result.summary)
-        else:
-            head += ["95 % intervals over models in brackets, from six models on"]
-            about = of_models(models)
-        failed = []
-        for name, runs in self.result.runs.groupby("filter", sort=False):
-            errors = runs["error"][runs["error"] != ""]
-            if len(errors):
-                failed.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
-        words = [*failed, *definition(study.scenario), *about, self.result.verdict]
-        lines = [*head, "", *self._table(wide), "", *(line for text in words for line in wrap(text, LINE_WIDTH))]
-        return "\n".join(lines) + "\n"
 
     def settings(self) -> list[str]:
         """Return the settings of the study and its filters, the machines used, and the failures one by one."""
@@ -85,35 +63,17 @@ class Findings:
         ]
         return with_text(None, entries)
 
-    def _table(self, wide: bool) -> list[str]:
-        from herdfilter.study.columns import headings, headings_of_models
-
-        summary, models = self.result.summary, self.result.models
-        if models is None:
-            shown = headings(summary, self.result.study.scenario)
-        else:
-            summary, shown = models, headings_of_models(models)
-        shown = [one for one in shown if wide or one.brief]
-        rows = []
-        for _, row in summary.iterrows():
-            cells = []
-            for heading in shown:
-                ends = heading.interval(row)
-                cells.append(heading.value(row) + (f" ({ends[0]}, {ends[1]})" if ends else ""))
-            rows.append([row["filter"], str(row["n_particles"]), *cells])
-        heads = ["filter", "n", *(heading.label for heading in shown)]
-        return in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
-
     def write(self, out: Path, there: Sequence[str] = ()) -> None:
         """Write tables, figures and report into a folder, and print their names after the files `there`."""
         from herdfilter.filters.progress import live_line
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
+        from herdfilter.report.wording import findings_text
 
         result = self.result
         try:
             with live_line(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
-                (out / TABLE_FILE).write_text(self.text(), encoding="utf-8")
+                (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
                 write_csv(result.runs, out / "runs.csv")
                 write_csv(result.summary, out / "summary.csv")
                 tables = ["runs.csv", "summary.csv"]
@@ -142,13 +102,11 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. If the comparison was cut off, only runs that all filters have
     finished count.
     """
-    from herdfilter.study.plan import Study
     from herdfilter.study.store import open_for_reading
 
     with open_for_reading(file) as store, output_folder(out):
         result = store.result()
-        planned = Study.described(store.description()).runs
-    findings = Findings(result, planned, wide, quiet, verbose)
+    findings = Findings(result, wide, quiet, verbose)
     findings.print_all()
     if out is not None:
         findings.write(out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from herdfilter._checks import printable, shortened
+from herdfilter._repr import COLUMN_GAP, LINE_WIDTH
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LINE_WIDTH = 80  # characters of a line, on any terminal
-
-COLUMN_GAP = "  "
-
-NARROWEST_HEADING = 8  # headings of up to this many characters stay on one line
 LONGEST_MESSAGE = 800  # characters of an error; a name in it may be of any length
 
 
@@ -163,49 +158,6 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
         return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
 
     table.map(safe).to_csv(path, index=False)
-
-
-def in_blocks(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = LINE_WIDTH
-) -> list[str]:
-    """Return the lines of a table, whose long headings take several lines; an empty line stands between rows of one name.
-
-    Columns that do not fit into the `width` stand in a further block below, with the first columns, the `keys`, repeated.
-    """
-    columns = []
-    for i, head in enumerate(heads):
-        cells = [row[i] for row in rows]
-        widest = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
-        lines = [*wrap(head, widest), *cells]
-        columns.append([line.rjust(widest) if i else line.ljust(widest) for line in lines])
-    lines = []
-    for block in _column_blocks([len(column[-1]) for column in columns], keys, width):
-        chosen = [columns[i] for i in block]
-        tallest = max(len(column) for column in chosen)
-        padded = [[" " * len(column[-1])] * (tallest - len(column)) + column for column in chosen]
-        laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
-        rule = "-" * max(map(len, laid))
-        top, body = laid[: tallest - len(rows)], laid[tallest - len(rows) :]
-        lines += ["", *top, rule]
-        groups = [list(group) for _, group in groupby(range(len(rows)), lambda i: rows[i][0])]
-        for group in groups:
-            gap = [""] if group[0] and len(groups) < len(rows) else []
-            lines += [*gap, *(body[i] for i in group)]
-    return lines[1:]
-
-
-def _column_blocks(widths: Sequence[int], keys: int, width: int | None) -> list[list[int]]:
-    """Return the columns of each block: the keys, and as many others as fit, at least one."""
-    first = list(range(keys))
-    blocks = [list(first)]
-    for i in range(keys, len(widths)):
-        block = [*blocks[-1], i]
-        needed = sum(widths[j] + len(COLUMN_GAP) for j in block) - len(COLUMN_GAP)
-        if width is not None and needed > width and len(blocks[-1]) > keys:
-            blocks.append([*first, i])
-        else:
-            blocks[-1] = block
-    return blocks
 
 
 def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]], width: int = LINE_WIDTH) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import short_repr
+from herdfilter._repr import html_repr
 from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.results import StepRecord
 from herdfilter.models.contract import Model
@@ -25,6 +26,8 @@ class OnlineFilter(Forecaster, Timed):
     log_likelihood: float
     record: StepRecord | None
     _by_model_at_start = False  # True if the model's own observation functions have read one of the initial state
+
+    _repr_html_ = html_repr
 
     @property
     def state(self) -> dict[str, np.ndarray]:

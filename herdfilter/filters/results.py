@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_list, as_numbers, short_repr
-from herdfilter._repr import fields_in_line, summary_repr
+from herdfilter._repr import fields_in_line, html_repr, summary_repr
 from herdfilter.models.series import as_objects
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Views:
 
     __slots__ = ()
     name_in_pictures: ClassVar[str] = "estimate"
+
+    _repr_html_ = html_repr
 
     def to_dataframe(self, labels: Sequence[str] = ()) -> pd.DataFrame:
         """Return a table of one row per step.

@@ -4,6 +4,7 @@ Kernels have unit peak, because the normalised density overflows optimisers in h
 the constant of the Gaussian one for reported figures.
 """
 
+from herdfilter._repr import listing_of
 from herdfilter.kernels.base import (
     Kernel,
     KernelMean,
@@ -31,3 +32,4 @@ __all__ = [
     "expected_kernel_pair",
     "log_normaliser",
 ]
+__dir__ = listing_of(globals())

@@ -6,6 +6,7 @@ TypeError a function with other arguments, or another kind of object. Those that
 ``initial_covariance`` start from this Gaussian at step 0.
 """
 
+from herdfilter._repr import listing_of
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
@@ -60,3 +61,4 @@ __all__ = [
     "random_model",
     "sample_modes",
 ]
+__dir__ = listing_of(globals())

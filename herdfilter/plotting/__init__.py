@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from herdfilter._repr import listing_of
 from herdfilter.pictures import plot_ellipse, plot_mixture, plot_points, plot_state_over_time, plot_track
 from herdfilter.plotting import over_time, summaries
 from herdfilter.plotting.drawing import Drawing, highest_error
@@ -36,6 +37,7 @@ __all__ = [
     "styles",
     "trajectory",
 ]
+__dir__ = listing_of(globals())
 
 
 def drawings(result: StudyResult) -> dict[str, Drawing]:

@@ -33,8 +33,8 @@ REPORT_FILE = "report.html"
 def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | None = None) -> Path:
     """Write the report of a study into a folder, as `REPORT_FILE`, and return its path; OSError if that fails.
 
-    The page needs no other file and no network. The same result gives the same page. The figures are `plans`, by default
-    all of `herdfilter.plotting.drawings`.
+    The page needs no other file and no network; a `folder` that ends in ``.html`` is the page itself. The same result gives
+    the same page. The figures are `plans`, by default all of `herdfilter.plotting.drawings`.
 
     Examples
     --------
@@ -45,7 +45,8 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     >>> write_report(result, Path("."), plans={}).name
     'report.html'
     """
-    path = Path(folder) / REPORT_FILE
+    path = Path(folder)
+    path = path if path.suffix.lower() == ".html" and not path.is_dir() else path / REPORT_FILE
     text = render(result, plans).encode()
     with written_at_once(path) as file:
         file.write(text)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, localises
+from herdfilter._repr import LINE_WIDTH, in_blocks
+from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, headings, headings_of_models, localises
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
@@ -41,6 +43,38 @@ def extent(study: Study, planned: int) -> str:
         return runs
     count, first = study.family.models(study.runs), study.family.first
     return f"{runs} of {count} models, seeds {first} to {study.family.seed(planned - 1)}"
+
+
+def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[str], list[list[str]], list[str]]:
+    """Return title and extent, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
+    study, models = result.study, result.models
+    what = "runs" if models is None else "models"
+    title = [f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"]
+    title.append(f"95 % intervals over {what} in brackets, from six {what} on")
+    if models is None:
+        table, shown, about = result.summary, headings(result.summary, study.scenario), floor(result.summary)
+    else:
+        table, shown, about = models, headings_of_models(models), of_models(models)
+    shown = [one for one in shown if wide or one.brief]
+    rows = []
+    for _, row in table.iterrows():
+        ends = [one.interval(row) for one in shown]
+        cells = [one.value(row) + (f" ({end[0]}, {end[1]})" if end else "") for one, end in zip(shown, ends, strict=True)]
+        rows.append([row["filter"], str(row["n_particles"]), *cells])
+    failed = []
+    for name, runs in result.runs.groupby("filter", sort=False):
+        errors = runs["error"][runs["error"] != ""]
+        if len(errors):
+            failed.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
+    words = [*failed, *definition(study.scenario), *about, result.verdict]
+    return title, ["filter", "n", *(one.label for one in shown)], rows, words
+
+
+def findings_text(result: StudyResult, wide: bool = False) -> str:
+    """Return the findings as the terminal shows them: all columns side by side if `wide`, else in lines of `LINE_WIDTH`."""
+    title, heads, rows, words = findings(result, wide)
+    table = in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
+    return "\n".join([*title, "", *table, "", *(line for text in words for line in wrap(text, LINE_WIDTH))]) + "\n"
 
 
 def of_models(models: pd.DataFrame) -> list[str]:

@@ -1,5 +1,6 @@
 """Smoothing: the distribution of every state given all observations, from the result of a filter."""
 
+from herdfilter._repr import listing_of
 from herdfilter.smoothing.fixed_lag import FixedLagSmoother, fixed_lag_smoother
 from herdfilter.smoothing.particles import Trajectories, backward_simulation, marginal_smoother
 from herdfilter.smoothing.results import SmoothedResult, UnreachableStateError
@@ -15,3 +16,4 @@ __all__ = [
     "marginal_smoother",
     "rts_smoother",
 ]
+__dir__ = listing_of(globals())

@@ -6,33 +6,28 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from herdfilter._checks import as_positive, check_count, check_flags, short_repr
-from herdfilter.catalogue.specifications import Filters, FilterSpec
+from herdfilter._checks import as_positive, check_count
+from herdfilter.catalogue.specifications import FilterSpec
 from herdfilter.filters.progress import Counter, live_line, stage
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
-from herdfilter.study.plan import Study, plan_study
+from herdfilter.study.plan import Study
 from herdfilter.study.recording import record
 from herdfilter.study.reference import compute_reference, snapshot_steps
 from herdfilter.study.results import StudyResult, feed, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
-from herdfilter.study.scenario import Scenario
 from herdfilter.study.tasks import Key, Stopped, Task, TaskResult, error_text, row_of_error, stop_on_signals, suppress_errors
 from herdfilter.study.workers import check_scheduler, distribute, make_executor
 from herdfilter.study.workers.child import BATCH_SECONDS
 from herdfilter.study.writing import open_store
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 __all__ = ["run_study"]
 
@@ -209,86 +204,3 @@ def _prepare(study: Study, run: int) -> None:
         _local.failure = row_of_error(error)
     else:
         _local.run, _local.failure = RunRecord(study.scenario, model, recording, reference), {}
-
-
-def compare(
-    scenario: str | Path | Scenario,
-    filters: Filters | None = None,
-    particles: int | Iterable[int] | None = None,
-    runs: int | None = None,
-    seed: int = 0,
-    workers: int = 1,
-    data: str | Path | None = None,
-    progress: bool = False,
-    store: str | Path | None = None,
-    resume: bool = False,
-    scheduler: str | None = None,
-    run_timeout: float | None = None,
-    models: int | None = None,
-    first_model: int | None = None,
-) -> pd.DataFrame:
-    """Compare filters on a scenario: every filter of a run sees the same truth and the same measurements.
-
-    Parameters
-    ----------
-    scenario : str, Path or Scenario
-        A name that ``herdfilter scenarios`` lists, a path to a TOML file of one's own, or a `Scenario`.
-    filters : str, iterable of str, or mapping, optional
-        Names that ``herdfilter filters`` lists, or the scenario's own; or a mapping from a name to one of these, to a
-        mapping of `ParticleFilter` keywords, or to a function ``(model, n_particles, rng)`` that returns an object with
-        ``run(observations, dt=..., controls=...)``. The scenario has the default, as it has of `particles`, `runs`, `models`
-        and `first_model`.
-    particles : int or iterable of int, optional
-        Particle counts.
-    runs : int, optional
-        Independent runs, of a family of each model. With real data only the filters' random numbers differ.
-    seed : int
-        Root of all seeds. The table is the same for any number of workers, except for the times.
-    workers : int
-        Processes on this machine. Each uses one thread, so that they do not compete for processors.
-    data : str or Path, optional
-        Folder of real data, for scenarios that need one.
-    progress : bool
-        Show on the error output how far it is: a bar on a terminal, else a line every few seconds.
-    store : str or Path, optional
-        SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
-    resume : bool
-        Continue the same comparison in `store` after an interruption, or with more `runs`.
-    scheduler : str, optional
-        ``"local"`` processes, ``"dask"`` (a Dask cluster of `workers` processes on this machine), or the address of a Dask
-        scheduler such as ``"tcp://host:8786"``, whose workers need herdfilter and the files that the scenario names.
-    run_timeout : float, optional
-        Seconds that a filter may take for a run, and that recording and reference of a run may take together. A run that
-        takes longer has failed, even if it hangs in compiled code; its process is killed.
-    models : int, optional
-        Number of models of a scenario that is a family, such as ``"random"``; `over_models` summarises over them.
-    first_model : int, optional
-        Seed of the first model; the next ones have the next seeds. Tune on seeds below 10,000, and take seeds from
-        1,000,000 on for results that you claim.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per filter, particle count and run: ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``, the type
-        of the ``reference``, the numbers that `herdfilter.study.columns` declares, such as ``rmse``, and ``error``
-        and ``traceback`` of a run that failed: its measured numbers are NaN. Of a family there are also the seed of the
-        ``model`` and its ``kind``, in words.
-
-    Raises
-    ------
-    FileNotFoundError
-        If a file or the data are not there.
-    StoreError, ImportError, ConnectionError
-        As from `run_study`.
-
-    Examples
-    --------
-    >>> table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2, seed=0)
-    >>> print((table.groupby("filter")["reference_error"].median() < 1e-6).to_dict())  # the UKF is exact
-    {'bootstrap': False, 'ukf': True}
-    """
-    if not (store is None or (isinstance(store, (str, Path)) and str(store))):
-        raise ValueError(f"store: expected the path of a file, got {short_repr(store)}")
-    check_flags(progress=progress, resume=resume)
-    study = plan_study(scenario, filters, particles, runs, seed, data, models, first_model)
-    return run_study(study, workers, progress, store, resume, scheduler, run_timeout).runs

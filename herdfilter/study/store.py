@@ -176,6 +176,9 @@ class Store:
         self.path = path  # None in memory
         self._connection = connection
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.path, b"" if self.path else self._connection.serialize())
+
     @property
     def name(self) -> str:
         """The file, or ``memory``."""
@@ -312,6 +315,14 @@ class Store:
     def __exit__(self, *exception: object) -> None:
         if self.path is not None:  # what is in memory is read by the result
             self.close()
+
+
+def _restored(path: Path | None, contents: bytes) -> Store:
+    """Return a store that was pickled: one in memory with its contents, else one that names its file."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    if contents:
+        connection.deserialize(contents)
+    return Store(path, connection)
 
 
 class _Series(Mapping[Key, Mapping[str, Array]]):

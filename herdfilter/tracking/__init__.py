@@ -1,5 +1,6 @@
 """Tracking of many targets: trackers whose tracks hold any filter, births, and distances between sets of targets."""
 
+from herdfilter._repr import listing_of
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.lmb import LMBTracker
 from herdfilter.tracking.metrics import GOSPA, gospa, label_switches, ospa
@@ -20,3 +21,4 @@ __all__ = [
     "ospa",
     "simulate_scans",
 ]
+__dir__ = listing_of(globals())

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import herdfilter as hf
+from herdfilter._repr import in_blocks
 from herdfilter.cli import main
-from herdfilter.cli.terminal import echo, in_blocks, with_text, write_csv
+from herdfilter.cli.terminal import echo, with_text, write_csv
 from herdfilter.filters import progress
 
 HEADS = ["filter", "n", "median error to the reference (m)", "ratio to bootstrap", "diverged"]

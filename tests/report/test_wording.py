@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 import herdfilter as hf
-from herdfilter.cli.findings import Findings
 from herdfilter.plotting.drawing import HIGHEST_RATIO
 from herdfilter.plotting.summaries import ratios_drawing
 from herdfilter.report.page import render
+from herdfilter.report.wording import findings_text
 from herdfilter.study.columns import digits
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -105,14 +105,14 @@ def test_every_ratio_that_is_shown_is_the_same_number(studies, kind, models):
 def _nothing_is_an_interval(result):
     ends = [c for c in result.summary if c.endswith(("_low", "_high")) and "band" not in c]
     assert result.summary[ends].isna().all(axis=None)
-    assert not re.search(r"\(\S+, \S+\)", Findings(result, 1).text(wide=True))
+    assert not re.search(r"\(\S+, \S+\)", findings_text(result, wide=True))
     page = render(result, plans={})
     tables = page[page.index('id="claims"') : page.index("</main>")]
     assert not re.search(r"<small>[^<]* to ", tables)
 
 
 def _screen_agrees(result, wanted, base, largest, models):
-    text = Findings(result, result.study.runs).text(wide=True)
+    text = findings_text(result, wide=True)
     lines = {tuple(line.split()[:2]): line for line in text.splitlines() if len(line.split()) > 2}
     for (name, n), (ratio, ends, _) in wanted.items():
         if name != base:

@@ -8,6 +8,7 @@ from herdfilter.plotting import drawings
 from herdfilter.plotting.over_time import first_and_best
 from herdfilter.report.animation import animation
 from herdfilter.report.parts import results_table
+from herdfilter.report.wording import findings_text
 from herdfilter.study import columns, results, summary
 from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
 from herdfilter.study.engine import run_study
@@ -39,7 +40,7 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     expected = result.series["bootstrap", 10]["truth"].max(axis=1)
     np.testing.assert_allclose(result.runs["worst"], expected)
     assert result.summary["worst"][0] == pytest.approx(np.median(expected))
-    assert "worst error" in " ".join(Findings(result, 6).text(wide=True).split())
+    assert "worst error" in " ".join(findings_text(result, wide=True).split())
     assert "worst error" in results_table(result)["heads"]
 
 
@@ -47,8 +48,7 @@ def test_a_study_is_summarised_once(scenario, monkeypatch):
     calls, summarise = [], results.summarise
     monkeypatch.setattr(results, "summarise", lambda table: calls.append(1) or summarise(table))
     result = run_study(plan_study(scenario, ["bootstrap", "augmented-random"], [10, 20], 2))
-    findings = Findings(result, 2)
-    findings.print_all()
+    Findings(result).print_all()
     drawings(result)
     results_table(result)
     animation(result, ["bootstrap"])
