@@ -128,7 +128,7 @@ def test_what_is_public_is_called_or_left_out_on_purpose(calls):
         if callable(getattr(place, name)) and name not in source
     }
     results = {"FilterResult", "GridResult", "StepRecord", "SmoothedResult", "Trajectories", "MaximumLikelihood"}
-    results |= {"Association", "GOSPA", "Track", "TrackingRecord", "TrackingResult", "Outcome"}
+    results |= {"Association", "GOSPA", "Track", "TrackingRecord", "TrackingResult", "Outcome", "Comparison"}
     protocols = {"BandwidthRule", "ClusterMethod", "CopyingResampling", "Fit", "Kernel"}
     protocols |= {"Proposal", "Resampling", "Sampler", "Uses"}
     inner = {
