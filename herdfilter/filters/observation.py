@@ -99,14 +99,36 @@ class Observation:
                 members = modes == mode
                 own = contract.in_mode(self.model, int(mode))
                 values[members] = contract.log_likelihood(own, self.z, x[members], self.step)
+        return self._offset(values)
+
+    def _offset(self, values: Array) -> Array:
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
             return values - (self.log_offset or 0.0)
 
     def weigh(self, particles: Particles) -> Particles:
-        """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+        """Return the particles with their weights times the likelihood, not normalised; Gaussians about them are updated."""
+        if particles.covariances is None:
+            return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+        updated, log_densities = self.update(particles)
+        return updated.reweighted(self._offset(log_densities))
+
+    def update(self, particles: Particles) -> tuple[Particles, Array]:
+        """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
+        means, observed, cross = linear_observation(self.model, particles.x, particles.covariances, self.step)
+        if means.shape[1:] != self.vector.shape:
+            self.expect(means.shape[1:], "observation_mean")
+        observed, cross = self.part(observed), cross[..., self.observed_entries]
+        residuals = self.residuals(means)
+        log_densities = contract.gaussian_log_density(residuals, observed, self.step)
+        if not cross.any():
+            return particles, log_densities
+        gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
+        x = particles.x + np.einsum("nkd,nk->nd", gains, residuals)
+        covariances = particles.covariances - cross @ gains
+        covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
+        return Particles.unchecked(x, particles.log_weights, None, particles.n_next, covariances), log_densities
 
     @cached_property
     def has_moments(self) -> bool:
@@ -197,10 +219,33 @@ class _BeforeTransition:
         return self.observed.observation_covariance(step, self.transition.propagate_joint(joint))
 
 
+def linear_observation(model: contract.Model, x: Array, covariances: Array, step: int) -> tuple[Array, Array, Array]:
+    """Moments of the observation by each N(x[i], covariances[i]) of a model's linear dimensions, given the others.
+
+    Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and those of state and observation (n, d, k).
+    """
+    dims = np.array(model.linear)
+    jacobian = getattr(model, "observation_jacobian", None)
+    function = contract.VectorFunction(
+        lambda x: contract.observation_mean(model, x, step),
+        lambda size: contract.observation_circular(model, size),
+        jacobian and (lambda x: jacobian(x, step)),
+    )
+    means, slopes = contract.linear_slopes(function, x, covariances, dims)
+    noises = contract.observation_covariances(model, x, means.shape[1], step)
+    cross = covariances[:, :, dims] @ slopes.transpose(0, 2, 1)
+    return means, noises + slopes @ cross[:, dims] if slopes.any() else noises, cross
+
+
 def predicted_observation(
-    model: contract.Model, x: Array, weights: Array, step: int, modes: NDArray[np.int64] | None = None
+    model: contract.Model, particles: Particles, step: int
 ) -> tuple[Array, Array]:
-    """Mean (k,) and covariance (k, k) of the observation of weighted states (n, d), in the modes (n,) if the model jumps."""
+    """Mean (k,) and covariance (k, k) of the observation of weighted particles, in their modes if the model jumps."""
+    x, weights, modes = particles.x, particles.weights, particles.modes
+    if particles.covariances is not None:
+        means, covariances, _ = linear_observation(model, x, particles.covariances, step)
+        covariances = np.broadcast_to(covariances, (len(x), *covariances.shape[1:]))
+        return merged(means, covariances, weights, contract.observation_circular(model, means.shape[1]))
     if modes is None:
         mean, covariance, noise = predicted_moments(model, x, weights, step)
         return mean, covariance + noise

@@ -123,7 +123,7 @@ class ParticleFilter:
 
     @property
     def particles(self) -> Array:
-        """The particles, shape (n, d).
+        """The particles, shape (n, d); where each carries a Gaussian (`RaoBlackwellisedProposal`), the means of these.
 
         A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
         it is asked for, and asking does not change what follows.
@@ -301,7 +301,7 @@ class ParticleFilter:
         one = model if particles.modes is None else contract.in_mode(model, 0)
         if self.step == 0 or not contract.has(one, contract.OBSERVED):
             return None
-        return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
+        return predicted_observation(model, particles, self.step)
 
     def combine(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).

@@ -26,6 +26,8 @@ class Particles:
         Logarithms of weights, which sum to 1 unless an observation has just been taken up; -inf for weights of zero.
     modes : ndarray of int, shape (n,), optional
         The mode of each particle, where the model jumps between some.
+    covariances : ndarray, shape (n, d, d), optional
+        Covariance of a Gaussian about each particle; see `RaoBlackwellisedProposal`.
     n_next : int, optional
         How many particles a proposal that uses the weights, or a resampling scheme, makes of these; n unless given. So a
         hypothesis gets its share of the particles, and the union of several hypotheses is brought back to n.
@@ -43,7 +45,12 @@ class Particles:
     """
 
     def __init__(
-        self, particles: ArrayLike, log_weights: ArrayLike, modes: NDArray[np.int64] | None = None, n_next: int | None = None
+        self,
+        particles: ArrayLike,
+        log_weights: ArrayLike,
+        modes: NDArray[np.int64] | None = None,
+        n_next: int | None = None,
+        covariances: Array | None = None,
     ) -> None:
         self.x, self.modes = as_particles("particles", particles), modes
         n = len(self.x)
@@ -52,13 +59,16 @@ class Particles:
             raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
         if modes is not None and (shape := as_any("modes", modes).shape) != (n,):
             raise ValueError(f"modes: expected shape ({n},), got {shape}")
+        self.covariances = None if covariances is None else as_array("covariances", covariances, (n, *2 * self.x.shape[1:]))
         self.n_next = n if n_next is None else check_count("n_next", n_next)
 
     @classmethod
-    def unchecked(cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None) -> Particles:
+    def unchecked(
+        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, covariances: Any = None
+    ) -> Particles:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
-        self.x, self.log_weights, self.modes = particles, log_weights, modes
+        self.x, self.log_weights, self.modes, self.covariances = particles, log_weights, modes, covariances
         self.n_next = len(particles) if n_next is None else n_next
         return self
 
@@ -92,21 +102,24 @@ class Particles:
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        return mean_and_covariance(self.x, self.weights, circular)
+        mean, covariance = mean_and_covariance(self.x, self.weights, circular)
+        return mean, covariance if self.covariances is None else covariance + np.tensordot(self.weights, self.covariances, 1)
 
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next)
+        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next, self.covariances)
 
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
         """Concatenate parts, with the weights that they have."""
         modes = [part.modes for part in parts if part.modes is not None]
+        covariances = [part.covariances for part in parts if part.covariances is not None]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
             n_next,
+            np.concatenate(covariances) if covariances else None,
         )
 
     def normalised(self) -> tuple[Particles, float]:
@@ -125,7 +138,8 @@ class Particles:
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        particles = Particles.unchecked(self.x, relative - math.log(total), self.modes, self.n_next)
+        log_weights = relative - math.log(total)
+        particles = Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances)
         particles.weights = weights / total
         return particles, float(peak) + math.log(total)
 

@@ -21,6 +21,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``sample_observation(x, rng, step)``                       (n, d) -> (n, k), to simulate noise that is not Gaussian
 ``scans``                                                  True if an observation is a scan of detections (optional)
 ``control(step)``                                          input of a simulated transition to `step` (c,) (optional)
+``linear``                                                 dimensions that are linear given the others (optional)
 ``models``, ``transition_matrix``, ``initial_modes``       modes that the state jumps between; see `JumpMarkov` (optional)
 =========================================================  ============================================================
 """
@@ -568,3 +569,20 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
     y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
     rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
     return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)
+
+
+def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: Array) -> tuple[Array, Array]:
+    """Return the values (n, k) at states (n, d), and slopes (n, k, l) along dimensions (l,) in which a function is linear.
+
+    Where it has no Jacobian the slopes are differences over a standard deviation, of covariances (n, d, d).
+    """
+    if function.jacobian is not None:
+        values = function.values(x)
+        return values, read_numbers("jacobian", function.jacobian(x), (*values.shape, x.shape[1]), 0)[:, :, dims]
+    sizes = np.maximum(np.sqrt(np.maximum(covariances[:, dims, dims], 0.0)), 1e-3 * np.abs(x[:, dims]))
+    sizes[sizes == 0] = 1.0
+    points = np.repeat(x[:, None], 1 + len(dims), axis=1)
+    points[:, 1 + np.arange(len(dims)), dims] += sizes
+    y = function.at(points)
+    rise = wrap_angles(y[:, 1:] - y[:, :1], function.circular(y.shape[-1])) / sizes[:, :, None]
+    return y[:, 0], rise.transpose(0, 2, 1)
