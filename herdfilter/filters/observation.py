@@ -119,15 +119,19 @@ class Observation:
         means, observed, cross = linear_observation(self.model, particles.x, particles.covariances, self.step)
         if means.shape[1:] != self.vector.shape:
             self.expect(means.shape[1:], "observation_mean")
-        observed, cross = self.part(observed), cross[..., self.observed_entries]
-        residuals = self.residuals(means)
-        log_densities = contract.gaussian_log_density(residuals, observed, self.step)
+        observed, residuals = self.part(observed), self.residuals(means)
         if not cross.any():
-            return particles, log_densities
-        gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
-        x = particles.x + np.einsum("nkd,nk->nd", gains, residuals)
-        covariances = particles.covariances - cross @ gains
-        covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
+            return particles, contract.gaussian_log_density(residuals, observed, self.step)
+        from herdfilter.filters.kalman.core import IndefiniteCovarianceError  # these import this module
+        from herdfilter.filters.kalman.update import update_in_place
+
+        (n, k), d = residuals.shape, particles.x.shape[1]
+        x, covariances, log_densities = particles.x.copy(), np.empty((n, d, d)), np.full(n, np.nan)
+        contiguous, buffers = np.ascontiguousarray, (np.empty((max(k, d), max(k, d))), np.empty((k, d + 1)))
+        given = contiguous(residuals), contiguous(observed), contiguous(cross[..., self.observed_entries])
+        update_in_place(contiguous(particles.covariances), *given, x, covariances, log_densities, *buffers)
+        if np.isnan(log_densities).any():
+            raise IndefiniteCovarianceError(self.step, "observation's")
         return Particles.unchecked(x, particles.log_weights, None, particles.n_next, covariances), log_densities
 
     @cached_property

@@ -86,10 +86,6 @@ class FlowProposal(BootstrapProposal):
             return super().propose(transition, particles, rng, observation)
         predictive = transition.predictive(particles.x, particles.weights)
         means, covariance = predictive.means, predictive.distinct_covariances[0]
-        if not predictive.shared:
-            raise TypeError(
-                "proposal: FlowProposal needs one transition covariance, got one for each particle; take GuidedProposal()"
-            )
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
         noise = white @ factor.T

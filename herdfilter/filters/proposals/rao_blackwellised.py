@@ -17,6 +17,7 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.balanced import balanced_noise
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
@@ -107,12 +108,16 @@ class RaoBlackwellisedProposal:
                 f"model.initial: {user} needs a GaussianMixture, got {type(model.initial).__name__}; fit one to a sample: "
                 "GaussianFit().fit(points, weights)"
             )
+        if isinstance(self.proposal, FlowProposal):
+            raise TypeError(
+                f"proposal: {user} needs one that leaves states where it draws them, got FlowProposal; take RankedProposal()"
+            )
         self.proposal.check(_Nonlinear(model))
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         part = _Nonlinear(model)
-        part.ancestors, part.weights = _Joint.of(model.initial.means, model.initial.covariances, part.order), model.initial.weights
+        part.ancestors, part.weights = _Joint.of(model.initial.means, model.initial.covariances, part.free), model.initial.weights
         return part.whole(self.proposal.initial(part, n, rng))
 
     def propose(
@@ -150,10 +155,10 @@ class _Joint:
     left: Array
 
     @classmethod
-    def of(cls, means: Array, covariances: Array, order: tuple[Indices, int]) -> _Joint:
-        """Condition on the nonlinear part, the first entries of an order."""
-        left, columns = covariances.copy(), np.zeros((*means.shape, len(order)))
-        for column, j in enumerate(order):
+    def of(cls, means: Array, covariances: Array, free: Indices) -> _Joint:
+        """Condition on the nonlinear part, the dimensions `free`."""
+        left, columns = covariances.copy(), np.zeros((*means.shape, len(free)))
+        for column, j in enumerate(free):
             pivot = left[:, j, j]
             known = pivot > LEAST_PIVOT * covariances[:, j, j]
             columns[:, :, column] = np.where(known[:, None], left[:, :, j] / np.sqrt(np.where(known, pivot, 1.0))[:, None], 0.0)
@@ -177,18 +182,20 @@ class _Nonlinear:
 
     def __init__(self, model: contract.Model, transition: Transition | None = None, particles: Particles | None = None) -> None:
         self.model = self.observed = model
-        self.free = np.setdiff1d(np.arange(model.dim), model.linear)
-        self.order = self.free
+        self.free = np.array([i for i in range(model.dim) if i not in model.linear])
         self.dim = self.noise_dim = len(self.free)
         circular = contract.circular_dims(model)
-        self.circular = tuple(np.flatnonzero(np.isin(self.free, circular)).tolist())
-        self.initial = model.initial.marginal(self.free) if isinstance(model.initial, GaussianMixture) else model.initial
+        self.circular = tuple(j for j, i in enumerate(self.free.tolist()) if i in circular)
         self._successors: list[tuple[Array, Indices]] = []
         self._found: tuple[Any, Any] = (None, None)
         if particles is not None:
             self._transition, self._particles = transition, particles
             self.weights = particles.weights
             self.ancestors = self._moved(particles.x, particles.covariances)
+
+    @property
+    def initial(self) -> GaussianMixture:
+        return self.model.initial.marginal(self.free)
 
     @property
     def observation_circular(self) -> Any:
@@ -259,7 +266,9 @@ class _Nonlinear:
         full = wrap(wrap(full, contract.circular_dims(self.model)), contract.circular_dims(self.model))
         self._successors.append((full, rows))
         vars(self).pop("_of_successors", None)
-        return full[:, self.free]
+        moved = full[:, self.free]
+        self._found = moved, (full, self.ancestors.left[rows])
+        return moved
 
     @cached_property
     def _of_successors(self) -> tuple[Array, Indices, Callable[[Array], Indices]]:
@@ -312,7 +321,7 @@ class _Nonlinear:
         return GaussianMixture.unchecked(self.weights, means[:, self.free], covariances)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        return self.ancestors.means[self.rows(x)][:, self.free]
+        return self.transition(x, np.zeros((len(x), self.dim)), dt, control, step)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         raise NotImplementedError
