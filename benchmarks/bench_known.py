@@ -14,6 +14,7 @@ harbour     real radar and lidar against GPS: what the sensors are like, and fil
 clutter     lost tracks of one target in clutter, over --targets random tracks.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
+linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -28,6 +29,7 @@ import associations
 import clutter as cluttered
 import harbour as harbours
 import likelihoods
+import linear_parts
 import manoeuvres
 import numpy as np
 import pandas as pd
@@ -216,6 +218,15 @@ def modes(args) -> None:
         show(f"Modes, {family}", table)
 
 
+def linear(args) -> None:
+    """Write the errors of Rao-Blackwellised filters over those of plain ones."""
+    for name in linear_parts.SCENARIOS:
+        seeds = range(args.seed, args.seed + args.linear_runs)
+        table = linear_parts.overview(name, seeds, args.linear_particles, args.linear_reference)
+        save("linear_parts", table, args.results, ["scenario", "filter", "n"], "linear")
+        show(f"Linear parts, {name}", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
@@ -226,6 +237,7 @@ PARTS = {
     "clutter": clutter,
     "association": association,
     "modes": modes,
+    "linear": linear,
 }
 
 
@@ -255,6 +267,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")
     options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")
     options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
+    options.add_argument("--linear-runs", type=int, default=20, help="of the linear parts")
+    options.add_argument("--linear-particles", type=int, nargs="+", default=[100, 300, 1000])
+    options.add_argument("--linear-reference", type=int, default=10_000, help="particles of their reference")
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -120,8 +120,13 @@ class Observation:
         if means.shape[1:] != self.vector.shape:
             self.expect(means.shape[1:], "observation_mean")
         observed, residuals = self.part(observed), self.residuals(means)
-        if not cross.any():
-            return particles, contract.gaussian_log_density(residuals, observed, self.step)
+        if len(observed) == 1:  # and so all that follows is the same for all
+            gain = np.linalg.solve(observed[0], cross[0][:, self.observed_entries].T)
+            left = particles.covariances - cross[0][:, self.observed_entries] @ gain
+            log_densities = contract.gaussian_log_density(residuals, observed, self.step)
+            return Particles.unchecked(
+                particles.x + residuals @ gain, particles.log_weights, None, particles.n_next, 0.5 * (left + left.transpose(0, 2, 1))
+            ), log_densities
         from herdfilter.filters.kalman.core import IndefiniteCovarianceError  # these import this module
         from herdfilter.filters.kalman.update import update_in_place
 
@@ -237,8 +242,9 @@ def linear_observation(model: contract.Model, x: Array, covariances: Array, step
     )
     means, slopes = contract.linear_slopes(function, x, covariances, dims)
     noises = contract.observation_covariances(model, x, means.shape[1], step)
-    cross = covariances[:, :, dims] @ slopes.transpose(0, 2, 1)
-    return means, noises + slopes @ cross[:, dims] if slopes.any() else noises, cross
+    cross = covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], means.shape[1]))
+    observed = noises + slopes @ cross[:, dims]
+    return means, observed, np.broadcast_to(cross, (len(observed), *cross.shape[1:]))
 
 
 def predicted_observation(

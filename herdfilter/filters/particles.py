@@ -26,8 +26,8 @@ class Particles:
         Logarithms of weights, which sum to 1 unless an observation has just been taken up; -inf for weights of zero.
     modes : ndarray of int, shape (n,), optional
         The mode of each particle, where the model jumps between some.
-    covariances : ndarray, shape (n, d, d), optional
-        Covariance of a Gaussian about each particle; see `RaoBlackwellisedProposal`.
+    covariances : ndarray, shape (n, d, d) or (1, d, d), optional
+        Covariance of a Gaussian about each particle, or of that about all; see `RaoBlackwellisedProposal`.
     n_next : int, optional
         How many particles a proposal that uses the weights, or a resampling scheme, makes of these; n unless given. So a
         hypothesis gets its share of the particles, and the union of several hypotheses is brought back to n.
@@ -59,7 +59,9 @@ class Particles:
             raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
         if modes is not None and (shape := as_any("modes", modes).shape) != (n,):
             raise ValueError(f"modes: expected shape ({n},), got {shape}")
-        self.covariances = None if covariances is None else as_array("covariances", covariances, (n, *2 * self.x.shape[1:]))
+        size = n if covariances is None or len(covariances) != 1 else 1
+        shape = (size, *2 * self.x.shape[1:])
+        self.covariances = None if covariances is None else as_array("covariances", covariances, shape)
         self.n_next = n if n_next is None else check_count("n_next", n_next)
 
     @classmethod
@@ -103,7 +105,13 @@ class Particles:
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
         mean, covariance = mean_and_covariance(self.x, self.weights, circular)
-        return mean, covariance if self.covariances is None else covariance + np.tensordot(self.weights, self.covariances, 1)
+        return mean, covariance if self.covariances is None else covariance + self.within
+
+    @property
+    def within(self) -> Array:
+        """Weighted mean (d, d) of the covariances about the particles."""
+        of_all = len(self.covariances) == 1
+        return self.covariances[0] if of_all else np.tensordot(self.weights, self.covariances, 1)
 
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
@@ -113,7 +121,11 @@ class Particles:
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
         """Concatenate parts, with the weights that they have."""
         modes = [part.modes for part in parts if part.modes is not None]
-        covariances = [part.covariances for part in parts if part.covariances is not None]
+        covariances = [
+            np.broadcast_to(part.covariances, (len(part), *part.covariances.shape[1:]))
+            for part in parts
+            if part.covariances is not None
+        ]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),

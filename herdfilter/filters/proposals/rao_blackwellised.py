@@ -147,7 +147,7 @@ class _Joint:
     """Gaussians of the whole state, by the nonlinear part: ``means + columns @ v``, with v from N(0, I), and what is left.
 
     Means (M, d), columns (M, d, dim) of the partial Cholesky factor, and covariances (M, d, d) of the linear part that are
-    left given v; zero in rows and columns of the nonlinear part.
+    left given v, zero in rows and columns of the nonlinear part; the last two have one row where all M have the same.
     """
 
     means: Array
@@ -157,7 +157,7 @@ class _Joint:
     @classmethod
     def of(cls, means: Array, covariances: Array, free: Indices) -> _Joint:
         """Condition on the nonlinear part, the dimensions `free`."""
-        left, columns = covariances.copy(), np.zeros((*means.shape, len(free)))
+        left, columns = covariances.copy(), np.zeros((*covariances.shape[:2], len(free)))
         for column, j in enumerate(free):
             pivot = left[:, j, j]
             known = pivot > LEAST_PIVOT * covariances[:, j, j]
@@ -166,10 +166,20 @@ class _Joint:
             left[:, j], left[:, :, j] = 0.0, 0.0
         return cls(means, columns, left)
 
+    def moved(self, rows: Indices, noise: Array) -> Array:
+        """States (m, d) of the chosen members (m,) at noise v (m, dim)."""
+        shift = noise @ self.columns[0].T if len(self.columns) == 1 else np.einsum("nij,nj->ni", self.columns[rows], noise)
+        return self.means[rows] + shift
+
     def join(self, other: _Joint) -> _Joint:
         """Concatenate."""
-        names = ("means", "columns", "left")
-        return _Joint(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+        parts = [(one.means, *(np.broadcast_to(p, (len(one.means), *p.shape[1:])) for p in (one.columns, one.left))) for one in (self, other)]
+        return _Joint(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _at(rows: Indices, array: Array) -> Array:
+    """Return rows of an array, which may have one for all."""
+    return array if len(array) == 1 else array[rows]
 
 
 class _Nonlinear:
@@ -227,20 +237,20 @@ class _Nonlinear:
             full = np.zeros((len(x), self.model.dim))
             if self._gaussian:
                 mean, covariance = particles.moments(circular)
-                between = covariance - np.tensordot(particles.weights, particles.covariances, 1)
+                between = covariance - particles.within
                 slopes = np.linalg.lstsq(between[self.free[:, None], self.free], between[self.free][:, linear], rcond=1e-12)[0]
                 full[:, linear] = mean[linear] + wrap(x - mean[self.free], self.circular) @ slopes
                 covariance = covariance.copy()
                 covariance[linear[:, None], linear] -= slopes.T @ between[self.free][:, linear]
                 covariance[self.free], covariance[:, self.free] = 0.0, 0.0
-                covariances = np.broadcast_to(covariance, (len(x), *covariance.shape))
+                covariances = covariance[None]
             else:
                 scale = np.sqrt(np.diagonal(particles.moments(circular)[1])[self.free])
                 scale = np.where(scale > 0, scale, 1.0)
                 apart = wrap(x[:, None] - self.x, self.circular) / scale
                 nearest = (apart**2).sum(axis=2).argmin(axis=1)
                 full[:, linear] = particles.x[nearest][:, linear]
-                covariances = particles.covariances[nearest]
+                covariances = _at(nearest, particles.covariances)
             full[:, self.free] = x
             rows[missing] = len(self.ancestors.means) + np.arange(len(x))
             self.ancestors = self.ancestors.join(self._moved(full, covariances))
@@ -252,7 +262,7 @@ class _Nonlinear:
         particles, linear = self._particles, np.array(self.model.linear)
         noise = np.random.default_rng(0).permutation(balanced_noise(len(particles), len(linear), 0))
         x, factors = particles.x.copy(), covariance_factor(particles.covariances[:, linear[:, None], linear])
-        x[:, linear] += np.einsum("nij,nj->ni", factors, noise)
+        x[:, linear] += (factors @ noise[:, :, None])[:, :, 0]
         return Gaussianity(Particles.unchecked(x, particles.log_weights), contract.circular_dims(self.model)).gaussian
 
     @cached_property
@@ -262,12 +272,12 @@ class _Nonlinear:
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, remembered with their linear part."""
         rows = self.rows(x)
-        full = self.ancestors.means[rows] + np.einsum("nij,nj->ni", self.ancestors.columns[rows], noise)
-        full = wrap(wrap(full, contract.circular_dims(self.model)), contract.circular_dims(self.model))
+        full = wrap(self.ancestors.moved(rows, noise), circular := contract.circular_dims(self.model))
+        full = wrap(full, circular)  # as the transition will
         self._successors.append((full, rows))
         vars(self).pop("_of_successors", None)
         moved = full[:, self.free]
-        self._found = moved, (full, self.ancestors.left[rows])
+        self._found = moved, (full, _at(rows, self.ancestors.left))
         return moved
 
     @cached_property
@@ -290,14 +300,14 @@ class _Nonlinear:
             rows[missing] = self._drawn(x[missing])
             joint, chosen = self.ancestors, rows[missing]
             left, white = wrap(x[missing] - joint.means[chosen][:, self.free], self.circular), np.zeros((len(chosen), self.dim))
-            columns = joint.columns[chosen]
+            columns = _at(chosen, joint.columns)
             for j in range(self.dim):
                 pivot = columns[:, self.free[j], j]
                 white[:, j] = np.where(pivot > 0, left[:, j] / np.where(pivot > 0, pivot, 1.0), 0.0)
                 left -= white[:, j : j + 1] * columns[:, self.free, j]
-            full[missing] = joint.means[chosen] + np.einsum("nij,nj->ni", columns, white)
+            full[missing] = joint.moved(chosen, white)
             full[missing[:, None], self.free] = x[missing]
-        self._found = x, (full, self.ancestors.left[rows])
+        self._found = x, (full, _at(rows, self.ancestors.left))
         return self._found[1]
 
     def _drawn(self, x: Array) -> Indices:
@@ -315,10 +325,7 @@ class _Nonlinear:
     def predictive(self, means: Array) -> GaussianMixture:
         """Density of the nonlinear part of the successors of all ancestors."""
         roots = self.ancestors.columns[: len(self.weights), self.free]
-        covariances = roots @ roots.transpose(0, 2, 1)
-        if np.allclose(covariances, covariances[0], rtol=1e-12, atol=0):
-            covariances = covariances[:1]
-        return GaussianMixture.unchecked(self.weights, means[:, self.free], covariances)
+        return GaussianMixture.unchecked(self.weights, means[:, self.free], roots @ roots.transpose(0, 2, 1))
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return self.transition(x, np.zeros((len(x), self.dim)), dt, control, step)
@@ -337,6 +344,7 @@ class _Nonlinear:
     def whole(self, moved: Particles) -> Particles:
         """Return particles of the whole state, each with its Gaussian."""
         full, covariances = self.given(moved.x)
+        covariances = covariances[:1] if (covariances == covariances[0]).all() else covariances
         return Particles.unchecked(full, moved.log_weights, None, moved.n_next, covariances)
 
 
@@ -349,7 +357,7 @@ class _PartTransition(Transition):
         return bool((np.diagonal(roots, axis1=1, axis2=2) > 0).all())
 
     def noises(self, x: Array) -> Array:
-        roots = self.model.ancestors.columns[self.model.rows(x)][:, self.model.free]
+        roots = _at(self.model.rows(x), self.model.ancestors.columns)[:, self.model.free]
         return roots @ roots.transpose(0, 2, 1)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:

@@ -98,7 +98,8 @@ class CopyingResampling(ABC):
         chosen = self.chosen(particles.weights, particles.n_next, rng)
         copies = Particles.equal(particles.x.take(chosen, axis=0))
         copies.modes = None if particles.modes is None else particles.modes[chosen]
-        copies.covariances = None if particles.covariances is None else particles.covariances[chosen]
+        about = particles.covariances
+        copies.covariances = about if about is None or len(about) == 1 else about[chosen]
         return copies
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
