@@ -218,7 +218,7 @@ def modes(args) -> None:
         show(f"Modes, {family}", table)
 
 
-def linear(args) -> None:
+def linear_models(args) -> None:
     """Write the errors of Rao-Blackwellised filters over those of plain ones."""
     for name in linear_parts.SCENARIOS:
         seeds = range(args.seed, args.seed + args.linear_runs)
@@ -237,7 +237,7 @@ PARTS = {
     "clutter": clutter,
     "association": association,
     "modes": modes,
-    "linear": linear,
+    "linear": linear_models,
 }
 
 

@@ -34,9 +34,7 @@ def errors(name: str, seed: int, particles: list[int], reference: int) -> list[d
     model = load_scenario(name).build_model()
     _, z = hf.simulate(model, STEPS, rng=[seed, 21])
     controls = [model.control(k + 1) for k in range(STEPS)] if hasattr(model, "control") else None
-    runs = [
-        hf.make_filter("rb-bootstrap", model, reference, rng=[seed, 22, k]).run(z, controls=controls) for k in range(4)
-    ]
+    runs = [hf.make_filter("rb-bootstrap", model, reference, rng=[seed, 22, k]).run(z, controls=controls) for k in range(4)]
     exact = np.mean([run.means for run in runs], axis=0)
     sd = np.sqrt(np.mean([np.diagonal(run.covariances, axis1=1, axis2=2) for run in runs], axis=(0, 1)))
     rows = []
@@ -64,14 +62,14 @@ def overview(name: str, seeds: range, particles: list[int], reference: int = 10_
     for inner in PROPOSALS:
         own = table[table["filter"] == inner]
         ladder = own[own["plain"]].pivot_table(index="seed", columns="n", values=["error", "ms"])
-        logs = np.log(ladder["ms"].median()), np.log(ladder["error"])
+        times, logs = np.log(ladder["ms"].median()), np.log(ladder["error"])
         for n in particles:
             marginal = own[~own["plain"] & (own["n"] == n)].set_index("seed")
             row = {"scenario": name, "filter": inner, "n": n, "runs": len(marginal)}
             row |= {"plain": ladder["error"][n].median(), "error": marginal["error"].median()}
             time = np.log(marginal["ms"].median())
-            in_time = logs[1].apply(lambda run, time=time: np.interp(time, logs[0], run), axis=1)
-            for key, rival in (("ratio", logs[1][n]), ("in_time", in_time)):
+            in_time = np.array([np.interp(time, times, run) for run in logs.to_numpy()])
+            for key, rival in (("ratio", logs[n]), ("in_time", in_time)):
                 gain = (np.log(marginal["error"]) - rival).to_numpy()
                 row[key] = np.exp(gain.mean())
                 row[f"{key}_low"], row[f"{key}_high"] = np.exp(bootstrap_interval(gain, np.mean))

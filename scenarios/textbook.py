@@ -1,7 +1,8 @@
 """Systems after textbooks and papers of several fields, one scenario each.
 
 A pendulum, an epidemic, a robot among landmarks that look alike, an aircraft over terrain, with and without errors of its
-instruments, a ship in a current, two volatile returns, predators with their prey, and an angle driven by a linear system. Each names its source, and what is ours in it.
+instruments, a ship in a current, two volatile returns, predators with their prey, and a number driven by a linear system.
+Each names its source, and what is ours in it.
 """
 
 from __future__ import annotations
@@ -399,8 +400,9 @@ class InertialTerrain(IndependentNoise):
     Notes
     -----
     After Schön, Gustafsson and Nordlund (2005), "Marginalized particle filters for mixed linear/nonlinear state-space
-    models", IEEE Transactions on Signal Processing 53: integrated navigation over terrain, particles for the position, Kalman
-    filters for errors of the instruments. Their state has more errors; the map, a formula, and all numbers are ours.
+    models", IEEE Transactions on Signal Processing 53: integrated navigation over terrain, with particles for the position
+    and Kalman filters for errors of the instruments. Their state has more errors; the map, a formula, and all numbers are
+    ours.
 
     Examples
     --------

@@ -99,45 +99,18 @@ class Observation:
                 members = modes == mode
                 own = contract.in_mode(self.model, int(mode))
                 values[members] = contract.log_likelihood(own, self.z, x[members], self.step)
-        return self._offset(values)
+        return self.less_offset(values)
 
-    def _offset(self, values: Array) -> Array:
+    def less_offset(self, values: Array) -> Array:
+        """Return log-likelihoods (n,) less `log_offset`, which is the largest of them unless it is known."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
             return values - (self.log_offset or 0.0)
 
     def weigh(self, particles: Particles) -> Particles:
-        """Return the particles with their weights times the likelihood, not normalised; Gaussians about them are updated."""
-        if particles.covariances is None:
-            return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
-        updated, log_densities = self.update(particles)
-        return updated.reweighted(self._offset(log_densities))
-
-    def update(self, particles: Particles) -> tuple[Particles, Array]:
-        """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
-        means, observed, cross = linear_observation(self.model, particles.x, particles.covariances, self.step)
-        if means.shape[1:] != self.vector.shape:
-            self.expect(means.shape[1:], "observation_mean")
-        observed, residuals = self.part(observed), self.residuals(means)
-        if len(observed) == 1:  # and so all that follows is the same for all
-            gain = np.linalg.solve(observed[0], cross[0][:, self.observed_entries].T)
-            left = particles.covariances - cross[0][:, self.observed_entries] @ gain
-            log_densities = contract.gaussian_log_density(residuals, observed, self.step)
-            return Particles.unchecked(
-                particles.x + residuals @ gain, particles.log_weights, None, particles.n_next, 0.5 * (left + left.transpose(0, 2, 1))
-            ), log_densities
-        from herdfilter.filters.kalman.core import IndefiniteCovarianceError  # these import this module
-        from herdfilter.filters.kalman.update import update_in_place
-
-        (n, k), d = residuals.shape, particles.x.shape[1]
-        x, covariances, log_densities = particles.x.copy(), np.empty((n, d, d)), np.full(n, np.nan)
-        contiguous, buffers = np.ascontiguousarray, (np.empty((max(k, d), max(k, d))), np.empty((k, d + 1)))
-        given = contiguous(residuals), contiguous(observed), contiguous(cross[..., self.observed_entries])
-        update_in_place(contiguous(particles.covariances), *given, x, covariances, log_densities, *buffers)
-        if np.isnan(log_densities).any():
-            raise IndefiniteCovarianceError(self.step, "observation's")
-        return Particles.unchecked(x, particles.log_weights, None, particles.n_next, covariances), log_densities
+        """Return the particles with their weights times the likelihood, not normalised."""
+        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
 
     @cached_property
     def has_moments(self) -> bool:
@@ -242,14 +215,14 @@ def linear_observation(model: contract.Model, x: Array, covariances: Array, step
     )
     means, slopes = contract.linear_slopes(function, x, covariances, dims)
     noises = contract.observation_covariances(model, x, means.shape[1], step)
-    cross = covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], means.shape[1]))
+    cross = (
+        covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], means.shape[1]))
+    )
     observed = noises + slopes @ cross[:, dims]
     return means, observed, np.broadcast_to(cross, (len(observed), *cross.shape[1:]))
 
 
-def predicted_observation(
-    model: contract.Model, particles: Particles, step: int
-) -> tuple[Array, Array]:
+def predicted_observation(model: contract.Model, particles: Particles, step: int) -> tuple[Array, Array]:
     """Mean (k,) and covariance (k, k) of the observation of weighted particles, in their modes if the model jumps."""
     x, weights, modes = particles.x, particles.weights, particles.modes
     if particles.covariances is not None:

@@ -18,6 +18,7 @@ from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import BootstrapProposal, Proposal
 from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.proposals.modes import in_modes
+from herdfilter.filters.proposals.rao_blackwellised import weigh
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegenerateWeightsError, FilterResult, Outcome, StepRecord
@@ -217,7 +218,7 @@ class ParticleFilter:
         observation = Observation.read(model, z, self.step)
         if observation is not None:
             waiting = self._pending
-            weighed = observation.weigh(self._current()) if waiting is None else waiting.propose(observation)
+            weighed = weigh(observation, self._current()) if waiting is None else waiting.propose(observation)
             updated, total = weighed.normalised()
             if total > -np.inf:
                 self._particles, self._pending = updated, None

@@ -26,8 +26,6 @@ class Particles:
         Logarithms of weights, which sum to 1 unless an observation has just been taken up; -inf for weights of zero.
     modes : ndarray of int, shape (n,), optional
         The mode of each particle, where the model jumps between some.
-    covariances : ndarray, shape (n, d, d) or (1, d, d), optional
-        Covariance of a Gaussian about each particle, or of that about all; see `RaoBlackwellisedProposal`.
     n_next : int, optional
         How many particles a proposal that uses the weights, or a resampling scheme, makes of these; n unless given. So a
         hypothesis gets its share of the particles, and the union of several hypotheses is brought back to n.
@@ -44,13 +42,11 @@ class Particles:
     (3.0, 2.666667)
     """
 
+    covariances: Array | None = None
+    """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all; see `RaoBlackwellisedProposal`."""
+
     def __init__(
-        self,
-        particles: ArrayLike,
-        log_weights: ArrayLike,
-        modes: NDArray[np.int64] | None = None,
-        n_next: int | None = None,
-        covariances: Array | None = None,
+        self, particles: ArrayLike, log_weights: ArrayLike, modes: NDArray[np.int64] | None = None, n_next: int | None = None
     ) -> None:
         self.x, self.modes = as_particles("particles", particles), modes
         n = len(self.x)
@@ -59,9 +55,6 @@ class Particles:
             raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
         if modes is not None and (shape := as_any("modes", modes).shape) != (n,):
             raise ValueError(f"modes: expected shape ({n},), got {shape}")
-        size = n if covariances is None or len(covariances) != 1 else 1
-        shape = (size, *2 * self.x.shape[1:])
-        self.covariances = None if covariances is None else as_array("covariances", covariances, shape)
         self.n_next = n if n_next is None else check_count("n_next", n_next)
 
     @classmethod
@@ -105,13 +98,10 @@ class Particles:
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
         mean, covariance = mean_and_covariance(self.x, self.weights, circular)
-        return mean, covariance if self.covariances is None else covariance + self.within
-
-    @property
-    def within(self) -> Array:
-        """Weighted mean (d, d) of the covariances about the particles."""
-        of_all = len(self.covariances) == 1
-        return self.covariances[0] if of_all else np.tensordot(self.weights, self.covariances, 1)
+        if self.covariances is None:
+            return mean, covariance
+        within = self.covariances[0] if len(self.covariances) == 1 else np.tensordot(self.weights, self.covariances, 1)
+        return mean, covariance + within
 
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
@@ -121,11 +111,8 @@ class Particles:
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
         """Concatenate parts, with the weights that they have."""
         modes = [part.modes for part in parts if part.modes is not None]
-        covariances = [
-            np.broadcast_to(part.covariances, (len(part), *part.covariances.shape[1:]))
-            for part in parts
-            if part.covariances is not None
-        ]
+        about = [(part, part.covariances) for part in parts if part.covariances is not None]
+        covariances = [np.broadcast_to(own, (len(part), *own.shape[1:])) for part, own in about]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),

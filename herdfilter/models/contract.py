@@ -85,7 +85,6 @@ FROM_NOISE = ("transition", "noise_dim")  # names of a transition that is a func
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
 MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
-EQUAL_SLOPES = 1e-12  # relative difference of slopes at several states that rounding makes
 LARGEST_VARIANCE = 1e300  # largest variance: the square of the largest state
 
 
@@ -573,15 +572,13 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
 
 
 def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: Array) -> tuple[Array, Array]:
-    """Return the values (n, k) at states (n, d), and slopes along dimensions (l,) in which a function is linear.
+    """Return values (n, k) at states (n, d), and slopes (n, k, l) along linear dimensions (l,).
 
-    Slopes are (n, k, l), or (1, k, l) where they differ by rounding. Where the function has no Jacobian they are differences
-    over a standard deviation, of covariances (n, d, d) or (1, d, d).
+    Slopes are (1, k, l) if all are alike. Without a Jacobian they are differences over a standard deviation, of covariances (n, d, d) or (1, d, d).
     """
     if function.jacobian is not None:
-        values = function.values(x)
+        values, rounding = function.values(x), 0.0
         slopes = read_numbers("jacobian", function.jacobian(x), (*values.shape, x.shape[1]), 0)[:, :, dims]
-        alike = (slopes == slopes[0]).all()
     else:
         sizes = np.maximum(np.sqrt(np.maximum(covariances[:, dims, dims], 0.0)), 1e-3 * np.abs(x[:, dims]))
         sizes[sizes == 0] = 1.0
@@ -589,6 +586,6 @@ def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: 
         points[:, 1 + np.arange(len(dims)), dims] += sizes
         y = function.at(points)
         rise = wrap_angles(y[:, 1:] - y[:, :1], function.circular(y.shape[-1])) / sizes[:, :, None]
-        values, slopes = y[:, 0], rise.transpose(0, 2, 1)
-        alike = np.abs(slopes - slopes[0]).max() <= EQUAL_SLOPES * np.abs(slopes[0]).max()
+        values, slopes, rounding = y[:, 0], rise.transpose(0, 2, 1), 1e-12 * np.abs(rise[0]).max()
+    alike = (np.abs(slopes - slopes[0]) <= rounding).all()
     return values, slopes[:1] if alike else slopes
