@@ -331,6 +331,6 @@ def _draws_at_random(table: Mapping[str, Any]) -> bool:
     for _ in range(2):
         particle_filter.predict()
         with suppress(DegenerateWeightsError):
-            particle_filter.update(np.zeros(1))
+            particle_filter.update(np.zeros(particle_filter.model.dim))
         states.append(rng.bit_generator.state["state"])
     return bool(states[0] != states[1])
