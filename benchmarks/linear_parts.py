@@ -52,7 +52,7 @@ def errors(name: str, seed: int, particles: list[int], reference: int) -> list[d
     return rows
 
 
-def overview(name: str, seeds: range, particles: list[int], reference: int = 10_000) -> pd.DataFrame:
+def overview(name: str, seeds: range, particles: list[int], reference: int = 5000) -> pd.DataFrame:
     """Errors, medians over runs; the ratios are geometric means over runs, with 95 % intervals."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)

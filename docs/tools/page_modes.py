@@ -19,7 +19,7 @@ def modes(n: int = 50) -> str:
     return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
 
 
-def linear_parts(least: int = 100, most: int = 1000) -> str:
+def linear_parts(least: int = 100, most: int = 300) -> str:
     """Write errors of Rao-Blackwellised filters over those of plain ones."""
     rows = []
     for _, row in read("linear_parts").query("n in (@least, @most) and filter != 'herded'").iterrows():
