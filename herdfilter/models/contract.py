@@ -574,7 +574,8 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
 def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: Array) -> tuple[Array, Array]:
     """Return values (n, k) at states (n, d), and slopes (n, k, l) along linear dimensions (l,).
 
-    Slopes are (1, k, l) if all are alike. Without a Jacobian they are differences over a standard deviation, of covariances (n, d, d) or (1, d, d).
+    Slopes are (1, k, l) if all are alike. Without a Jacobian they are differences over standard deviations, of covariances
+    (n, d, d) or (1, d, d).
     """
     if function.jacobian is not None:
         values, rounding = function.values(x), 0.0

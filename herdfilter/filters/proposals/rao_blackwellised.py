@@ -12,8 +12,6 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap, wrap
-from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.update import update_in_place
 from herdfilter.filters.observation import Observation, linear_observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
@@ -27,9 +25,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 
 LEAST_PIVOT = 1e-13  # share of a variance below which what is left of it is rounding
-GOLDEN = 0.5 * (np.sqrt(5) - 1)  # its multiples, modulo 1, are spread evenly
-
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)  # of a hash
+GOLDEN = 0.5 * (np.sqrt(5) - 1)  # its multiples, modulo 1, are spread evenly
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class RaoBlackwellisedProposal:
     own points: random, ranked or herded. The linear part then takes up the new state and the observation.
 
     A point of the predictive mixture, as of `HerdedProposal`, gets an ancestor by the probabilities of the components there.
-    At a state from a fit, as of `AutomaticProposal`, the linear part is the regression on the nonlinear part if the particles
+    At a state from a fit, as of `AutomaticProposal`, the linear part is the regression on the nonlinear part if particles
     cannot be told from one Gaussian, else that of the nearest particle.
 
     In a filter ``particles`` hold the means :math:`m_i`; ``mean`` and ``covariance`` are those of the whole state. Smoothers
@@ -102,11 +99,8 @@ class RaoBlackwellisedProposal:
         contract.require(model, user, (*contract.ADDITIVE, *contract.OBSERVED))
         if contract.has_scans(model):
             raise TypeError(f"model: {user} needs observations, got scans; take the model without WithClutter")
-        if not isinstance(model.initial, GaussianMixture):
-            given = type(model.initial).__name__
-            raise TypeError(
-                f"model.initial: {user} needs a GaussianMixture, got {given}; fit one: GaussianFit().fit(points)"
-            )
+        if not isinstance(given := model.initial, GaussianMixture):
+            raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {given!r}")
         self.proposal.check(_Nonlinear(model))
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
@@ -146,25 +140,16 @@ def weigh(observation: Observation, particles: Particles) -> Particles:
 
 def _updated(observation: Observation, particles: Particles) -> tuple[Particles, Array]:
     """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
-    step: int = observation.step
     before: Any = particles.covariances
-    x: Array
-    means, observed, cross = linear_observation(observation.model, particles.x, before, step)
+    means, observed, cross = linear_observation(observation.model, particles.x, before, observation.step)
     observation.expect(means.shape[1:], "observation_mean")
     observed, cross = observation.part(observed), cross[..., observation.observed_entries]
     residuals = observation.residuals(means)
-    (n, k), d = residuals.shape, particles.x.shape[1]
-    if len(observed) == 1:  # then all particles share the gain
-        gain = np.linalg.solve(observed[0], cross[0].T)
-        x, after = particles.x + residuals @ gain, before - cross[0] @ gain
-        log_densities = contract.gaussian_log_density(residuals, observed, step)
-    else:
-        x, after, log_densities = particles.x.copy(), np.empty((n, d, d)), np.full(n, np.nan)
-        given = [np.ascontiguousarray(a) for a in (before, residuals, observed, cross)]
-        rooms = np.empty((max(k, d), max(k, d))), np.empty((k, d + 1))
-        update_in_place(given[0], given[1], given[2], given[3], x, after, log_densities, *rooms)
-        if np.isnan(log_densities).any():
-            raise IndefiniteCovarianceError(step, "observation's")
+    log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
+    gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
+    after = before - cross @ gains
+    x = particles.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("nkd,nk->nd", gains, residuals))
+    after = 0.5 * (after + after.transpose(0, 2, 1))
     return Particles.unchecked(x, particles.log_weights, None, particles.n_next, after), log_densities
 
 
