@@ -15,6 +15,7 @@ clutter     lost tracks of one target in clutter, over --targets random tracks.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
+linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -30,6 +31,7 @@ import clutter as cluttered
 import forecasts
 import harbour as harbours
 import likelihoods
+import linear_parts
 import manoeuvres
 import numpy as np
 import pandas as pd
@@ -228,6 +230,15 @@ def forecast(args) -> None:
         show(f"Coverage of forecasts, {name}", wide.reset_index())
 
 
+def linear_models(args) -> None:
+    """Write the errors of Rao-Blackwellised filters over those of plain ones."""
+    for name in linear_parts.SCENARIOS:
+        seeds = range(args.seed, args.seed + args.linear_runs)
+        table = linear_parts.overview(name, seeds, args.linear_particles, args.linear_reference)
+        save("linear_parts", table, args.results, ["scenario", "filter", "n"], "linear")
+        show(f"Linear parts, {name}", table)
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
@@ -239,6 +250,7 @@ PARTS = {
     "association": association,
     "modes": modes,
     "forecast": forecast,
+    "linear": linear_models,
 }
 
 
@@ -270,6 +282,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--mode-particles", type=int, nargs="+", default=[50, 200])
     options.add_argument("--forecasts", type=int, default=400, help="of each model, for their coverage")
     options.add_argument("--forecast-cases", nargs="+", choices=forecasts.CASES, default=list(forecasts.CASES))
+    options.add_argument("--linear-runs", type=int, default=20, help="of the linear parts")
+    options.add_argument("--linear-particles", type=int, nargs="+", default=[100, 300])
+    options.add_argument("--linear-reference", type=int, default=5000, help="particles of their reference")
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -161,6 +161,8 @@ def valid() -> None:
     uses(hf.HerdedProposal(sampler=hf.RandomSampling(), defensive_share=0.3))
     uses(hf.KalmanMixtureProposal(sampler=hf.RandomSampling(), rule="unscented", defensive_share=0.2, unguided_share=0.1))
     hf.ParticleFilter(JUMP, 10, hf.ModeProposal(proposal=hf.BootstrapProposal()), rng=0).run(Z)
+    part = models.ConditionallyLinear(model=models.linear_chain(2), linear=[1])
+    hf.ParticleFilter(part, 10, hf.RaoBlackwellisedProposal(proposal=hf.BootstrapProposal()), rng=0).run(Z)
     uses(hf.RankedProposal(sampler=hf.SobolSampling(), guided=True, defensive_share=0.1))
     uses(hf.SequentialQuasiMonteCarlo())
     resamples(hf.MixtureResampling(fit=hf.GaussianFit(), sampler=hf.RandomSampling()))

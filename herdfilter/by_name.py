@@ -28,7 +28,7 @@ _Herded = Literal[
 ]
 _Augmented = Literal["augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"]
 _Ahead = Literal["kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh"]
-_Default = Literal["ranked", "auto", "auto-random", "auto-random-modes"]
+_Default = Literal["ranked", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto"]
 ParticleFilterName = _Random | _Herded | _Augmented | _Ahead | _Default
 TrackerName = Literal["lmb-ukf", "lmb-auto", "lmb-bootstrap", "lmb-bp", "lmb-herded-gibbs", "lmb-random-gibbs"]
 

@@ -1,7 +1,8 @@
 """Systems after textbooks and papers of several fields, one scenario each.
 
-A pendulum, an epidemic, a robot among landmarks that look alike, an aircraft over terrain, a ship in a current, two volatile
-returns, and predators with their prey. Each names its source, and what is ours in it.
+A pendulum, an epidemic, a robot among landmarks that look alike, an aircraft over terrain, with and without errors of its
+instruments, a ship in a current, two volatile returns, predators with their prey, and a number driven by a linear system.
+Each names its source, and what is ours in it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,17 @@ from herdfilter.models.parts import (
     assign_positive,
 )
 
-__all__ = ["AlikeLandmarks", "CrossBearings", "Epidemic", "Leverage", "Pendulum", "PredatorsAndPrey", "Terrain"]
+__all__ = [
+    "AlikeLandmarks",
+    "Arctangent",
+    "CrossBearings",
+    "Epidemic",
+    "InertialTerrain",
+    "Leverage",
+    "Pendulum",
+    "PredatorsAndPrey",
+    "Terrain",
+]
 
 Rng = np.random.Generator
 
@@ -360,6 +371,166 @@ _WAYS = 2.399963229728653 * _WAVE  # turned by the golden angle, so that no two 
 _WAVE_NUMBERS = 2 * np.pi / _LENGTHS * np.array([np.cos(_WAYS), np.sin(_WAYS)])
 _PHASES = 7.0 * _WAVE**2
 _HEIGHTS = _LENGTHS / np.sqrt((_LENGTHS**2).sum() / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class InertialTerrain(IndependentNoise):
+    r"""Aircraft over the map of `Terrain` (east km, north km, velocity errors km/s, barometer error m).
+
+    The velocity that inertial navigation shows and the height that the barometer shows are off by errors that walk slowly:
+
+    .. math::
+        p_k &= p_{k-1} + \Delta t\, (v_k + u_{k-1}) + N(0, \sigma_p^2 \Delta t\, I), \qquad
+        u_k = u_{k-1} + N(0, \sigma_u^2 \Delta t\, I), \\
+        b_k &= b_{k-1} + N(0, \sigma_b^2 \Delta t), \qquad y_k = h(p_k) + b_k + N(0, \sigma_h^2)
+
+    Given the positions the errors u and b are linear and Gaussian.
+
+    Parameters
+    ----------
+    height_sd : float
+        Standard deviation of an observation, in metres.
+    position_noise, velocity_noise, height_noise : float
+        Noise of the position, in km / sqrt(s), and of the errors, in km/s / sqrt(s) and m / sqrt(s).
+    relief : float
+        Standard deviation of the height of the ground, in metres.
+    initial_mean, initial_covariance : array_like, shapes (5,) and (5, 5)
+        Mean and covariance of the state at step 0.
+
+    Notes
+    -----
+    After Schön, Gustafsson and Nordlund (2005), "Marginalized particle filters for mixed linear/nonlinear state-space
+    models", IEEE Transactions on Signal Processing 53: integrated navigation over terrain, with particles for the position
+    and Kalman filters for errors of the instruments. Their state has more errors; the map, a formula, and all numbers are
+    ours.
+
+    Examples
+    --------
+    >>> from herdfilter.study.data.textbook import InertialTerrain
+    >>> InertialTerrain().transition_mean(np.array([[0.0, 0.0, 0.1, 0.0, 3.0]]), 2.0, [1.0, 0.0], 1).tolist()
+    [[2.2, 0.0, 0.1, 0.0, 3.0]]
+    """
+
+    height_sd: float = 15.0
+    position_noise: float = 0.02
+    velocity_noise: float = 0.002
+    height_noise: float = 1.0
+    relief: float = 100.0
+    initial_mean: Array = field(default_factory=lambda: np.zeros(5))
+    initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 0.25, 1e-4, 1e-4, 400.0]))
+
+    dim = 5
+    linear = (2, 3, 4)
+    sd_fields = ("height_sd",)
+    observation_circular = ()
+    partial_observations = True
+
+    def __post_init__(self) -> None:
+        assign_positive(self, "height_sd", "position_noise", "velocity_noise", "height_noise", "relief")
+        self._assign_start(5)
+
+    def control(self, step: int) -> Array:
+        """Velocity (2,) that inertial navigation shows on the simulated flight to `step`, km/s, in a wide bend."""
+        return 0.2 * np.array([math.cos(step / 60), math.sin(step / 60)])
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 5) after a time `dt` at the velocity `control`."""
+        moved = x.copy()
+        moved[:, :2] += dt * (x[:, 2:4] + (0.0 if control is None else as_array("control", control, (2,))))
+        return moved
+
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Jacobian of `transition_mean`, (n, 5, 5)."""
+        return np.broadcast_to(np.eye(5) + dt * np.eye(5, k=2) * [0, 0, 1, 1, 0], (len(x), 5, 5))
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise over a time `dt`, (5, 5)."""
+        return dt * np.diag(np.repeat([self.position_noise, self.velocity_noise, self.height_noise], [2, 2, 1]) ** 2)
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Height of the ground in metres, with the error of the barometer; (n, 5) -> (n, 1)."""
+        return np.asarray(self.relief * (np.sin(x[:, :2] @ _WAVE_NUMBERS + _PHASES) @ _HEIGHTS)[:, None] + x[:, 4:])
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 1, 5)."""
+        jacobian = np.zeros((len(x), 1, 5))
+        jacobian[:, 0, :2] = self.relief * (np.cos(x[:, :2] @ _WAVE_NUMBERS + _PHASES) * _HEIGHTS) @ _WAVE_NUMBERS.T
+        jacobian[:, 0, 4] = 1.0
+        return jacobian
+
+
+@dataclass(frozen=True, eq=False)
+class Arctangent(IndependentNoise):
+    r"""One nonlinear dimension a, driven by a linear system b of three, after the authors of the marginalised filter.
+
+    .. math::
+        a_k &= \arctan a_{k-1} + b_{1,k-1} + N(0, q), \qquad
+        b_k = \begin{pmatrix} 1 & 0.3 & 0 \\ 0 & 0.92 & -0.3 \\ 0 & 0.3 & 0.92 \end{pmatrix} b_{k-1} + N(0, q I), \\
+        y_k &= \begin{pmatrix} 0.1\, a_k |a_k| \\ b_{1,k} - b_{2,k} + b_{3,k} \end{pmatrix} + N(0, r I)
+
+    Parameters
+    ----------
+    process_variance : float
+        The number q.
+    observation_sd : float
+        Square root of the number r.
+    initial_mean, initial_covariance : array_like, shapes (4,) and (4, 4)
+        Mean and covariance of the state at step 0.
+
+    Notes
+    -----
+    An illustration that its authors give to Schön, Gustafsson and Nordlund (2005), as the documentation of
+    LowLevelParticleFilters.jl (Bagge Carlson) has it: q = 0.01, r = 0.1, a N(0, 1), and b known to be 0.
+
+    Examples
+    --------
+    >>> from herdfilter.study.data.textbook import Arctangent
+    >>> Arctangent().observation_mean(np.array([[-2.0, 1.0, 0.5, 0.0]]), 1).tolist()
+    [[-0.4, 0.5]]
+    """
+
+    process_variance: float = 0.01
+    observation_sd: float = 0.1**0.5
+    initial_mean: Array = field(default_factory=lambda: np.zeros(4))
+    initial_covariance: Array = field(default_factory=lambda: np.diag([1.0, 0.0, 0.0, 0.0]))
+
+    dim = 4
+    linear = (1, 2, 3)
+    sd_fields = ("observation_sd", "observation_sd")
+    observation_circular = ()
+    partial_observations = True
+
+    def __post_init__(self) -> None:
+        assign_positive(self, "process_variance", "observation_sd")
+        self._assign_start(4)
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, 4) one step later, without noise; `dt` and `control` are not used."""
+        return np.column_stack([np.arctan(x[:, 0]) + x[:, 1], x[:, 1:] @ _DRIVE.T])
+
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Jacobian of `transition_mean`, (n, 4, 4)."""
+        jacobian = np.zeros((len(x), 4, 4))
+        jacobian[:, 0, 0], jacobian[:, 0, 1], jacobian[:, 1:, 1:] = 1 / (1 + x[:, 0] ** 2), 1.0, _DRIVE
+        return jacobian
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Covariance of the noise of a step, (4, 4)."""
+        return self.process_variance * np.eye(4)
+
+    def observation_mean(self, x: Array, step: int) -> Array:
+        """Both observations without noise, (n, 4) -> (n, 2)."""
+        return np.column_stack([0.1 * x[:, 0] * np.abs(x[:, 0]), x[:, 1:] @ _SEEN])
+
+    def observation_jacobian(self, x: Array, step: int) -> Array:
+        """Jacobian of `observation_mean`, (n, 2, 4)."""
+        jacobian = np.zeros((len(x), 2, 4))
+        jacobian[:, 0, 0], jacobian[:, 1, 1:] = 0.2 * np.abs(x[:, 0]), _SEEN
+        return jacobian
+
+
+_DRIVE = np.array([[1.0, 0.3, 0.0], [0.0, 0.92, -0.3], [0.0, 0.3, 0.92]])
+_SEEN = np.array([1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -621,6 +621,16 @@ def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
     assert table.loc["auto", "ratio"] < 1
 
 
+def test_linear_parts_are_measured_at_equal_numbers_and_at_equal_times(study):
+    small = ["--linear-runs", 6, "--linear-particles", 30, "--linear-reference", 500]
+    table = study("bench_known", "linear", *small)["linear_parts"].set_index(["scenario", "filter"])
+    assert len(table) == 8
+    for row in table.itertuples():
+        assert row.ratio_low < row.ratio < row.ratio_high
+        assert row.ratio < row.in_time  # in the time of a step there are more plain particles
+    assert table.loc[("arctangent", "bootstrap"), "ratio"] < 0.7
+
+
 def test_figures_of_the_literature_are_set_beside_ours(study):
     table = study("bench_known", "published", "--scenarios", "ungm", "--most", 2)["published"]
     assert table["filter"].to_list() == ["bootstrap"]

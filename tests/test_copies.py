@@ -195,7 +195,7 @@ def proposals():
         "ModeProposal": (hf.RankedProposal(),),
     }
     for name in hf.filters.proposals.__all__:
-        if name not in ("Proposal", "Uses"):
+        if name not in ("Proposal", "Uses", "RaoBlackwellisedProposal"):  # the last needs a model of its own
             yield getattr(hf, name)(*given.get(name, ()))
 
 
@@ -269,6 +269,7 @@ GIVEN = {
     "BirthFromMeasurements": lambda: hf.tracking.BirthFromMeasurements(UNIT),
     "Comparison": lambda: hf.compare("linear_gaussian", ["bootstrap"], particles=[5], runs=1),
     "ConditionalHerdedGibbs": lambda: hf.ConditionalHerdedGibbs(0.5),
+    "ConditionallyLinear": lambda: hf.models.ConditionallyLinear(PLAIN, [1]),
     "ConstantVelocity": lambda: hf.models.ConstantVelocity(0.1, 0.2, np.zeros(4), np.eye(4)),
     "CubatureKalmanFilter": lambda: after(hf.CubatureKalmanFilter(PLAIN), Z[0]),
     "DaumHuangFilter": lambda: after(hf.DaumHuangFilter(PLAIN, 12, 1), Z[0]),

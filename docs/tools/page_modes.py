@@ -1,4 +1,4 @@
-"""The table of the page about models that jump, from what `benchmarks/bench_known.py modes` leaves."""
+"""Tables of the pages about models that jump and about linear parts, from what `benchmarks/bench_known.py` leaves."""
 
 from __future__ import annotations
 
@@ -19,4 +19,14 @@ def modes(n: int = 50) -> str:
     return markdown([*heads, "within 1 %", "to random modes", "ms per step"], rows, "modes")
 
 
-TABLES: dict[str, Callable[[], str]] = {"modes": modes}
+def linear_parts(least: int = 100, most: int = 300) -> str:
+    """Write errors of Rao-Blackwellised filters over those of plain ones."""
+    rows = []
+    for _, row in read("linear_parts").query("n in (@least, @most) and filter != 'herded'").iterrows():
+        cells = [number(row["plain"]), number(row["error"]), interval(row, "ratio"), interval(row, "in_time")]
+        rows.append([f"`{row['scenario']}`", f"`{row['filter']}`", row["n"], *cells, number(row["ms"] / row["ms_plain"])])
+    heads = ["scenario", "proposal", "n", "plain, sd", "error, sd", "ratio", "in the same time", "time"]
+    return markdown(heads, rows, "linear_parts")
+
+
+TABLES: dict[str, Callable[[], str]] = {"modes": modes, "linear_parts": linear_parts}

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_generator, as_list, check_count, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, unwrap
+from herdfilter.filters.observation import linear_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
 from herdfilter.mixture import GaussianMixture
@@ -41,7 +42,7 @@ class Spread(NamedTuple):
                 continue
             weights = self.weights[some] / self.weights[some].sum()
             x = unwrap(centres[some, None], weights, (0,) if i in circular else ())
-            if self.variances is not None:
+            if self.variances is not None and self.variances[:, i].any():
                 mixture = GaussianMixture.unchecked(weights, x, self.variances[:, i, None, None])
                 found[order, i] = mixture_quantiles(mixture, levels[order])[0]
             else:
@@ -198,7 +199,7 @@ class Forecaster:
                 ahead.predict(entry.dt, entry.control)
             spread = _spread(ahead)
             *seen, seen_spread = 4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
-            points = (None, None) if spread.variances is not None else spread[:2]
+            points = spread[:2] if hasattr(ahead, "particles") else (None, None)
             rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *seen))
             spreads.append(spread)
             seen_spreads.append(seen_spread)
@@ -225,8 +226,14 @@ def _spread(ahead: Any) -> Spread:
     """Return the distribution of the state where a filter stands."""
     if not hasattr(ahead, "particles"):
         return Spread(ahead.mean[None], np.ones(1), np.diagonal(ahead.covariance)[None])
-    x = ahead.particles
-    return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))))
+    x, about = ahead.particles, _covariances(ahead)
+    variances = None if about is None else np.broadcast_to(np.diagonal(about, axis1=1, axis2=2), x.shape)
+    return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))), variances)
+
+
+def _covariances(ahead: Any) -> Array | None:
+    """Return the covariances of the Gaussians about the particles of a filter, (n, d, d) or (1, d, d), if there are any."""
+    return ahead._current().covariances if hasattr(ahead, "_current") else None
 
 
 def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -243,7 +250,10 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
         return None, None, None, None
     m = max(len(x), LEAST_DRAWS)
     chosen = inverse_cdf(weights, (np.arange(m) + 0.5) / m)
-    drawn = [contract.sample_observation(one, x[chosen[modes[chosen] == j]], rng, step) for j, one in own.items()]
+    states, about = x[chosen], _covariances(ahead)
+    if about is not None:
+        states = states + contract.correlated(rng.standard_normal(states.shape), about if len(about) == 1 else about[chosen])
+    drawn = [contract.sample_observation(one, states[modes[chosen] == j], rng, step) for j, one in own.items()]
     draws = np.concatenate(drawn)
     if by_draws:
         if mean is None:
@@ -252,6 +262,10 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
             if n := len(whole):
                 mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), contract.observation_circular(model, k))
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
+    if about is not None:
+        centres, noises, _ = linear_observation(model, x, about, step)
+        variances = np.broadcast_to(np.diagonal(noises, axis1=1, axis2=2), centres.shape)
+        return mean, covariance, draws, Spread(centres, weights, variances)
     centres, variances = np.empty((2, len(x), draws.shape[1]))
     for j, one in own.items():
         centres[modes == j] = contract.observation_mean(one, x[modes == j], step)

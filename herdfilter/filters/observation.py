@@ -100,6 +100,10 @@ class Observation:
                 members = modes == mode
                 own = contract.in_mode(self.model, int(mode))
                 values[members] = contract.log_likelihood(own, self.z, x[members], self.step)
+        return self.less_offset(values)
+
+    def less_offset(self, values: Array) -> Array:
+        """Return log-likelihoods (n,) less `log_offset`, which is the largest of them unless it is known."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
@@ -213,10 +217,34 @@ class _BeforeTransition:
         return self.observed.observation_covariance(step, self.transition.propagate_joint(joint))
 
 
-def predicted_observation(
-    model: contract.Model, x: Array, weights: Array, step: int, modes: NDArray[np.int64] | None = None
-) -> tuple[Array, Array]:
-    """Mean (k,) and covariance (k, k) of the observation of weighted states (n, d), in the modes (n,) if the model jumps."""
+def linear_observation(model: contract.Model, x: Array, covariances: Array, step: int) -> tuple[Array, Array, Array]:
+    """Moments of the observation by each N(x[i], covariances[i]) of a model's linear dimensions, given the others.
+
+    Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and those of state and observation (n, d, k).
+    """
+    dims = np.array(model.linear)
+    jacobian = getattr(model, "observation_jacobian", None)
+    function = contract.VectorFunction(
+        lambda x: contract.observation_mean(model, x, step),
+        lambda size: contract.observation_circular(model, size),
+        jacobian and (lambda x: jacobian(x, step)),
+    )
+    means, slopes = contract.linear_slopes(function, x, covariances, dims)
+    noises = contract.observation_covariances(model, x, means.shape[1], step)
+    cross = (
+        covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], means.shape[1]))
+    )
+    observed = noises + slopes @ cross[:, dims]
+    return means, observed, np.broadcast_to(cross, (len(observed), *cross.shape[1:]))
+
+
+def predicted_observation(model: contract.Model, particles: Particles, step: int) -> tuple[Array, Array]:
+    """Mean (k,) and covariance (k, k) of the observation of weighted particles, in their modes if the model jumps."""
+    x, weights, modes = particles.x, particles.weights, particles.modes
+    if particles.covariances is not None:
+        means, covariances, _ = linear_observation(model, x, particles.covariances, step)
+        covariances = np.broadcast_to(covariances, (len(x), *covariances.shape[1:]))
+        return merged(means, covariances, weights, contract.observation_circular(model, means.shape[1]))
     if modes is None:
         mean, covariance, noise = predicted_moments(model, x, weights, step)
         return mean, covariance + noise

@@ -21,6 +21,7 @@ from herdfilter.filters.proposals import BootstrapProposal, Proposal
 from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.proposals.guided import initial_given
 from herdfilter.filters.proposals.modes import in_modes
+from herdfilter.filters.proposals.rao_blackwellised import weigh
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError, FilterResult, Outcome, StepRecord
@@ -35,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
-STATE = {"particles": "x", "weights": "weights", "log_weights": "log_weights", "modes": "modes", "n_next": "n_next"}
+STATE = {name: name for name in ("weights", "log_weights", "n_next", "modes", "covariances")} | {"particles": "x"}
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
@@ -133,7 +134,7 @@ class ParticleFilter(OnlineFilter):
 
     @property
     def particles(self) -> Array:
-        """The particles, shape (n, d).
+        """The particles, shape (n, d); where each carries a Gaussian (`RaoBlackwellisedProposal`), the means of these.
 
         A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
         it is asked for, and asking does not change what follows.
@@ -245,10 +246,10 @@ class ParticleFilter(OnlineFilter):
         if observation is not None:
             waiting = self._pending
             weighed = None if waiting is None else waiting.propose(observation)
-            if self.step == 0 and self._untouched and not contract.jumps(model):
+            if self.step == 0 and self._untouched and not contract.jumps(model) and self._current().covariances is None:
                 weighed = initial_given(observation, self.proposal, self.n_particles, self.rng, self.model.initial)
             if weighed is None:
-                weighed = observation.weigh(self._current())
+                weighed = weigh(observation, self._current())
             updated, total = weighed.normalised()
             if total > -np.inf:
                 self._particles, self._pending = updated, None
@@ -362,7 +363,7 @@ class ParticleFilter(OnlineFilter):
         return {name: value for name, value in held.items() if value is not None}
 
     def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: np.array(state[name]) for name in STATE if name != "modes" or name in state}
+        given = {name: np.array(state[name]) for name in STATE if name in state or name not in ("modes", "covariances")}
         shape, n_next = given["particles"].shape, int(given["n_next"])
         if shape[1:] != (self.model.dim,) or n_next != self.n_particles or given["weights"].shape != shape[:1]:
             raise ValueError(
@@ -370,6 +371,7 @@ class ParticleFilter(OnlineFilter):
                 f"got {shape} and {given['weights'].shape}"
             )
         particles = Particles.unchecked(given["particles"], given["log_weights"], given.get("modes"), n_next)
+        particles.covariances = given.get("covariances")
         particles.weights = given["weights"]
         pending = None
         if "pending_dt" in state:
@@ -390,7 +392,7 @@ class ParticleFilter(OnlineFilter):
         one = model if particles.modes is None else contract.in_mode(model, 0)
         if not contract.has(one, contract.OBSERVED):
             return None
-        return predicted_observation(model, particles.x, particles.weights, self.step, particles.modes)
+        return predicted_observation(model, particles, self.step)
 
     def combine(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).

@@ -42,6 +42,9 @@ class Particles:
     (3.0, 2.666667)
     """
 
+    covariances: Array | None = None
+    """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all; see `RaoBlackwellisedProposal`."""
+
     def __init__(
         self, particles: ArrayLike, log_weights: ArrayLike, modes: NDArray[np.int64] | None = None, n_next: int | None = None
     ) -> None:
@@ -55,10 +58,12 @@ class Particles:
         self.n_next = n if n_next is None else check_count("n_next", n_next)
 
     @classmethod
-    def unchecked(cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None) -> Particles:
+    def unchecked(
+        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, covariances: Any = None
+    ) -> Particles:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
-        self.x, self.log_weights, self.modes = particles, log_weights, modes
+        self.x, self.log_weights, self.modes, self.covariances = particles, log_weights, modes, covariances
         self.n_next = len(particles) if n_next is None else n_next
         return self
 
@@ -92,21 +97,28 @@ class Particles:
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        return mean_and_covariance(self.x, self.weights, circular)
+        mean, covariance = mean_and_covariance(self.x, self.weights, circular)
+        if self.covariances is None:
+            return mean, covariance
+        within = self.covariances[0] if len(self.covariances) == 1 else np.tensordot(self.weights, self.covariances, 1)
+        return mean, covariance + within
 
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next)
+        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next, self.covariances)
 
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
         """Concatenate parts, with the weights that they have."""
         modes = [part.modes for part in parts if part.modes is not None]
+        about = [(part, part.covariances) for part in parts if part.covariances is not None]
+        covariances = [np.broadcast_to(own, (len(part), *own.shape[1:])) for part, own in about]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
             n_next,
+            np.concatenate(covariances) if covariances else None,
         )
 
     def normalised(self) -> tuple[Particles, float]:
@@ -125,7 +137,8 @@ class Particles:
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        particles = Particles.unchecked(self.x, relative - math.log(total), self.modes, self.n_next)
+        log_weights = relative - math.log(total)
+        particles = Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances)
         particles.weights = weights / total
         return particles, float(peak) + math.log(total)
 

@@ -87,6 +87,10 @@ class Transition:
         """Covariance of additive transition noise, (d, d)."""
         return self._noise.matrix.copy()
 
+    def noises(self, x: Array) -> Array:
+        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) for all."""
+        return self.covariance[None]
+
     @cached_property
     def factor(self) -> Array:
         """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""

@@ -11,6 +11,7 @@ from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, compiled
+from herdfilter.models.conditionally_linear import ConditionallyLinear
 from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.coordinated_turn import CoordinatedTurn
 from herdfilter.models.double_well import DoubleWell
@@ -39,6 +40,7 @@ __all__ = [
     "CirclingRange",
     "CompiledFunction",
     "CompiledModel",
+    "ConditionallyLinear",
     "ConstantVelocity",
     "CoordinatedTurn",
     "DoubleWell",

@@ -22,6 +22,7 @@ Arrays are (n, d), particles first. `step` counts from 1: the initial state is s
 ``scans``                                                  True if an observation is a scan of detections (optional)
 ``position_dims``                                          indices of dimensions that are positions, for pictures (optional)
 ``control(step)``                                          input of a simulated transition to `step` (c,) (optional)
+``linear``                                                 dimensions that are linear given the others (optional)
 ``models``, ``transition_matrix``, ``initial_modes``       modes that the state jumps between; see `JumpMarkov` (optional)
 =========================================================  ============================================================
 """
@@ -569,3 +570,24 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
     y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
     rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
     return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)
+
+
+def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: Array) -> tuple[Array, Array]:
+    """Return values (n, k) at states (n, d), and slopes (n, k, l) along linear dimensions (l,).
+
+    Slopes are (1, k, l) if all are alike. Without a Jacobian they are differences over standard deviations, of covariances
+    (n, d, d) or (1, d, d).
+    """
+    if function.jacobian is not None:
+        values, rounding = function.values(x), 0.0
+        slopes = read_numbers("jacobian", function.jacobian(x), (*values.shape, x.shape[1]), 0)[:, :, dims]
+    else:
+        sizes = np.maximum(np.sqrt(np.maximum(covariances[:, dims, dims], 0.0)), 1e-3 * np.abs(x[:, dims]))
+        sizes[sizes == 0] = 1.0
+        points = np.repeat(x[:, None], 1 + len(dims), axis=1)
+        points[:, 1 + np.arange(len(dims)), dims] += sizes
+        y = function.at(points)
+        rise = wrap_angles(y[:, 1:] - y[:, :1], function.circular(y.shape[-1])) / sizes[:, :, None]
+        values, slopes, rounding = y[:, 0], rise.transpose(0, 2, 1), 1e-12 * np.abs(rise[0]).max()
+    alike = (np.abs(slopes - slopes[0]) <= rounding).all()
+    return values, slopes[:1] if alike else slopes

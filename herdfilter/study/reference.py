@@ -19,7 +19,7 @@ from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
 from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import linear_chain
+from herdfilter.models import ConditionallyLinear, linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
 from herdfilter.study import machine
 from herdfilter.study.machine import NUMBER_BYTES, check_fits
@@ -325,10 +325,14 @@ def _draws_at_random(table: Mapping[str, Any]) -> bool:
     if table.get("filter", "ParticleFilter") != "ParticleFilter":
         return False
     rng, states = np.random.default_rng(0), []
-    particle_filter = resolve_filters({"reference": table})["reference"](linear_chain(1), 8, rng)
+    build = resolve_filters({"reference": table})["reference"]
+    try:
+        particle_filter = build(linear_chain(1), 8, rng)
+    except TypeError:  # it asks for linear dimensions
+        particle_filter = build(ConditionallyLinear(linear_chain(2), [1]), 8, rng)
     for _ in range(2):
         particle_filter.predict()
         with suppress(DegenerateWeightsError):
-            particle_filter.update(np.zeros(1))
+            particle_filter.update(np.zeros(particle_filter.model.dim))
         states.append(rng.bit_generator.state["state"])
     return bool(states[0] != states[1])

@@ -10,7 +10,7 @@ from herdfilter.filters import GridFilter, ParticleFilter, Particles, Uses
 FILTERS = {
     name: spec
     for name, spec in resolve_filters(catalogue()).items()
-    if spec.filter == "ParticleFilter"  # others use no log_likelihood
+    if spec.filter == "ParticleFilter" and not name.startswith("rb-")  # others use no log_likelihood
 }
 Z = [[0.4], [1.1], None, [0.9]]
 

@@ -222,7 +222,7 @@ LIKELIHOODS = {
     "likelihood without a step": changed(log_likelihood=lambda self, z, x: np.zeros(len(x))),
 }
 
-FILTERS = resolve_filters(of_one_target())
+FILTERS = resolve_filters([name for name in of_one_target() if not name.startswith("rb-")])  # these ask for linear parts
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
 OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
 ON_A_LINE = {"herded-quantile", "kalman-mixture-quantile"}  # for states of one dimension

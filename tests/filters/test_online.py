@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from herdfilter.catalogue.specifications import of_one_target, resolve_filters
-from herdfilter.models import BearingsTracking, LinearGaussian, linear_chain
+from herdfilter.models import BearingsTracking, ConditionallyLinear, LinearGaussian, linear_chain
 from herdfilter.models.simulation import simulate
 
 MODEL = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
@@ -36,6 +36,7 @@ def revived(online):
 def test_a_filter_resumes_where_it_was(name):
     """Copied and pickled, between steps and after a prediction; in a loop or in a run."""
     model, z = (LINE, SEEN_ON_A_LINE) if name.endswith("-quantile") else (MODEL, OBSERVATIONS)
+    model = ConditionallyLinear(model, [2, 3]) if name.startswith("rb-") else model
     z, online = z[:STEPS], build(name, model=model)
     whole = build(name, model=model).run(z, dt=0.1)
     advance(online, z[:BEFORE])

@@ -13,7 +13,7 @@ TURN = hf.models.CoordinatedTurn()
 MODES = hf.models.JumpMarkov(
     [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0)], [[0.95, 0.05], [0.1, 0.9]]
 )
-NAMES = [name for name in of_one_target() if "quantile" not in name]
+NAMES = [name for name in of_one_target() if "quantile" not in name and not name.startswith("rb-")]
 
 
 def series_of(model, steps=6):

@@ -13,6 +13,7 @@ from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
 
 __all__ = [
     "AugmentedProposal",
@@ -27,6 +28,7 @@ __all__ = [
     "ModeProposal",
     "Proposal",
     "RankedProposal",
+    "RaoBlackwellisedProposal",
     "SequentialQuasiMonteCarlo",
     "Uses",
 ]

@@ -82,12 +82,12 @@ class GuidedProposal(BootstrapProposal):
             return super().propose(transition, particles, rng, observation)
         centres = transition.mean(particles.x)
         transition.check_density("GuidedProposal")
-        noise = transition.covariance
-        means, covariances, _ = update_gaussians(observation, centres, noise[None], moment_rule(self.rule))
-        root, roots = np.linalg.cholesky(noise), np.linalg.cholesky(covariances + WIDENING * noise)
+        noises = transition.noises(particles.x)
+        means, covariances, _ = update_gaussians(observation, centres, noises, moment_rule(self.rule))
+        root, roots = np.linalg.cholesky(noises), np.linalg.cholesky(covariances + WIDENING * noises)
         drawn = rng.standard_normal(particles.x.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
-        needed = np.linalg.solve(root, (moved - centres).T).T  # the transition noise that leads there
+        needed = np.linalg.solve(root, (moved - centres)[:, :, None])[:, :, 0]  # the transition noise that leads there
         log_dets, log_det = (np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root))
         log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + log_dets - log_det
         wrapped = transition.wrapped(moved)

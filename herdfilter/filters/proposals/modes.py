@@ -14,6 +14,7 @@ from herdfilter.filters.kalman.gaussian import log_evidence
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
+from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -97,6 +98,8 @@ class ModeProposal:
                 f"model: ModeProposal needs models and transition_matrix; {contract.kind(model)} has none: give it to "
                 f"{type(self.proposal).__name__} alone"
             )
+        if isinstance(self.proposal, RaoBlackwellisedProposal):
+            raise TypeError("model: RaoBlackwellisedProposal needs a model without modes, got one that jumps")
         for mode in range(len(model.models)):
             self.proposal.check(contract.in_mode(model, mode))
 

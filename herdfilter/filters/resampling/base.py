@@ -98,6 +98,8 @@ class CopyingResampling(ABC):
         chosen = self.chosen(particles.weights, particles.n_next, rng)
         copies = Particles.equal(particles.x.take(chosen, axis=0))
         copies.modes = None if particles.modes is None else particles.modes[chosen]
+        own = particles.covariances
+        copies.covariances = own if own is None or len(own) == 1 else own[chosen]
         return copies
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:

@@ -1,0 +1,91 @@
+"""Models in which a part of the state is linear and Gaussian once the rest is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import as_dims
+from herdfilter._repr import fields_in_line
+from herdfilter.angles import wrap_angles
+from herdfilter.models import contract
+from herdfilter.models.parts import assign
+
+PROBES = 5  # states at which linearity is looked at
+ROUNDING = 1e-6  # departure from linearity that is taken for rounding, relative to the values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConditionallyLinear:
+    r"""A model some dimensions of which, the linear part :math:`x^l`, are linear given the others, :math:`x^n`.
+
+    .. math::
+        x^n_{k+1} &= f^n(x^n_k) + A^n(x^n_k)\, x^l_k + w^n_k, \qquad
+        x^l_{k+1} = f^l(x^n_k) + A^l(x^n_k)\, x^l_k + w^l_k, \\
+        z_k &= h(x^n_k) + C(x^n_k)\, x^l_k + e_k,
+
+    with Gaussian noises, of which :math:`w^n` and :math:`w^l` may be correlated (Schön, Gustafsson and Nordlund 2005,
+    "Marginalized particle filters for mixed linear/nonlinear state-space models", IEEE Transactions on Signal Processing 53,
+    model 3). The functions are those of the whole state, as ever; the matrices are read off them. `RaoBlackwellisedProposal`
+    carries the linear part by Kalman filters; all other filters and proposals see `model`.
+
+    Parameters
+    ----------
+    model : object
+        A model with additive transition noise. Jacobians save time.
+    linear : sequence of int
+        The linear dimensions; not all of them, and none that is an angle.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `model` lacks a function, or one is not linear in these dimensions at a few random states.
+
+    Examples
+    --------
+    The square of a position is observed. The speed is linear given the position, but not the other way round.
+
+    >>> plain = hf.models.from_functions(
+    ...     lambda x: x @ [[1, 0], [1, 1]], lambda x: x[:, :1] ** 2, 0.01 * np.eye(2), [[1.0]], [3, 0], np.eye(2)
+    ... )
+    >>> hf.models.ConditionallyLinear(plain, linear=[1]).linear
+    (1,)
+    """
+
+    model: contract.Model
+    linear: Sequence[int]
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        contract.require(self.model, "ConditionallyLinear", contract.ADDITIVE)
+        contract.check_state(self.model, "ConditionallyLinear", "sample")
+        linear, d = sorted(as_dims("linear", self.linear, self.model.dim)), self.model.dim
+        circular = contract.circular_dims(self.model)
+        if not 0 < len(linear) < d or set(linear) & set(circular):
+            raise ValueError(f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others")
+        assign(self, linear=tuple(linear))
+        rng, zero = np.random.default_rng(0), np.asarray(0.0)
+        x = np.repeat(contract.sample_initial(self.model, PROBES, rng)[None], 3, axis=0)
+        x[1:, :, linear] += np.array([1.0, 2.0])[:, None, None] * rng.standard_normal((PROBES, len(linear)))
+        for name, given in (("transition_mean", (1.0, None, 1)), ("observation_mean", (1,))):
+            bend, rounding = zero, zero
+            with suppress(Exception):  # an error of a function is raised where it is used
+                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *given)).reshape(3, PROBES, -1)
+                angles = circular if len(given) == 3 else contract.observation_circular(self.model, values.shape[2])
+                bend = wrap_angles(values[0] - 2 * values[1] + values[2], angles)
+                rounding = ROUNDING * (1 + np.abs(values).max(axis=0))
+            if (np.abs(bend) > rounding).any():
+                raise ValueError(
+                    f"linear: expected dimensions in which {name} is linear given the others, got {linear}; leave out those "
+                    "that are not"
+                )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "model":  # while it is copied or unpickled
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.model, name)
