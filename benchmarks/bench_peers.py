@@ -19,7 +19,7 @@ targets; see trackers.py. Means over runs, with 95 % intervals.
 
 python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
 python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
-python benchmarks/bench_peers.py large [--large 20000 80000 1000000] [--members 100 1000]
+python benchmarks/bench_peers.py large [--large 80000 1000000] [--members 100 1000]
 python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
 python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--peers LMB ...]
 """
@@ -183,7 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
     options.add_argument("--sample", type=int, default=10_000, help="points that are thinned")
     options.add_argument("--thin-dims", type=int, nargs="+", default=[2, 5, 10, 20])
-    options.add_argument("--large", type=int, nargs="+", default=[20_000, 80_000, 1_000_000], help="points, with large")
+    options.add_argument("--large", type=int, nargs="+", default=[80_000, 1_000_000], help="points, with large")
     options.add_argument("--large-dim", type=int, default=5)
     options.add_argument("--members", type=int, nargs="+", default=[100, 1000], help="with large")
     options.add_argument("--whole", type=int, default=80_000, help="most points that are thinned as a whole, too")

@@ -12,7 +12,7 @@ from herdfilter._checks import LARGEST, Array, as_array, as_dims, as_numbers, as
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
-CANDIDATES = 2**14  # points to choose from; more points are divided into about as many cells, a candidate in each
+CANDIDATES = 2**14  # from which a sample of more than twice as many is thinned: one in each of about as many cells
 LEAST_CHOICE = 8  # candidates per member; more members than this leaves are chosen block by block
 EXACT_MEANS = 256  # candidates whose mean distance to a larger sample is computed from all of its points
 POINTS_AT_ONCE = 256  # points whose distances to as many others are taken at once: they stay in the cache
@@ -35,9 +35,9 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     Distances are taken in coordinates in which the sample has unit scatter, that of a t distribution with three degrees of
     freedom (Kent and Tyler 1991): affine maps do not matter. Angles are points on a circle, its radius by their own scatter.
 
-    The result is deterministic, and the order of the points decides only between equal ones. Up to 16,384 points time grows
-    as n^2 d; a larger sample is divided into as many cells, each with one candidate, and time grows as n d. So does memory.
-    The page "Thinning" states the steps.
+    The result is deterministic, and the order of the points decides only between equal ones. Up to 32,768 points time grows
+    as n^2 d. A larger sample is divided into 16,384 cells of one candidate each, and time grows as n d. So does memory. The
+    page "Thinning" states the steps.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def _scatter(x: Array, w: Array) -> Array:
 
 def _chosen(z: Array, m: int, w: Array, most: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices of m members, each at most as often as `most` says, from all points or from candidates."""
-    if len(z) <= CANDIDATES:
+    if len(z) <= 2 * CANDIDATES:
         return _members(z, m, most, _mean_distances(z, w), w)
     if m * LEAST_CHOICE > CANDIDATES:
         parts = _cells(z, w, -(-m * LEAST_CHOICE // CANDIDATES))
