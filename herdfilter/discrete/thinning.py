@@ -174,7 +174,8 @@ def _mean_distances_by_cells(z: Array, w: Array, cells: list[NDArray[np.int64]],
     system[:-1, :-1], system[-1, -1] = scipy.spatial.distance.cdist(x[few], x[few]), 0.0
     error = _mean_distances_to(x[few], z, w) - mean[few]
     *slopes, level = np.linalg.lstsq(system, np.append(error, 0.0))[0]
-    return mean + level + _mean_distances_to(x, x[few], np.array(slopes))
+    mean += level + _mean_distances_to(x, x[few], np.array(slopes))
+    return mean
 
 
 def _mean_distances_to(x: Array, z: Array, w: Array) -> Array:

@@ -125,8 +125,29 @@ class GridFilter:
             If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or
             an observation is impossible everywhere on it.
         """
+        steps, d = series(observations, dt, controls, times, start, late), self.model.dim
+        means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
+        mass, log_likelihood, time_index = self._initial, 0.0, 0
         check_flags(keep_masses=keep_masses)
-        return self._filter(series(observations, dt, controls, times, start, late), keep_masses)
+        masses = np.empty((len(steps), len(self.x))) if keep_masses else None
+        for k, step in enumerate(steps):
+            if step.dt > 0:
+                time_index += 1
+                mass = self._predict(mass, step.dt, step.control, time_index)
+            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
+            if observation is not None:
+                joint = mass * np.exp(observation.log_likelihood(self.x))
+                evidence = joint.sum()
+                if not evidence > 0:
+                    raise ValueError(
+                        f"observations: step {time_index} is impossible everywhere on the grid, got {observation.z!r}"
+                    )
+                mass = joint / evidence
+                log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
+            means[k], covariances[k] = self._moments(mass)
+            if masses is not None:
+                masses[k] = mass
+        return GridResult(means, covariances, log_likelihood, masses)
 
     def smooth(
         self,
@@ -151,9 +172,10 @@ class GridFilter:
         True
         """
         check_flags(keep_masses=keep_masses)
+        filtered = self.run(observations, dt, controls, times, True, start, late)
         steps = series(observations, dt, controls, times, start, late)
-        filtered = self._filter(steps, True)
-        later, time_index = np.ones(len(self.x)), sum(step.dt > 0 for step in steps)
+        later: Array = np.ones(len(self.x))
+        time_index = sum(step.dt > 0 for step in steps)
         means, covariances, masses = filtered.means, filtered.covariances, np.asarray(filtered.masses)
         for k in range(len(steps) - 1, 0, -1):
             step = steps[k]
@@ -163,36 +185,11 @@ class GridFilter:
             if step.dt > 0:
                 later = self._predict(later, step.dt, step.control, time_index, back=True)
                 time_index -= 1
-            later /= later.max()
+            later = later / later.max()
             masses[k - 1] *= later
             masses[k - 1] /= masses[k - 1].sum()
             means[k - 1], covariances[k - 1] = self._moments(masses[k - 1])
         return GridResult(means, covariances, filtered.log_likelihood, masses if keep_masses else None)
-
-    def _filter(self, steps: Sequence[Any], keep_masses: bool) -> GridResult:
-        """Filter the steps of a series."""
-        d = self.model.dim
-        means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
-        mass, log_likelihood, time_index = self._initial, 0.0, 0
-        masses = np.empty((len(steps), len(self.x))) if keep_masses else None
-        for k, step in enumerate(steps):
-            if step.dt > 0:
-                time_index += 1
-                mass = self._predict(mass, step.dt, step.control, time_index)
-            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
-            if observation is not None:
-                joint = mass * np.exp(observation.log_likelihood(self.x))
-                evidence = joint.sum()
-                if not evidence > 0:
-                    raise ValueError(
-                        f"observations: step {time_index} is impossible everywhere on the grid, got {observation.z!r}"
-                    )
-                mass = joint / evidence
-                log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
-            means[k], covariances[k] = self._moments(mass)
-            if masses is not None:
-                masses[k] = mass
-        return GridResult(means, covariances, log_likelihood, masses)
 
     def _moments(self, mass: Array) -> tuple[Array, Array]:
         """Return the mean (d,) and the covariance (d, d) of probabilities (N,)."""
@@ -215,11 +212,7 @@ class GridFilter:
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
         target = contract.transition_mean(self.model, self.x, dt, control, step)
         position = (target - self.lower) / self.spacing
-        if back:
-            start = np.pad(mass.reshape(self.shape), [(0, n - m) for n, m in zip(padded, self.shape, strict=True)])
-        else:
-            start = self._spread(mass, position, padded)
-        transform = fft.rfftn(start)
+        transform = fft.rfftn(mass.reshape(self.shape) if back else self._spread(mass, position, padded), s=padded)
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
         axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])
         omega = 2 * np.pi * np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
@@ -239,18 +232,18 @@ class GridFilter:
 
     def _spread(self, values: Array, position: Array, padded: tuple[int, ...], back: bool = False) -> Array:
         """Distribute values at positions (N, d), in cells, over the points of a padded periodic grid; or collect them."""
-        inside = ((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1)
-        position = position[inside]
+        inside = np.flatnonzero(((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1))
+        size, position = len(self.x) if back else int(np.prod(padded)), position[inside]
         cell = np.floor(position).astype(int)
         weights = _cubic_weights(position - cell)
-        found = np.zeros(len(inside) if back else int(np.prod(padded)))
+        found = np.zeros(size)
         for stencil in product(range(4), repeat=len(padded)):
             index = np.ravel_multi_index(tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap")
             share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)
             if back:
                 found[inside] += share * values.ravel()[index]
             else:
-                found += np.bincount(index, values[inside] * share, found.size)
+                found += np.bincount(index, values[inside] * share, size)
         return found if back else found.reshape(padded)
 
     def __repr__(self) -> str:

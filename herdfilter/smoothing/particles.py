@@ -120,7 +120,7 @@ class ParticleStep:
 
     @cached_property
     def _regression(self) -> tuple[Array, Array, Array] | None:
-        """Mean of the next state, gain from there, and the covariance that is left, of a Gaussian on a linear way; or None."""
+        """Mean of the next state, gain from there, and covariance left, if a Gaussian goes a linear way; else None."""
         x, w, transition = self.particles, self.weights, self.onward
         plain = transition.additive and not transition.circular and not hasattr(transition.model, "transition_log_density")
         if x.shape[1] == 1 or not plain or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
