@@ -1,4 +1,4 @@
-"""Peers side by side, in four parts: samplers, thinning, filters of the libraries that there are adapters for, and trackers.
+"""Peers side by side, in five parts: samplers, thinning, large samples, filters of the adapters' libraries, and trackers.
 
 `samplers`: herding error and energy distance against the number of points and against seconds. Targets: 5 components,
 whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
@@ -7,6 +7,8 @@ Thinning starts from n^2 independent draws, whose time is its own. Random method
 one thread, compiled, points computed anew.
 
 `thin`: members of a sample that represent it, beside every k-th point and goodpoints; see thinning.py.
+
+`large`: members of large samples, beside a random subset and, up to `--whole` points, the choice among all points.
 
 `adapters`: the library's own filters, and ours on the models that the adapters make of theirs, on the same data in one run;
 see adapters.py. Errors are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of
@@ -17,6 +19,7 @@ targets; see trackers.py. Means over runs, with 95 % intervals.
 
 python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4] [--seeds 3] [--patience 30]
 python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
+python benchmarks/bench_peers.py large [--large 80000 1000000] [--members 100 1000]
 python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
 python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--peers LMB ...]
 """
@@ -144,6 +147,14 @@ def thin(args: argparse.Namespace) -> None:
         show(f"Energy distance of members to their sample, d = {dim}", table)
 
 
+def large(args: argparse.Namespace) -> None:
+    """Measure thinning of large samples."""
+    for n in args.large:
+        table = thinning.measured_large(n, args)
+        save("thinning_large", table, args.results, ["sample", "d", "n", "m"], "large")
+        show(f"Members of {n} points", table)
+
+
 def adapters(args: argparse.Namespace) -> None:
     """Measure the filters of all libraries."""
     for records in libraries.measured(args):
@@ -160,7 +171,7 @@ def trackers(args: argparse.Namespace) -> None:
         show(records["scenario"].iloc[0], records.drop(columns="scenario"))
 
 
-PARTS = {"samplers": samplers, "thin": thin, "adapters": adapters, "trackers": trackers}
+PARTS = {"samplers": samplers, "thin": thin, "large": large, "adapters": adapters, "trackers": trackers}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -172,6 +183,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--patience", type=float, default=30.0, help="seconds that one run may take")
     options.add_argument("--sample", type=int, default=10_000, help="points that are thinned")
     options.add_argument("--thin-dims", type=int, nargs="+", default=[2, 5, 10, 20])
+    options.add_argument("--large", type=int, nargs="+", default=[80_000, 1_000_000], help="points, with large")
+    options.add_argument("--large-dim", type=int, default=5)
+    options.add_argument("--members", type=int, nargs="+", default=[100, 1000], help="with large")
+    options.add_argument("--whole", type=int, default=80_000, help="most points that are thinned as a whole, too")
+    options.add_argument("--directions", type=int, default=50, help="of the projections that measure errors")
     known = libraries.LIBRARIES
     options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
     options.add_argument("--runs", type=int, default=50, help="of the adapters' filters, and of trackers")

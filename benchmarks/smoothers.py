@@ -51,18 +51,7 @@ def exact_means(case: Case, z: np.ndarray) -> np.ndarray:
     if case.grid is None:
         kf = hf.ExtendedKalmanFilter(case.model)
         return hf.rts_smoother(kf, kf.run(z, dt=case.dt)).means
-    grid = hf.GridFilter(case.model, *case.grid)
-    masses, x = grid.run(z, dt=case.dt, keep_masses=True).masses, grid.x[:, 0]
-    smoothed = [masses[-1]]
-    for k in range(len(z) - 2, -1, -1):  # from step k + 2 back to step k + 1
-        mean = case.model.transition_mean(grid.x, case.dt, None, k + 2)
-        variance = case.model.transition_covariance(case.dt, k + 2)[0, 0]
-        kernel = np.exp(-0.5 * (x - mean) ** 2 / variance)  # (before, next)
-        with np.errstate(invalid="ignore", divide="ignore"):  # far out, where there is nothing
-            ratio = np.nan_to_num(smoothed[0] / (masses[k] @ kernel), posinf=0.0)
-        mass = masses[k] * (kernel @ ratio)
-        smoothed.insert(0, mass / mass.sum())
-    return (np.array(smoothed) @ x)[:, None]
+    return hf.GridFilter(case.model, *case.grid).smooth(z, dt=case.dt).means
 
 
 def errors(name: str, n: int, runs: int, first: int) -> pd.DataFrame:

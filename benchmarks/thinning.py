@@ -12,7 +12,9 @@ The distributions here are not those with which the method was chosen; seeds sta
 from __future__ import annotations
 
 import argparse
+import tracemalloc
 from collections.abc import Callable, Iterator
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -21,17 +23,20 @@ from common import timed
 from scipy.spatial.distance import cdist
 
 import herdfilter as hf
+from herdfilter.discrepancy.sliced import unit_vectors
+from herdfilter.discrete import thinning as rule
 from herdfilter.paper.common import rotated_mixture
 
 MEMBERS = 100
 FIRST_SEED = 1_000_000
+LARGE_SEED = 5_000  # of large samples
 OVERSAMPLED = 4  # g of Compress++; its time grows as 4^g
 Draw = Callable[[np.ndarray, int, int], np.ndarray]
 
 
 def samples(n: int, dim: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
     """Yield samples by name, shape (n, dim)."""
-    rng = np.random.default_rng([FIRST_SEED + seed, dim])
+    rng = np.random.default_rng([seed, dim])
     normal = rng.standard_normal((n, dim))
     root = rng.standard_normal((dim, dim)) / np.sqrt(dim)
     yield "5 components", rotated_mixture(dim, rng).sample(n, rng)
@@ -130,7 +135,7 @@ def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
         sizes[by_halves] |= {"kernel thinning (goodpoints)": halved}
         sizes[root] |= {"Compress++ (goodpoints)": compressed}
     rows = []
-    for name, x in samples(n, dim, args.seed):
+    for name, x in samples(n, dim, FIRST_SEED + args.seed):
         mean, own = distances(x)
         for m, others in sizes.items():
             for label, draw in (METHODS | others).items():
@@ -142,3 +147,40 @@ def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
                 numbers = dict(zip(("seconds", "energy_distance"), np.median(runs, axis=0), strict=True))
                 rows.append({"sample": name, "d": dim, "n": n, "m": m, "method": label} | numbers)
     return pd.DataFrame(rows)
+
+
+def measured_large(n: int, args: argparse.Namespace) -> pd.DataFrame:
+    """Error of members over that of a random subset and of the whole-sample rule, seconds and megabytes, by sample.
+
+    The error is the energy distance in the coordinates of unit scatter in which it is minimised, as the mean of those of
+    projections, which is proportional to it and takes n log n.
+    """
+    dim, rows = args.large_dim, []
+    directions = unit_vectors(args.directions, dim)
+    for name, x in samples(n, dim, LARGE_SEED + args.seed):
+        z = rule._metric(x, np.full(n, 1.0 / n), [])
+        sorted_projections = [np.sort(z @ direction) for direction in directions]
+
+        def error(chosen: np.ndarray, z=z, projections=sorted_projections) -> float:
+            return float(np.mean([on_line(z[chosen] @ u, y) for u, y in zip(directions, projections, strict=True)]))
+
+        for m in args.members:
+            random = np.mean([error(subset(x, m, seed)) for seed in range(args.seeds)])
+            seconds, chosen = timed(lambda x=x, m=m: hf.thin(x, m))
+            found = {"sample": name, "d": dim, "n": n, "m": m, "seconds": seconds, "over_random": error(chosen) / random}
+            if n <= args.whole:
+                with mock.patch.object(rule, "CANDIDATES", n):
+                    found["seconds_whole"], whole = timed(lambda x=x, m=m: hf.thin(x, m))
+                found["over_whole"] = error(chosen) / error(whole)
+            tracemalloc.start()
+            hf.thin(x, m)
+            found["megabytes"] = tracemalloc.get_traced_memory()[1] / 2**20
+            tracemalloc.stop()
+            rows.append(found)
+    return pd.DataFrame(rows)
+
+
+def on_line(members: np.ndarray, y: np.ndarray) -> float:
+    """Energy distance of members to a sorted sample on a line: twice the integral of the squared difference of both F."""
+    difference = np.arange(1, len(y)) / len(y) - np.searchsorted(np.sort(members), y[:-1], side="right") / len(members)
+    return float(2.0 * (difference**2) @ np.diff(y))

@@ -165,6 +165,14 @@ def test_thinning_is_measured_beside_every_kth_point(run):
     assert (wide["thin"] < wide["every k-th"]).all()
 
 
+def test_large_samples_are_thinned_beside_random_members_and_the_whole(run):
+    small = ("--large", 300, "--large-dim", 2, "--members", 20, "--directions", 8)
+    table = run("bench_peers", "large", *small)["thinning_large"]
+    assert len(table) == 7
+    assert (table["over_random"] < 1).all()
+    assert (table["over_whole"] == 1).all()  # few points are thinned as a whole
+
+
 def test_filters_of_a_library_are_measured_beside_ours(run, benchmark_module, monkeypatch):
     for name, small in {"STEPS": 8, "N": 20}.items():
         monkeypatch.setattr(benchmark_module("adapters_filterpy"), name, small)

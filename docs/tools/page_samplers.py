@@ -95,6 +95,19 @@ def thinning() -> str:
     return markdown(["m", "method", *heads, "seconds"], rows, "thinning")
 
 
+def thinning_large() -> str:
+    """Energy distance of members of large samples over that of random ones and of the choice among all points."""
+    rows = []
+    for (n, m), of in read("thinning_large").groupby(["n", "m"]):
+        cells = [
+            f"{number(of[c].median())} ({number(of[c].max())})" for c in ("over_random", "over_whole") if of[c].notna().all()
+        ]
+        seconds = [number(of[c].median()) for c in ("seconds", "seconds_whole")]
+        rows.append([f"{n:,}", f"{m:,}", *cells, *[""] * (2 - len(cells)), *seconds, number(of["megabytes"].max())])
+    heads = ["n", "m", "over random", "over all points", "seconds", "all points, seconds", "MB"]
+    return markdown(heads, rows, "thinning_large")
+
+
 def far(samplers: tuple[str, ...] = ("kh", "chg", "kh-one-kernel", "sobol"), dims: tuple[int, ...] = (2, 8)) -> str:
     """Deviations of the farthest point from the nearer of two modes, by their distance."""
     table = read("far").query("sampler in @samplers and d in @dims")

@@ -22,7 +22,7 @@ import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, read
 from page_random import random_localisation, random_models
-from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning
+from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning, thinning_large
 
 ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
@@ -243,6 +243,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "likelihood": partial(plain, "likelihood", 2),
     "peers": peers,
     "thinning": thinning,
+    "thinning_large": thinning_large,
     "roughness": roughness,
     "random_localisation": random_localisation,
     "random_models": random_models,

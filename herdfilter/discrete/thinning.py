@@ -12,6 +12,9 @@ from herdfilter._checks import LARGEST, Array, as_array, as_dims, as_numbers, as
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles
 
+CANDIDATES = 2**14  # from which a sample of more than twice as many is thinned: one in each of about as many cells
+LEAST_CHOICE = 8  # candidates per member; more members than this leaves are chosen block by block
+EXACT_MEANS = 256  # candidates whose mean distance to a larger sample is computed from all of its points
 POINTS_AT_ONCE = 256  # points whose distances to as many others are taken at once: they stay in the cache
 DISTANCES_KEPT = 2**24  # distances between members and all points that are kept at once
 EXCHANGE_SWEEPS = 50  # of exchange over all members, at most
@@ -32,8 +35,9 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     Distances are taken in coordinates in which the sample has unit scatter, that of a t distribution with three degrees of
     freedom (Kent and Tyler 1991): affine maps do not matter. Angles are points on a circle, its radius by their own scatter.
 
-    The result is deterministic, and the order of the points decides only between equal ones. Time grows as n^2 d, memory as
-    n d. The page "Thinning" states the steps.
+    The result is deterministic, and the order of the points decides only between equal ones. Up to 32,768 points time grows
+    as n^2 d. A larger sample is divided into 16,384 cells of one candidate each, and time grows as n d. So does memory. The
+    page "Thinning" states the steps.
 
     Parameters
     ----------
@@ -75,7 +79,9 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     z, w = _metric(points[order], w[order], angles), w[order]
     # Members and the rest deviate from the whole in opposite directions: the best to keep leave the best to drop.
     inverse = weights is None and 2 * m > n
-    chosen = _members(z, n - m if inverse else m, w)
+    k = n - m if inverse else m
+    most = np.ceil(k * w * (1 - 1e-9)).astype(int)  # a weight of 1/m calls for one, rounded up or down
+    chosen = _chosen(z, k, w, most)
     return np.sort(present[order[np.setdiff1d(np.arange(n), chosen) if inverse else chosen]])
 
 
@@ -116,18 +122,82 @@ def _scatter(x: Array, w: Array) -> Array:
     return covariance
 
 
-def _members(z: Array, m: int, w: Array) -> NDArray[np.int64]:
-    """Return the indices of m members, each at most as often as its weight calls for.
+def _chosen(z: Array, m: int, w: Array, most: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the indices of m members, each at most as often as `most` says, from all points or from candidates."""
+    if len(z) <= 2 * CANDIDATES:
+        return _members(z, m, most, _mean_distances(z, w), w)
+    if m * LEAST_CHOICE > CANDIDATES:
+        parts = _cells(z, w, -(-m * LEAST_CHOICE // CANDIDATES))
+        weights = np.array([w[part].sum() for part in parts])
+        numbers = np.diff(np.rint(m * weights.cumsum() / weights.sum()).astype(int), prepend=0)
+        found = zip(parts, numbers, weights, strict=True)
+        return np.concatenate([part[_chosen(z[part], k, w[part] / total, most[part])] for part, k, total in found])
+    cells = _cells(z, w, CANDIDATES)
+    candidates = np.array([cell[np.searchsorted(w[cell].cumsum(), w[cell].sum() / 2)] for cell in cells])  # medians
+    weights = np.array([w[cell].sum() for cell in cells])
+    mean = _mean_distances_by_cells(z, w, cells, weights, z[candidates])
+    return candidates[_members(z[candidates], m, most[candidates], mean, weights)]
+
+
+def _cells(z: Array, w: Array, count: int) -> list[NDArray[np.int64]]:
+    """Divide a sample into about `count` parts of alike weight, at medians of the coordinate that varies most."""
+    cells, left = [], [np.arange(len(z))]
+    while left:
+        part = left.pop()
+        if len(part) == 1 or w[part].sum() * count <= 1.5:
+            cells.append(part)
+            continue
+        values = z[part]
+        part = part[values[:, values.var(axis=0).argmax()].argsort()]
+        reached = w[part].cumsum()
+        middle = max(1, int(np.abs(reached[:-1] - reached[-1] / 2).argmin()) + 1)
+        left += [part[middle:], part[:middle]]
+    return cells
+
+
+def _mean_distances_by_cells(z: Array, w: Array, cells: list[NDArray[np.int64]], weights: Array, x: Array) -> Array:
+    """Return the mean distance of points x (k, d) to the sample, shape (k,), close to exact.
+
+    To second order, a cell of centre c and total variance s^2 has the mean distance ``sqrt(|x - c|^2 + (1 - 1/d) s^2)``,
+    that of c lifted into one more dimension. The error of their sum is smooth: it is computed at a few points and
+    interpolated, with the kernel ``-|x - y|``.
+    """
+    d = z.shape[1]
+    lifted = np.zeros((len(cells), d + 1))
+    for i, cell in enumerate(cells):
+        shares = w[cell] / weights[i]
+        lifted[i, :d] = shares @ z[cell]
+        lifted[i, d] = np.sqrt((1 - 1 / d) * (shares @ ((z[cell] - lifted[i, :d]) ** 2).sum(axis=1)))
+    mean = _mean_distances_to(np.pad(x, ((0, 0), (0, 1))), lifted, weights)
+    few = np.linspace(0, len(x) - 1, EXACT_MEANS).astype(int)
+    system = np.ones((EXACT_MEANS + 1, EXACT_MEANS + 1))
+    system[:-1, :-1], system[-1, -1] = scipy.spatial.distance.cdist(x[few], x[few]), 0.0
+    error = _mean_distances_to(x[few], z, w) - mean[few]
+    *slopes, level = np.linalg.lstsq(system, np.append(error, 0.0))[0]
+    mean += level + _mean_distances_to(x, x[few], np.array(slopes))
+    return mean
+
+
+def _mean_distances_to(x: Array, z: Array, w: Array) -> Array:
+    """Return the weighted sums of distances of points x (k, d) to a sample z (n, d), shape (k,)."""
+    total = np.zeros(len(x))
+    for i in range(0, len(x), POINTS_AT_ONCE):
+        for j in range(0, len(z), POINTS_AT_ONCE):
+            distance = scipy.spatial.distance.cdist(x[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE])
+            total[i : i + POINTS_AT_ONCE] += np.einsum("ij,j->i", distance, w[j : j + POINTS_AT_ONCE])
+    return total
+
+
+def _members(z: Array, m: int, most: NDArray[np.int64], mean: Array, w: Array) -> NDArray[np.int64]:
+    """Return the indices of m members, each at most as often as `most` says.
 
     With a the mean distance to the sample and r the sum of distances to the members, the best addition to t of them
     minimises ``(t + 1) a - r``, and the best replacement of a member ``m a - r``, with r over the others.
     """
-    n = len(z)
+    n, most = len(z), most.copy()
     if m == 0:
         return np.empty(0, np.int64)
-    mean = _mean_distances(z, w)
     least = LEAST_GAIN * m * float(w @ mean)
-    most = np.ceil(m * w * (1 - 1e-9)).astype(int)  # a weight of 1/m calls for one, rounded up or down
     barred = np.zeros(n)
     members = np.empty(m, np.int64)
     total = np.zeros(n)

@@ -24,7 +24,7 @@ LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GridResult(Views):
-    """Posterior moments at every step, and the evidence.
+    """Posterior moments at every step, filtered or smoothed, and the evidence.
 
     Attributes
     ----------
@@ -144,15 +144,61 @@ class GridFilter:
                     )
                 mass = joint / evidence
                 log_likelihood += float((observation.log_offset or 0.0) + np.log(evidence))
-            means[k] = mass @ self.x
-            centred = self.x - means[k]
-            covariances[k] = (mass[:, None] * centred).T @ centred
+            means[k], covariances[k] = self._moments(mass)
             if masses is not None:
                 masses[k] = mass
         return GridResult(means, covariances, log_likelihood, masses)
 
-    def _predict(self, mass: Array, dt: float, control: Any, step: int) -> Array:
-        """Return the probability of each grid point at the next step, (N,) -> (N,)."""
+    def smooth(
+        self,
+        observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
+        dt: float | Sequence[float] | Array = 1.0,
+        controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
+        keep_masses: bool = False,
+        start: Any = None,
+        late: Late = "raise",
+    ) -> GridResult:
+        """Filter a series, then weight the posterior of each step by the later observations; as `run`.
+
+        The likelihood of the later observations is carried back by the transpose of the prediction. Time is about twice that
+        of `run`; memory is T N numbers for N grid points, even if `keep_masses` is False.
+
+        Examples
+        --------
+        >>> grid = hf.GridFilter(hf.models.linear_chain(1), lower=-12, upper=12, points=241)
+        >>> filtered, smoothed = grid.run([[0.2], [1.5], [4.0]]), grid.smooth([[0.2], [1.5], [4.0]])
+        >>> bool(smoothed.means[0, 0] > filtered.means[0, 0])  # later observations are larger
+        True
+        """
+        check_flags(keep_masses=keep_masses)
+        filtered = self.run(observations, dt, controls, times, True, start, late)
+        steps = series(observations, dt, controls, times, start, late)
+        later: Array = np.ones(len(self.x))
+        time_index = sum(step.dt > 0 for step in steps)
+        means, covariances, masses = filtered.means, filtered.covariances, np.asarray(filtered.masses)
+        for k in range(len(steps) - 1, 0, -1):
+            step = steps[k]
+            observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
+            if observation is not None:
+                later = later * np.exp(observation.log_likelihood(self.x))
+            if step.dt > 0:
+                later = self._predict(later, step.dt, step.control, time_index, back=True)
+                time_index -= 1
+            later = later / later.max()
+            masses[k - 1] *= later
+            masses[k - 1] /= masses[k - 1].sum()
+            means[k - 1], covariances[k - 1] = self._moments(masses[k - 1])
+        return GridResult(means, covariances, filtered.log_likelihood, masses if keep_masses else None)
+
+    def _moments(self, mass: Array) -> tuple[Array, Array]:
+        """Return the mean (d,) and the covariance (d, d) of probabilities (N,)."""
+        mean = mass @ self.x
+        centred = self.x - mean
+        return mean, (mass[:, None] * centred).T @ centred
+
+    def _predict(self, mass: Array, dt: float, control: Any, step: int, back: bool = False) -> Array:
+        """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
         Q = contract.transition_noise(self.model, dt, step).matrix
@@ -165,13 +211,16 @@ class GridFilter:
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
         target = contract.transition_mean(self.model, self.x, dt, control, step)
-        transform = fft.rfftn(self._deposit(mass, (target - self.lower) / self.spacing, padded))
+        position = (target - self.lower) / self.spacing
+        transform = fft.rfftn(mass.reshape(self.shape) if back else self._spread(mass, position, padded), s=padded)
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
         axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])
         omega = 2 * np.pi * np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         transform *= np.exp(-0.5 * ((omega @ Q) * omega).sum(axis=-1))
-        moved = fft.irfftn(transform, s=padded)[tuple(slice(n) for n in self.shape)].ravel()
-        moved = np.maximum(moved, 0.0)  # rounding, in the far tails
+        moved = fft.irfftn(transform, s=padded)
+        if back:
+            return np.maximum(self._spread(moved, position, padded, back), 0.0)
+        moved = np.maximum(moved[tuple(slice(n) for n in self.shape)].ravel(), 0.0)  # rounding, in the far tails
         lost = 1 - moved.sum()
         if lost > LOST_MASS:
             raise ValueError(
@@ -181,18 +230,21 @@ class GridFilter:
         after: Array = moved / moved.sum()
         return after
 
-    def _deposit(self, mass: Array, position: Array, padded: tuple[int, ...]) -> Array:
-        """Distribute mass at positions (N, d), in cells, over the points of a padded periodic grid."""
-        inside = ((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1)
-        position, mass = position[inside], mass[inside]
+    def _spread(self, values: Array, position: Array, padded: tuple[int, ...], back: bool = False) -> Array:
+        """Distribute values at positions (N, d), in cells, over the points of a padded periodic grid; or collect them."""
+        inside = np.flatnonzero(((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1))
+        size, position = len(self.x) if back else int(np.prod(padded)), position[inside]
         cell = np.floor(position).astype(int)
         weights = _cubic_weights(position - cell)
-        grid = np.zeros(int(np.prod(padded)))
+        found = np.zeros(size)
         for stencil in product(range(4), repeat=len(padded)):
             index = np.ravel_multi_index(tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap")
             share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)
-            grid += np.bincount(index, mass * share, grid.size)
-        return grid.reshape(padded)
+            if back:
+                found[inside] += share * values.ravel()[index]
+            else:
+                found += np.bincount(index, values[inside] * share, size)
+        return found if back else found.reshape(padded)
 
     def __repr__(self) -> str:
         upper = self.lower + self.spacing * (np.array(self.shape) - 1)

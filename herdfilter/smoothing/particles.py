@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,8 @@ from herdfilter._checks import Array, as_generator, check_count
 from herdfilter._repr import summary_repr
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numbers, require
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
@@ -43,7 +46,9 @@ def marginal_smoother(
         w_{t|T}^i = w_t^i \sum_j w_{t+1|T}^j
             \frac{p(x_{t+1}^j \mid x_t^i)}{\sum_l w_t^l\, p(x_{t+1}^j \mid x_t^l)}.
 
-    Of many trajectories of `backward_simulation`, these fractions pass through each particle. Time grows as T n^2.
+    Of many trajectories of `backward_simulation`, these fractions pass through each particle. Time grows as T n^2. Means and
+    covariances are those of the weights, but in two or more dimensions follow Rauch, Tung and Striebel (1965) at steps whose
+    particles cannot be told from a Gaussian, and the transition from a linear one: that is exact on linear models.
 
     Parameters
     ----------
@@ -81,7 +86,8 @@ def particle_steps(result: FilterResult, course: Course, user: str) -> list[Part
     return [ParticleStep(particles[row], weights[row], transition, user) for row, transition in rows]
 
 
-class ParticleStep(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ParticleStep:
     """The weighted particles of a step, and the transition from there (a `FilteredStep`)."""
 
     particles: Array
@@ -89,14 +95,14 @@ class ParticleStep(NamedTuple):
     onward: Transition
     user: str
 
-    @property
+    @cached_property
     def belief(self) -> Horizons:
         """See `FilteredStep`."""
-        return (self.weights[None],)
+        return self.weights[None], *(part[None] for part in self._moments_by(self.weights))
 
     def back(self, after: Any, later: Horizons) -> Horizons:
-        """Carry weights (K, m) of the m particles of the next step to the n of this one, (K, n)."""
-        x, (weights,) = self.particles, later
+        """Carry weights (K, m) of the m particles of the next step to the n of this one, (K, n), and their moments."""
+        x, (weights, next_means, next_covariances) = self.particles, later
         backward = backward_weights(self.onward, x, self.weights, self.user)
         used = np.flatnonzero(weights.any(axis=0))
         found = np.zeros((len(weights), len(x)))
@@ -106,11 +112,34 @@ class ParticleStep(NamedTuple):
             shares -= shares.max(axis=1, keepdims=True)
             np.exp(shares, out=shares)
             found += (weights[:, part] / shares.sum(axis=1)) @ shares
-        return (found / found.sum(axis=1, keepdims=True),)
+        found /= found.sum(axis=1, keepdims=True)
+        if self._regression is None:
+            return found, *(np.array(part) for part in zip(*map(self._moments_by, found), strict=True))
+        mean, gain, rest = self._regression
+        return found, self.belief[1] + (next_means - mean) @ gain.T, rest + gain @ next_covariances @ gain.T
+
+    @cached_property
+    def _regression(self) -> tuple[Array, Array, Array] | None:
+        """Mean of the next state, gain from there, and covariance left, if a Gaussian goes a linear way; else None."""
+        x, w, transition = self.particles, self.weights, self.onward
+        plain = transition.additive and not transition.circular and not hasattr(transition.model, "transition_log_density")
+        if x.shape[1] == 1 or not plain or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
+            return None
+        moved = transition.mean(x)
+        if len(x) * nonlinear_share(moved, x) > 1:
+            return None
+        _, mean, covariance = (part[0] for part in self.belief)
+        offset = moved - w @ moved
+        cross = ((x - mean).T * w) @ offset
+        gain = np.linalg.solve((offset.T * w) @ offset + transition.covariance, cross.T).T
+        return w @ moved, gain, covariance - gain @ cross.T
+
+    def _moments_by(self, weights: Array) -> tuple[Array, Array]:
+        return moments(self.particles, weights, circular_dims(self.onward.model))
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
         """See `FilteredStep`."""
-        return moments(self.particles, belief[0][0], circular_dims(self.onward.model))
+        return belief[1][0], belief[2][0]
 
 
 def rows_at_once(x: Array) -> int:

@@ -191,7 +191,7 @@ class Course(NamedTuple):
         self, model: Model, result: FilterResult, steps: Sequence[FilteredStep], lag: int | None = None
     ) -> SmoothedResult:
         """Smooth the steps of a result, up to `lag` steps after each or to the last."""
-        particles = result.particles if len(steps[0].belief) == 1 else None
+        particles = result.particles if len(steps[0].belief) == 3 else None
         if particles is not None and len(self.last) < len(result):  # readings of the same time share a state
             particles = particles[self.last][self.step_of_row]
         lag = len(steps) if lag is None else lag

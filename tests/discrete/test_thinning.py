@@ -1,5 +1,6 @@
 """Thinning: what its members represent, what must not change the choice, and bad input."""
 
+import tracemalloc
 from itertools import combinations
 from time import thread_time
 
@@ -8,6 +9,7 @@ import pytest
 from helpers import refuses
 
 import herdfilter as hf
+from herdfilter.discrete import thinning
 
 
 def samples(n, d, seed):
@@ -57,6 +59,57 @@ def test_ten_thousand_points_in_ten_dimensions_take_less_than_two_seconds():
     chosen = hf.thin(x, 100)
     assert thread_time() - start < 2
     assert distance(x, chosen) < 0.5 * distance(x, every(10_000, 100))
+
+
+@pytest.mark.parametrize("name", ["normal", "t, 3 degrees", "two modes", "chain"])
+def test_candidates_of_a_large_sample_serve_as_well_as_all_points(name, monkeypatch):
+    """In coordinates of unit scatter, for which `thin` chooses; 400 members are chosen in two blocks."""
+    x = samples(6000, 8, seed=3)[name]
+    z = thinning._metric(x, np.full(6000, 1 / 6000), [])
+    for m in (60, 400):
+        monkeypatch.setattr(thinning, "CANDIDATES", 2**11)
+        chosen = hf.thin(x, m)
+        assert len(set(chosen.tolist())) == m
+        monkeypatch.setattr(thinning, "CANDIDATES", len(x))
+        ratio = distance(z, chosen) / distance(z, hf.thin(x, m))
+        assert ratio < 1.1, (m, ratio)
+
+
+@pytest.mark.parametrize("m", [30, 400])
+def test_candidates_follow_weights_and_angles(m, monkeypatch):
+    """Few points have most of the weight, and come up as often as it calls for; the other dimension is an angle."""
+    monkeypatch.setattr(thinning, "CANDIDATES", 512)
+    rng = np.random.default_rng(6)
+    x = np.column_stack([rng.standard_normal(4000), rng.normal(np.pi, 0.5, 4000)])
+    weights = rng.pareto(0.9, 4000)
+    points = hf.Points(x, weights)
+    chosen = hf.thin(x, m, weights, circular=[1])
+    assert len(chosen) == m
+    assert (np.bincount(chosen, minlength=4000) <= np.ceil(m * points.weights)).all()
+    systematic = np.searchsorted(np.cumsum(points.weights), (np.arange(m) + 0.5) / m)
+    thinned, drawn = (hf.energy_distance(hf.Points(x[i]), points) for i in (chosen, systematic))
+    assert thinned < 0.25 * drawn
+    assert hf.thin(x - [0, 2 * np.pi], m, weights, circular=[1]).tolist() == chosen.tolist()
+    order = rng.permutation(4000)
+    assert sorted(order[hf.thin(x[order], m, weights[order], circular=[1])]) == chosen.tolist()
+
+
+def test_hundred_thousand_points_take_seconds_and_memory_for_a_few_copies():
+    """Measured 1.7 s, and 15 where all points are candidates."""
+    x = np.random.default_rng(7).standard_normal((100_000, 5))
+    start = thread_time()
+    chosen = hf.thin(x, 100)
+    assert thread_time() - start < 5
+    assert abs(x[chosen].mean(axis=0) - x.mean(axis=0)).max() < 0.03
+    tracemalloc.start()
+    hf.thin(x[:40_000], 100)
+    assert tracemalloc.get_traced_memory()[1] < 20 * 40_000 * 5 * 8
+    tracemalloc.stop()
+
+
+def test_copies_of_one_point_fill_all_cells(monkeypatch):
+    monkeypatch.setattr(thinning, "CANDIDATES", 64)
+    assert len(set(hf.thin(np.full((1000, 2), 0.1), 8).tolist())) == 8
 
 
 def test_few_members_are_near_the_best_of_all_subsets():

@@ -9,9 +9,11 @@ import pytest
 from helpers import kalman, plane, refuses
 
 from herdfilter.filters.grid import GridFilter
+from herdfilter.filters.kalman import ExtendedKalmanFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox
+from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox, from_functions
 from herdfilter.models.simulation import simulate
+from herdfilter.smoothing import rts_smoother
 
 REFERENCE = Path(__file__).parents[1] / "reference" / "ungm_exact.json"
 
@@ -32,6 +34,58 @@ def test_linear_gaussian_posterior_is_kalmans(model, corner, points, tolerance):
     np.testing.assert_allclose(result.means, means, atol=tolerance)
     np.testing.assert_allclose(result.covariances, covariances, atol=tolerance)
     np.testing.assert_allclose(result.log_likelihood, log_likelihoods.sum(), atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("model", "corner", "points", "tolerance"),
+    [(LINE, 12.0, 1601, 1e-8), (PLANE, 9.0, (321, 341), 1e-6)],
+    ids=["one dimension", "two dimensions"],
+)
+def test_linear_gaussian_smoothing_is_that_of_rauch_tung_and_striebel(model, corner, points, tolerance):
+    _, observations = simulate(model, 12, np.random.default_rng(2))
+    observations[[3, 8, 9]] = np.nan
+    kf = ExtendedKalmanFilter(model)
+    expected = rts_smoother(kf, kf.run(observations))
+    result = GridFilter(model, -corner, corner, points).smooth(observations)
+    np.testing.assert_allclose(result.means, expected.means, atol=tolerance)
+    np.testing.assert_allclose(result.covariances, expected.covariances, atol=tolerance)
+
+
+def test_smoothing_follows_durations_controls_and_readings_of_one_time():
+    """Readings at the same time are one state; the last row is the filter's."""
+    model = from_functions(
+        lambda x, dt, control: np.exp(-0.3 * dt) * x + control, lambda x: x, lambda dt: [[dt]], [[0.7]], [0.5], [[1.0]]
+    )
+    readings = [(t, None, z) for t, z in zip([0.5, 0.5, 2.5, 3.5, 3.5, 3.8], [1.0, 0.4, None, -2.0, -1.0, 0.3], strict=True)]
+    controls = [0.0, 0.0, 2.0, -1.0, -1.0, 0.4]
+    kf = ExtendedKalmanFilter(model)
+    expected = rts_smoother(kf, kf.run(readings, controls=controls, start=0.0), controls=controls)
+    grid = GridFilter(model, -12, 12, 1601)
+    result, filtered = (f(readings, controls=controls, keep_masses=True, start=0.0) for f in (grid.smooth, grid.run))
+    np.testing.assert_allclose(result.means, expected.means, atol=1e-7)
+    np.testing.assert_allclose(result.covariances, expected.covariances, atol=1e-7)
+    np.testing.assert_array_equal(result.masses[-1], filtered.masses[-1])
+    np.testing.assert_allclose(result.masses[0], result.masses[1], atol=1e-15)
+    assert result.log_likelihood == filtered.log_likelihood
+    assert grid.smooth(readings, controls=controls, start=0.0).masses is None
+
+
+def test_nonlinear_smoothing_is_that_of_all_paths():
+    """UNGM by the definition, with dense matrices of transition densities: the forward-backward recursions."""
+    model, x, steps = UNGM(), np.linspace(-45, 45, 1501), 6
+    _, observations = simulate(model, steps, np.random.default_rng(3))
+    forward, backward = [np.exp(-(x**2) / 10)], [np.ones(len(x))]
+    shifts = [0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * k) for k in range(1, steps + 1)]
+    moves = [np.exp(-((x[:, None] - f) ** 2) / 20) for f in shifts]  # to the row from the column
+    likelihoods = [np.exp(-((z - x**2 / 20) ** 2) / 2) for z in observations]
+    for move, likelihood in zip(moves, likelihoods, strict=True):
+        forward.append(likelihood * (move @ forward[-1]))
+    for move, likelihood in zip(moves[:0:-1], likelihoods[:0:-1], strict=True):
+        backward.append(move.T @ (likelihood * backward[-1]))
+    expected = np.array([a * b / (a @ b) for a, b in zip(forward[1:], backward[::-1], strict=True)])
+    result = GridFilter(model, -45, 45, 1501).smooth(observations, keep_masses=True)
+    np.testing.assert_allclose(result.masses, expected, atol=1e-8)
+    np.testing.assert_allclose(result.means[:, 0], expected @ x, atol=1e-6)
 
 
 def test_nonlinear_posterior_is_that_of_brute_force_quadrature():
