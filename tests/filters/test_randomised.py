@@ -61,6 +61,7 @@ CASES = {
     "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 700),
     "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 700),
     "UNGM": (UNGM, grid(UNGM, 60), [[3.0], [0.5], [8.0]], GUIDED, 30, 1000),
+    "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 3000),
     "stochastic volatility": (VOLATILITY, grid(VOLATILITY, 8), [[1.0], [-2.0], [0.1]], GUIDED, 16, 500),
     "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 700),
     "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 500),
