@@ -179,31 +179,34 @@ class RankedProposal(SampledProposal):
         """How many ancestors are taken, at even steps; or where they stand in the ranks."""
         return (np.arange(n) + rng.random(n)) / n if self.randomised else n
 
-    def _noise(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Array:
-        """Noise (n, noise_dim) of successive ranks."""
+    def _points(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> tuple[int | Array, Array, Array]:
+        """Return the places in the ranks, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
+        dim, places = ancestors.noise_dim, self._places(n, rng)
         if self.randomised and self.sampler is None:
-            return balanced.normal_quantiles(balanced.scrambled_sobol(n, ancestors.noise_dim, rng))
-        return ancestors.standard_noise(self.sampler, n, rng)
+            u = balanced.scrambled_sobol(n, dim + 1, rng)
+            return places, balanced.normal_quantiles(u[:, :dim]), u[:, dim]
+        noise = ancestors.standard_noise(self.sampler, n, rng)
+        return places, noise, rng.random(n) if self.randomised else np.ones(n)
 
     def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Particles:
         """At even steps through the ranks of where they are."""
-        places = self._places(n, rng)
+        places, noise, _ = self._points(ancestors, n, rng)
         chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
-        return Particles.equal(ancestors.successors(chosen, self._noise(ancestors, n, rng)))
+        return Particles.equal(ancestors.successors(chosen, noise))
 
     def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
         """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
         centres, update = ancestors.look_ahead(observation)
         # the ancestors are taken by the weights after the update, but for a share of those before
         weights, log_ratio = np.empty(len(centres)), np.empty(len(centres))
-        _share_weights(ancestors.weights, update.log_densities, self.defensive_share, weights, log_ratio)
-        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, self._places(n, rng))
-        noise, log_weights = self._noise(ancestors, n, rng), log_ratio[chosen] - np.log(n)
-        if not (self.randomised and self.defensive_share):
+        share = self.defensive_share
+        _share_weights(ancestors.weights, update.log_densities, share, weights, log_ratio)
+        places, noise, u = self._points(ancestors, n, rng)
+        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)
+        log_weights = log_ratio[chosen] - np.log(n)
+        if not (self.randomised and share):
             return ancestors.particles(observation, update, chosen, noise, log_weights)
-        # every k-th particle is unguided, with k one over the share, from a random one on
-        unguided = (np.arange(n) * self.defensive_share + rng.random()) % 1.0 < self.defensive_share
-        noise, mixed = update.draw_mixed(chosen, noise, unguided, self.defensive_share)
+        noise, mixed = update.draw_mixed(chosen, noise, u < share, share)
         return observation.weigh(Particles.unchecked(ancestors.successors(chosen, noise), log_weights + mixed))
 
 
