@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from common import cpu_seconds, timed
+from common import cpu_seconds
 from joblib import Parallel, delayed
 
 import herdfilter as hf
 from herdfilter.catalogue import resolve_filters
+from herdfilter.study.scenario import load_scenario
 
 ROUGH_FILTERS = ["ekf", "ukf", "augmented-gauss-kh", "guided-augmented-gauss-kh", "herded-quantile"]
 ROUGH_FILTERS += [
@@ -209,7 +210,7 @@ def randomised(counts: Sequence[int], steps: int, runs: int, seed: int, series: 
             fixed = {
                 name: [_error(model, z, n, p, 0, e) for z, e in zip(data, known, strict=True)] for name, p in FIXED.items()
             }
-            sizes = n * 2 ** np.arange(6)
+            sizes = n * 2 ** np.arange(7)
             calls = [partial(_error, model, data[0], m, None, 0, 0.0) for m in sizes]
             calls += [partial(_error, model, data[0], n, p, 0, 0.0) for p in RANDOMISED.values()]
             times = np.log(cpu_seconds(calls, 15))
@@ -266,14 +267,12 @@ def _geometric(own: Sequence[float], other: Sequence[float]) -> float:
 
 CHAINS = {
     "exact": None,
-    "bootstrap, n = 20": (20, None),
-    "bootstrap, n = 100": (100, None),
-    "bootstrap, n = 400": (400, None),
-    "randomised, unguided, n = 20": (20, hf.RankedProposal(guided=False, randomised=True)),
-    "randomised, n = 20": (20, hf.RankedProposal(randomised=True)),
+    **{f"`bootstrap`, n = {n:,}": (n, None) for n in (100, 400, 1600)},
+    "unguided, n = 100": (100, hf.RankedProposal(guided=False, randomised=True)),
+    **{f"guided, n = {n}": (n, hf.RankedProposal(randomised=True)) for n in (20, 50)},
     "`ranked`, n = 20": (20, hf.RankedProposal()),
 }
-LENGTH, SPREAD = 100, 0.15  # observations, and standard deviation of the random walk
+LENGTH, SPREAD = 300, 0.1  # observations, and standard deviation of the random walk
 
 
 def followed(phi: float) -> hf.models.LinearGaussian:
@@ -281,25 +280,27 @@ def followed(phi: float) -> hf.models.LinearGaussian:
     return hf.models.LinearGaussian([[phi]], [[1.0]], [[1.0]], [[0.5]], [0.0], [[1.0]])
 
 
-def chains(seed: int, moves: int = 3000) -> pd.DataFrame:
+def chains(seed: int, moves: int) -> pd.DataFrame:
     """Particle Metropolis-Hastings for one parameter: how often it moves, and how many independent draws a second gives."""
     z, rows = hf.simulate(followed(0.7), LENGTH, np.random.default_rng([seed, 99]))[1], []
-    for name, given in CHAINS.items():
+    calls = [partial(_likelihood, z, given, np.random.default_rng(0), 0.7) for given in CHAINS.values()]
+    for (name, given), seconds in zip(CHAINS.items(), cpu_seconds(calls, 9), strict=True):
         rng = np.random.default_rng([seed, 1])
-
-        def log_likelihood(phi: float, given=given, rng=rng) -> float:
-            if abs(phi) >= 1:  # the prior is uniform from -1 to 1
-                return -np.inf
-            model = followed(phi)
-            online = hf.ExtendedKalmanFilter(model) if given is None else hf.ParticleFilter(model, *given, rng=rng)
-            return online.run(z).log_likelihood
-
-        seconds, chain = timed(partial(_chain, log_likelihood, 0.7, moves, rng))
+        chain = _chain(partial(_likelihood, z, given, rng), 0.7, moves, rng)
         effective = _effective(chain)
         row = {"filter": name, "moves": moves, "accepted": np.mean(np.diff(chain) != 0), "effective": effective}
-        rows.append(row | {"effective_per_second": effective / seconds, "mean": chain.mean(), "sd": chain.std()})
+        row |= {"ms": 1000 * seconds, "effective_per_second": effective / (moves * seconds)}
+        rows.append(row | {"mean": chain.mean(), "sd": chain.std()})
         print(rows[-1], flush=True)
     return pd.DataFrame(rows)
+
+
+def _likelihood(z: np.ndarray, given: tuple | None, rng: np.random.Generator, phi: float) -> float:
+    if abs(phi) >= 1:  # the prior is uniform from -1 to 1
+        return -np.inf
+    model = followed(phi)
+    online = hf.ExtendedKalmanFilter(model) if given is None else hf.ParticleFilter(model, *given, rng=rng)
+    return float(online.run(z).log_likelihood)
 
 
 def _chain(log_likelihood: Callable, phi: float, moves: int, rng: np.random.Generator) -> np.ndarray:
@@ -321,3 +322,34 @@ def _effective(chain: np.ndarray) -> float:
     pairs = correlations[0 : n - 1 : 2] + correlations[1:n:2]
     kept = pairs[: int(np.argmax(pairs < 0))] if (pairs < 0).any() else pairs
     return float(n / (2 * kept.sum() - 1))
+
+
+SETTLING = {
+    "auto": hf.AutomaticProposal(),
+    "ranked": hf.RankedProposal(),
+    "randomised": hf.RankedProposal(randomised=True),
+    "bootstrap": None,
+}
+
+
+def settling(counts: Sequence[int], series: int, seed: int, reference: int) -> pd.DataFrame:
+    """Errors of the log-likelihood of the scenario bearings as n grows, against a large bootstrap filter."""
+    shown = load_scenario("bearings")
+    model, errors = shown.build_model(), []
+    for k in range(series):
+        z = hf.simulate(model, shown.steps, np.random.default_rng([seed, k]), dt=shown.dt)[1]
+
+        def log_likelihood(n: int, proposal: object, z: np.ndarray = z) -> float:
+            return hf.ParticleFilter(model.compiled(), n, proposal, rng=0).run(z, dt=shown.dt).log_likelihood
+
+        exact = log_likelihood(reference, None)
+        errors.append([[log_likelihood(n, p) - exact for n in counts] for p in SETTLING.values()])
+        print(k, exact, np.round(errors[-1][0], 2), flush=True)
+    rows = []
+    for name, of_filter in zip(SETTLING, np.moveaxis(errors, 0, -1), strict=True):
+        for n, e in zip(counts, of_filter, strict=True):
+            row = {"filter": name, "n": n, "series": series, "rms": np.sqrt(np.mean(e**2)), "median": np.median(np.abs(e))}
+            rows.append(
+                row | {"largest": np.abs(e).max(), "mean": e.mean(), "standard_error": e.std(ddof=1) / np.sqrt(series)}
+            )
+    return pd.DataFrame(rows)

@@ -587,14 +587,22 @@ def test_randomised_filters_spread_less_than_bootstrap_and_have_no_bias(study, b
     assert unbiased.loc["guided", "standard_error"] < 0.3 * unbiased.loc["bootstrap", "standard_error"]
 
 
+def test_the_log_likelihood_settles_as_particles_grow(study):
+    small = ["--settling", 50, 3000, "--series", 3, "--reference", 50_000]
+    table = study("bench_known", "settling", *small)["settling"].set_index(["filter", "n"])
+    assert (
+        table.loc[("auto", 3000), "rms"] < 0.5 * table.loc[("auto", 50), "rms"] < 0.5 * table.loc[("bootstrap", 50), "rms"]
+    )
+    assert (table["median"] <= table["largest"]).all()
+    assert (table["mean"].abs() <= table["rms"]).all()
+
+
 def test_chains_mix_better_with_less_spread(study, benchmark_module, monkeypatch):
     module = benchmark_module("likelihoods")
     monkeypatch.setattr(module, "LENGTH", 20)
-    monkeypatch.setattr(
-        module, "CHAINS", {name: module.CHAINS[name] for name in ("bootstrap, n = 20", "randomised, n = 20")}
-    )
+    monkeypatch.setattr(module, "CHAINS", {name: module.CHAINS[name] for name in ("`bootstrap`, n = 100", "guided, n = 20")})
     table = study("bench_known", "chains", "--moves", 200)["chains"].set_index("filter")
-    assert table.loc["randomised, n = 20", "accepted"] > table.loc["bootstrap, n = 20", "accepted"] > 0
+    assert table.loc["guided, n = 20", "accepted"] > table.loc["`bootstrap`, n = 100", "accepted"] > 0
     independent = np.random.default_rng(0).standard_normal(4000)
     assert module._effective(independent) == pytest.approx(4000, rel=0.15)
     assert module._effective(np.repeat(independent, 10)) == pytest.approx(4000, rel=0.15)

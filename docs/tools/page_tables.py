@@ -171,14 +171,26 @@ def unbiased() -> str:
     return markdown(["model", *(f"`{n}`" if n in WEIGHED else n for n in names)], rows, "unbiased")
 
 
+def settling() -> str:
+    """Root mean square errors of the log-likelihood as n grows, the median and, after these, the mean."""
+    table = read("settling").set_index(["filter", "n"])
+    names, counts = (list(dict.fromkeys(keys)) for keys in zip(*table.index, strict=True))
+
+    def cell(row: pd.Series) -> str:
+        return f"{number(row['rms'])}; {number(row['median'])}; {number(row['mean'])} ({number(row['standard_error'])})"
+
+    rows = [[f"`{name}`" if name != "randomised" else name, *(cell(table.loc[(name, n)]) for n in counts)] for name in names]
+    return markdown(["filter", *(f"n = {n:,}" for n in counts)], rows, "settling")
+
+
 def chains() -> str:
     """How often chains move, and what they say of the parameter."""
     table = read("chains").drop(columns="moves")
     rows = [
-        [row.filter, percent(row.accepted), *map(number, row[3:5]), *(f"{v:.3f}" for v in row[5:])]
+        [row.filter, percent(row.accepted), *map(number, row[3:6]), *(f"{v:.3f}" for v in row[6:])]
         for row in table.itertuples()
     ]
-    return markdown(["likelihood", "accepted", "draws", "per second", "mean of phi", "sd of phi"], rows, "chains")
+    return markdown(["likelihood", "accepted", "draws", "ms", "per second", "mean of phi", "sd of phi"], rows, "chains")
 
 
 def smoothers() -> str:
@@ -253,6 +265,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "evidence": evidence,
     "randomised": randomised,
     "unbiased": unbiased,
+    "settling": settling,
     "chains": chains,
     "smoothers": smoothers,
     "break_even": break_even,
