@@ -9,6 +9,10 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
             errors from the exact one, in --series series.
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
+randomised  the spread of the log-likelihood of randomised ranked particles over bootstrap's, with as many particles and at
+            equal time; and that its likelihood is unbiased, by 10,000 runs.
+settling    how the log-likelihood of four-dimensional bearings settles as n grows, against a million random particles.
+chains      particle Metropolis-Hastings with these filters: how often it moves, and independent draws a second.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
@@ -166,6 +170,29 @@ def rough(args) -> None:
     show("Second differences of the error", table)
 
 
+def randomised(args) -> None:
+    """Write how much less the log-likelihoods of randomised ranked particles spread, and that they have no bias."""
+    unbiased = save("unbiased", likelihoods.unbiased(args.seed), args.results, ["model", "filter", "n"], "randomised")
+    show("Mean of the estimated over the exact likelihood", unbiased)
+    table = likelihoods.randomised(args.known_particles, args.steps, args.runs, args.seed)
+    options = f"randomised --runs {args.runs}"
+    table = save("randomised", table, args.results, ["model", "filter", "n"], options)
+    show("Spread of the log-likelihood", table)
+
+
+def settling(args) -> None:
+    """Write how the log-likelihood settles as n grows."""
+    table = likelihoods.settling(args.settling, args.series, args.seed, args.reference)
+    save("settling", table, args.results, ["filter", "n"], "settling")
+    show("Log-likelihood of bearings, error", table)
+
+
+def chains(args) -> None:
+    """Write how well chains of particle Metropolis-Hastings mix."""
+    table = save("chains", likelihoods.chains(args.seed, args.moves), args.results, ["filter"], "chains")
+    show("Particle Metropolis-Hastings", table)
+
+
 def smoothers(args) -> None:
     """Write the errors of smoothed means."""
     tables = [
@@ -244,6 +271,9 @@ PARTS = {
     "evidence": evidence,
     "likelihood": likelihood,
     "roughness": rough,
+    "randomised": randomised,
+    "settling": settling,
+    "chains": chains,
     "smoothers": smoothers,
     "harbour": harbour,
     "clutter": clutter,
@@ -261,9 +291,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--most", type=int, default=1000, help="most runs of a published figure")
     options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
     options.add_argument("--particles", type=int, nargs="+", default=[100])
+    options.add_argument("--known-particles", type=int, nargs="+", default=[100, 1000], help="of the randomised")
+    options.add_argument("--settling", type=int, nargs="+", default=[100, 1000, 10_000, 30_000], help="particles of that")
+    options.add_argument("--reference", type=int, default=1_000_000, help="particles of its reference")
+    options.add_argument("--moves", type=int, default=1500, help="of the chains")
     options.add_argument("--runs", type=int, default=50)
     options.add_argument("--steps", type=int, default=25)
-    options.add_argument("--series", type=int, default=20, help="of the maxima")
+    options.add_argument("--series", type=int, default=20, help="of the maxima, and of what settles")
     options.add_argument("--maxima", nargs="+", choices=MAXIMA, default=list(MAXIMA), help="filters of the maxima")
     options.add_argument("--starts", type=int, default=2, help="of each search; 1 spares the count of maxima")
     options.add_argument(

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from common import cpu_seconds
 from joblib import Parallel, delayed
 
 import herdfilter as hf
 from herdfilter.catalogue import resolve_filters
+from herdfilter.study.scenario import load_scenario
 
 ROUGH_FILTERS = ["ekf", "ukf", "augmented-gauss-kh", "guided-augmented-gauss-kh", "herded-quantile"]
 ROUGH_FILTERS += [
@@ -169,4 +172,184 @@ def overview(table: pd.DataFrame, names: Sequence[str] = ("filter", "n")) -> pd.
             | {"evaluations": part["evaluations"].median(), "most": int(part["evaluations"].max())}
             | {"smooth": int(part["smooth"].sum()), "counted": len(counted), "one_maximum": int(one.sum())}
         )
+    return pd.DataFrame(rows)
+
+
+def chain(d: int) -> hf.models.LinearGaussian:
+    """Return a damped chain of d states, each drawn along by the next and all observed."""
+    one = np.eye(d)
+    return hf.models.LinearGaussian(0.7 * one + 0.2 * np.eye(d, k=1), one, one, 2.0 * one, np.zeros(d), one)
+
+
+KNOWN = {
+    **{f"linear Gaussian, d = {d}": (chain(d), hf.ExtendedKalmanFilter) for d in (1, 2, 4)},
+    "UNGM": (hf.models.UNGM(), CURVES[2].exact),
+    "stochastic volatility": (hf.models.StochasticVolatility(), volatility_grid),
+}
+"""Models of known likelihood, each with its exact filter."""
+
+RANDOMISED = {
+    "guided": hf.RankedProposal(randomised=True),
+    "unguided": hf.RankedProposal(guided=False, randomised=True),
+    "sqmc": hf.SequentialQuasiMonteCarlo(),
+}
+FEW, SHORT, MANY = 20, 5, 10_000  # particles, steps and runs of the test for a bias
+
+
+def randomised(counts: Sequence[int], steps: int, runs: int, seed: int, series: int = 4) -> pd.DataFrame:
+    """Variance of the log-likelihood over bootstrap's, with as many particles and in the same CPU time.
+
+    Ratios are geometric means over series. Bootstrap's number of particles at equal time comes from its times at several
+    numbers, all measured by turns in one process. Errors of filters without random numbers are root mean squares.
+    """
+    rows = []
+    for k, (title, (model, exact)) in enumerate(KNOWN.items()):
+        data = [hf.simulate(model, steps, np.random.default_rng([seed, k, s]))[1] for s in range(series)]
+        known = [exact(model).run(z).log_likelihood for z in data]
+        for n in counts:
+            fixed = {
+                name: [_error(model, z, n, p, 0, e) for z, e in zip(data, known, strict=True)] for name, p in FIXED.items()
+            }
+            sizes = n * 2 ** np.arange(7)
+            calls = [partial(_error, model, data[0], m, None, 0, 0.0) for m in sizes]
+            calls += [partial(_error, model, data[0], n, p, 0, 0.0) for p in RANDOMISED.values()]
+            times = np.log(cpu_seconds(calls, 15))
+            alike = np.exp(np.interp(times[len(sizes) :], times[: len(sizes)], np.log(sizes))).astype(int)
+            plain = [_variance(model, z, n, None, runs) for z in data]
+            for (name, proposal), most in zip(RANDOMISED.items(), alike, strict=True):
+                own = [_variance(model, z, n, proposal, runs) for z in data]
+                equal = [_variance(model, z, int(most), None, runs) for z in data]
+                row = {
+                    "model": title,
+                    "filter": name,
+                    "n": n,
+                    "sd": np.sqrt(np.mean(own)),
+                    "bootstrap_sd": np.sqrt(np.mean(plain)),
+                }
+                row |= {
+                    "ratio": _geometric(own, plain),
+                    "bootstrap_n": int(most),
+                    "ratio_at_equal_time": _geometric(own, equal),
+                }
+                rows.append(row | {f"error_{key}": np.sqrt(np.mean(np.square(v))) for key, v in fixed.items()})
+                print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+FIXED = {"ranked": hf.RankedProposal(), "auto": hf.AutomaticProposal()}
+
+
+def unbiased(seed: int) -> pd.DataFrame:
+    """Mean of the estimated over the exact likelihood, and its standard error, of many short runs with few particles."""
+    rows = []
+    for k, (title, (model, exact)) in enumerate(KNOWN.items()):
+        z = hf.simulate(model, SHORT, np.random.default_rng([seed, k]))[1]
+        known = exact(model).run(z).log_likelihood
+        for name, proposal in {"bootstrap": None, **RANDOMISED}.items():
+            ratios = np.exp([_error(model, z, FEW, proposal, run, known) for run in range(MANY)])
+            row = {"model": title, "filter": name, "n": FEW, "runs": MANY, "mean": ratios.mean()}
+            rows.append(row | {"standard_error": ratios.std() / np.sqrt(MANY)})
+            print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def _error(model: object, z: np.ndarray, n: int, proposal: object, seed: int, exact: float) -> float:
+    return hf.ParticleFilter(model, n, proposal, rng=seed).run(z).log_likelihood - exact
+
+
+def _variance(model: object, z: np.ndarray, n: int, proposal: object, runs: int) -> float:
+    return float(np.var([_error(model, z, n, proposal, run, 0.0) for run in range(runs)], ddof=1))
+
+
+def _geometric(own: Sequence[float], other: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(own) - np.log(other))))
+
+
+CHAINS = {
+    "exact": None,
+    **{f"`bootstrap`, n = {n:,}": (n, None) for n in (100, 400, 1600)},
+    "unguided, n = 100": (100, hf.RankedProposal(guided=False, randomised=True)),
+    **{f"guided, n = {n}": (n, hf.RankedProposal(randomised=True)) for n in (20, 50)},
+    "`ranked`, n = 20": (20, hf.RankedProposal()),
+}
+LENGTH, SPREAD = 300, 0.1  # observations, and standard deviation of the random walk
+
+
+def followed(phi: float) -> hf.models.LinearGaussian:
+    """Return an autoregressive process with observations as exact as its noise is."""
+    return hf.models.LinearGaussian([[phi]], [[1.0]], [[1.0]], [[0.5]], [0.0], [[1.0]])
+
+
+def chains(seed: int, moves: int) -> pd.DataFrame:
+    """Particle Metropolis-Hastings for one parameter: how often it moves, and how many independent draws a second gives."""
+    z, rows = hf.simulate(followed(0.7), LENGTH, np.random.default_rng([seed, 99]))[1], []
+    calls = [partial(_likelihood, z, given, np.random.default_rng(0), 0.7) for given in CHAINS.values()]
+    for (name, given), seconds in zip(CHAINS.items(), cpu_seconds(calls, 9), strict=True):
+        rng = np.random.default_rng([seed, 1])
+        chain = _chain(partial(_likelihood, z, given, rng), 0.7, moves, rng)
+        effective = _effective(chain)
+        row = {"filter": name, "moves": moves, "accepted": np.mean(np.diff(chain) != 0), "effective": effective}
+        row |= {"ms": 1000 * seconds, "effective_per_second": effective / (moves * seconds)}
+        rows.append(row | {"mean": chain.mean(), "sd": chain.std()})
+        print(rows[-1], flush=True)
+    return pd.DataFrame(rows)
+
+
+def _likelihood(z: np.ndarray, given: tuple | None, rng: np.random.Generator, phi: float) -> float:
+    if abs(phi) >= 1:  # the prior is uniform from -1 to 1
+        return -np.inf
+    model = followed(phi)
+    online = hf.ExtendedKalmanFilter(model) if given is None else hf.ParticleFilter(model, *given, rng=rng)
+    return float(online.run(z).log_likelihood)
+
+
+def _chain(log_likelihood: Callable, phi: float, moves: int, rng: np.random.Generator) -> np.ndarray:
+    current, chain = log_likelihood(phi), [phi]
+    for _ in range(moves):
+        ahead = phi + SPREAD * rng.standard_normal()
+        value = log_likelihood(ahead)
+        if np.log(rng.random()) < value - current:
+            phi, current = ahead, value
+        chain.append(phi)
+    return np.array(chain)
+
+
+def _effective(chain: np.ndarray) -> float:
+    """Effective sample size by the initial positive sequence (Geyer 1992)."""
+    n, x = len(chain), chain - chain.mean()
+    spectrum = np.abs(np.fft.rfft(x, 2 * n)) ** 2
+    correlations = np.fft.irfft(spectrum)[:n] / (x @ x)
+    pairs = correlations[0 : n - 1 : 2] + correlations[1:n:2]
+    kept = pairs[: int(np.argmax(pairs < 0))] if (pairs < 0).any() else pairs
+    return float(n / (2 * kept.sum() - 1))
+
+
+SETTLING = {
+    "auto": hf.AutomaticProposal(),
+    "ranked": hf.RankedProposal(),
+    "randomised": hf.RankedProposal(randomised=True),
+    "bootstrap": None,
+}
+
+
+def settling(counts: Sequence[int], series: int, seed: int, reference: int) -> pd.DataFrame:
+    """Errors of the log-likelihood of the scenario bearings as n grows, against a large bootstrap filter."""
+    shown = load_scenario("bearings")
+    model, errors = shown.build_model(), []
+    for k in range(series):
+        z = hf.simulate(model, shown.steps, np.random.default_rng([seed, k]), dt=shown.dt)[1]
+
+        def log_likelihood(n: int, proposal: object, z: np.ndarray = z) -> float:
+            return hf.ParticleFilter(model.compiled(), n, proposal, rng=0).run(z, dt=shown.dt).log_likelihood
+
+        exact = log_likelihood(reference, None)
+        errors.append([[log_likelihood(n, p) - exact for n in counts] for p in SETTLING.values()])
+        print(k, exact, np.round(errors[-1][0], 2), flush=True)
+    rows = []
+    for name, of_filter in zip(SETTLING, np.moveaxis(errors, 0, -1), strict=True):
+        for n, e in zip(counts, of_filter, strict=True):
+            row = {"filter": name, "n": n, "series": series, "rms": np.sqrt(np.mean(e**2)), "median": np.median(np.abs(e))}
+            rows.append(
+                row | {"largest": np.abs(e).max(), "mean": e.mean(), "standard_error": e.std(ddof=1) / np.sqrt(series)}
+            )
     return pd.DataFrame(rows)

@@ -581,6 +581,41 @@ def test_roughness_tells_jumps_from_an_exact_likelihood(study, benchmark_module,
     assert table.loc["bootstrap", "rough_tenth"] > 0.01
 
 
+def test_randomised_filters_spread_less_than_bootstrap_and_have_no_bias(study, benchmark_module, monkeypatch):
+    module = benchmark_module("likelihoods")
+    monkeypatch.setattr(module, "KNOWN", {"line": next(iter(module.KNOWN.values()))})
+    monkeypatch.setattr(module, "MANY", 300)
+    tables = study("bench_known", "randomised", "--runs", 20, "--steps", 5, "--known-particles", 30)
+    table = tables["randomised"].set_index("filter")
+    assert (table["ratio"] < 0.5).all()
+    assert (table["bootstrap_n"] >= 30).all()
+    assert (table["sd"] < table["bootstrap_sd"]).all()
+    unbiased = tables["unbiased"].set_index("filter")
+    assert (abs(unbiased["mean"] - 1) < 5 * unbiased["standard_error"]).all()
+    assert unbiased.loc["guided", "standard_error"] < 0.3 * unbiased.loc["bootstrap", "standard_error"]
+
+
+def test_the_log_likelihood_settles_as_particles_grow(study):
+    small = ["--settling", 50, 3000, "--series", 3, "--reference", 50_000]
+    table = study("bench_known", "settling", *small)["settling"].set_index(["filter", "n"])
+    assert (
+        table.loc[("auto", 3000), "rms"] < 0.5 * table.loc[("auto", 50), "rms"] < 0.5 * table.loc[("bootstrap", 50), "rms"]
+    )
+    assert (table["median"] <= table["largest"]).all()
+    assert (table["mean"].abs() <= table["rms"]).all()
+
+
+def test_chains_mix_better_with_less_spread(study, benchmark_module, monkeypatch):
+    module = benchmark_module("likelihoods")
+    monkeypatch.setattr(module, "LENGTH", 20)
+    monkeypatch.setattr(module, "CHAINS", {name: module.CHAINS[name] for name in ("`bootstrap`, n = 100", "guided, n = 20")})
+    table = study("bench_known", "chains", "--moves", 200)["chains"].set_index("filter")
+    assert table.loc["guided, n = 20", "accepted"] > table.loc["`bootstrap`, n = 100", "accepted"] > 0
+    independent = np.random.default_rng(0).standard_normal(4000)
+    assert module._effective(independent) == pytest.approx(4000, rel=0.15)
+    assert module._effective(np.repeat(independent, 10)) == pytest.approx(4000, rel=0.15)
+
+
 def test_maxima_found_before_are_not_sought_again(study, benchmark_module, monkeypatch, tmp_path):
     module = benchmark_module("likelihoods")
     row = {"filter": "sqmc", "n": 1024, "farthest": 0.2, "errors": 0.1, "evaluations": 50, "smooth": False}

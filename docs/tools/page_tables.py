@@ -20,7 +20,7 @@ import page_trackers
 import page_views
 import pandas as pd
 from page_catalogue import TITLES, catalogue_entries
-from page_format import RESULTS, interval, markdown, number, read
+from page_format import RESULTS, interval, markdown, number, percent, read
 from page_random import random_localisation, random_models
 from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning, thinning_large
 
@@ -145,6 +145,54 @@ def roughness() -> str:
     )
 
 
+def randomised() -> str:
+    """Variances of the log-likelihood over those of bootstrap, and errors without random numbers."""
+    table = read("randomised").set_index(["model", "n", "filter"])
+    rows = []
+    for model, n in dict.fromkeys(key[:2] for key in table.index):
+        own = [table.loc[(model, n, name)] for name in ("guided", "unguided", "sqmc")]
+        ratios = [number(row[name]) for row in own for name in ("ratio", "ratio_at_equal_time")]
+        errors = [number(own[0][name]) for name in ("bootstrap_sd", "sd", "error_ranked", "error_auto")]
+        rows.append([model, n, *errors[:2], *ratios, *errors[2:]])
+    heads = ["model", "n", "`bootstrap`, sd", "guided, sd"]
+    heads += [f"{name}, {kind}" for name in ("guided", "unguided", "`sqmc`") for kind in ("equal n", "equal time")]
+    return markdown([*heads, "`ranked`, error", "`auto`, error"], rows, "randomised")
+
+
+def unbiased() -> str:
+    """Mean of the estimated over the exact likelihood less 1, with its standard error, in thousandths."""
+    table = read("unbiased").set_index(["model", "filter"])
+    models, names = (list(dict.fromkeys(keys)) for keys in zip(*table.index, strict=True))
+
+    def cell(row: pd.Series) -> str:
+        return f"{1000 * (row['mean'] - 1):.1f} ({1000 * row['standard_error']:.1f})"
+
+    rows = [[model, *(cell(table.loc[(model, name)]) for name in names)] for model in models]
+    return markdown(["model", *(f"`{n}`" if n in WEIGHED else n for n in names)], rows, "unbiased")
+
+
+def settling() -> str:
+    """Root mean square errors of the log-likelihood as n grows, the median and, after these, the mean."""
+    table = read("settling").set_index(["filter", "n"])
+    names, counts = (list(dict.fromkeys(keys)) for keys in zip(*table.index, strict=True))
+
+    def cell(row: pd.Series) -> str:
+        return f"{number(row['rms'])}; {number(row['median'])}; {number(row['mean'])} ({number(row['standard_error'])})"
+
+    rows = [[f"`{name}`" if name != "randomised" else name, *(cell(table.loc[(name, n)]) for n in counts)] for name in names]
+    return markdown(["filter", *(f"n = {n:,}" for n in counts)], rows, "settling")
+
+
+def chains() -> str:
+    """How often chains move, and what they say of the parameter."""
+    table = read("chains").drop(columns="moves")
+    rows = [
+        [row.filter, percent(row.accepted), *map(number, row[3:6]), *(f"{v:.3f}" for v in row[6:])]
+        for row in table.itertuples()
+    ]
+    return markdown(["likelihood", "accepted", "draws", "ms", "per second", "mean of phi", "sd of phi"], rows, "chains")
+
+
 def smoothers() -> str:
     """Errors of smoothed means over those of trajectories from bootstrap particles, and times."""
     table = read("smoothers").query("n == 100")
@@ -238,6 +286,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "far": far,
     "hostile": hostile,
     "evidence": evidence,
+    "randomised": randomised,
+    "unbiased": unbiased,
+    "settling": settling,
+    "chains": chains,
     "smoothers": smoothers,
     "break_even": break_even,
     "likelihood": partial(plain, "likelihood", 2),

@@ -48,6 +48,7 @@ def takes(online: Any) -> bool:
         plain = type(online.resampling) is SystematicResampling
     else:
         plain = type(proposal) in (RankedProposal, AutomaticProposal) and proposal.sampler is None
+        plain = plain and not getattr(proposal, "randomised", False)
     if type(proposal) is AutomaticProposal:  # points must span state and noise
         plain = plain and online.n_particles > 2 * online.model.dim + 2
     return plain and type(online.model) is CompiledModel and type(online.rng) is np.random.Generator

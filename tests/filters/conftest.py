@@ -97,6 +97,7 @@ PROPOSALS = {
     ),
     "ranked": Promised(RankedProposal, deterministic=True, observes=True, additive=False),
     "ranked, random": Promised(lambda: RankedProposal(RandomSampling()), observes=True, additive=False),
+    "ranked, randomised": Promised(lambda: RankedProposal(randomised=True), observes=True, additive=False),
     "automatic": Promised(AutomaticProposal, deterministic=True, observes=True, additive=False),
 }
 

@@ -243,6 +243,17 @@ class NoiseUpdate(NamedTuple):
         _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
         return noise, log_ratio
 
+    def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:
+        """Do as `draw`, but leave the noise of the `unguided` (m,); the density is the mixture, `share` of it theirs."""
+        noise, log_ratio = self.draw(chosen, z)
+        noise[unguided] = z = z[unguided]
+        chosen = chosen[unguided]
+        g = self.group[chosen]
+        away = z - self.means[chosen]  # the inverse of I - G' G = N N' is I + (T^-1 G)' T^-1 G
+        along = np.linalg.solve(self.roots[g], self.gains[g] @ away[..., None])[..., 0]
+        log_ratio[unguided] = 0.5 * ((away**2).sum(axis=1) + (along**2).sum(axis=1) - (z**2).sum(axis=1)) + self.log_dets[g]
+        return noise, -np.logaddexp(np.log1p(-share) - log_ratio, np.log(share))
+
 
 def update_noise(
     values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices, step: int

@@ -13,6 +13,7 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -43,6 +44,13 @@ class RankedProposal(SampledProposal):
     particles the step is made without guidance as well, which is taken if its evidence is n times as large: after a jump the
     update may throw all particles out of reach. Where a transition can only be simulated, all but the ancestors is random.
 
+    With ``randomised=True`` the likelihood has no bias, as particle Markov chain Monte Carlo needs. The i-th ancestor is at
+    a random number between (i - 1) / n and i / n; its noise is the i-th point of a Sobol sequence that is scrambled anew at
+    every step, by itself N(0, I). So the mean of the weights is, given the particles before, the density of the observation
+    that they predict; ranks, gains and shares depend on those particles alone. No second way is tried: it would be chosen
+    by the random numbers that it is judged by. Instead a share of the particles, each with the same chance, keeps its noise
+    unguided, and the mixture of both ways stands for :math:`N(v; \mu_a, N_a N_a^T)`: that bounds the weights.
+
     Parameters
     ----------
     sampler : Sampler, optional
@@ -54,7 +62,10 @@ class RankedProposal(SampledProposal):
     defensive_share : float
         Share a, from 0 to below 1, of the weights before the update in those that ancestors are taken with:
         ``(1 - a) w_i' + a w_i``, with w_i' those after it. Where a Kalman filter is wrong about the evidence of a particle,
-        successors still go there (a defensive mixture, Hesterberg 1995).
+        successors still go there (a defensive mixture, Hesterberg 1995). If `randomised`, also of the unguided particles.
+    randomised : bool
+        Whether ancestors and noise are drawn anew from `rng`, for a likelihood without bias; with a `sampler` it has none if
+        that draws every point from N(0, I), as ``RandomSampling()`` does.
 
     Raises
     ------
@@ -77,14 +88,23 @@ class RankedProposal(SampledProposal):
     ...
     >>> bool(errors[0] < 0.02), bool(errors[2] < errors[0] / 4)
     (True, True)
+
+    Randomised, the mean of the likelihoods is the exact one.
+
+    >>> z, randomised = z[:3], hf.RankedProposal(randomised=True)
+    >>> runs = [hf.ParticleFilter(model, 20, randomised, rng=seed).run(z).log_likelihood for seed in range(100)]
+    >>> ratios = np.exp(np.array(runs) - hf.ExtendedKalmanFilter(model).run(z).log_likelihood)
+    >>> bool(abs(ratios.mean() - 1) < 4 * ratios.std() / 10 < 0.05)
+    True
     """
 
     sampler: Sampler | None = None
     guided: bool = True
     defensive_share: float = 0.1
+    randomised: bool = False
 
     def __post_init__(self) -> None:
-        check_flags(guided=self.guided)
+        check_flags(guided=self.guided, randomised=self.randomised)
         if self.sampler is not None:
             super().__post_init__()
         check_share("defensive_share", self.defensive_share)
@@ -109,6 +129,12 @@ class RankedProposal(SampledProposal):
         """See `BaseProposal`."""
         return balanced.INITIAL_POINTS if self.sampler is None else self.sampler
 
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+        """See `Proposal`."""
+        if self.randomised and self.sampler is None:
+            return SequentialQuasiMonteCarlo().initial(model, n, rng)
+        return super().initial(model, n, rng)
+
     def propose(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
@@ -119,7 +145,7 @@ class RankedProposal(SampledProposal):
         if len(particles) == n <= 2 * particles.ess:  # weights cost less than the chance of another choice
             moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights)
         else:
-            chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, n)
+            chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, self._places(n, rng))
             moved = Particles.equal(transition.sample(particles.x[chosen], rng))
         return moved if observation is None else observation.weigh(moved)
 
@@ -136,6 +162,8 @@ class RankedProposal(SampledProposal):
             return self._blind(ancestors, n, rng)
         if not (self.guided and observation.guides):
             return observation.weigh(self._blind(ancestors, n, rng))
+        if self.randomised:
+            return self._guided(ancestors, n, rng, observation)
         found: dict[bool, tuple[Particles, float]] = {}
         for blind in (blind_first, not blind_first):
             moved = (
@@ -147,20 +175,39 @@ class RankedProposal(SampledProposal):
             found[blind] = moved, evidence
         return found[found[True][1] > found[False][1] + np.log(n)][0]
 
+    def _places(self, n: int, rng: np.random.Generator) -> int | Array:
+        """How many ancestors are taken, at even steps; or where they stand in the ranks."""
+        return (np.arange(n) + rng.random(n)) / n if self.randomised else n
+
+    def _points(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> tuple[int | Array, Array, Array]:
+        """Return the places in the ranks, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
+        dim, places = ancestors.noise_dim, self._places(n, rng)
+        if self.randomised and self.sampler is None:
+            u = balanced.scrambled_sobol(n, dim + 1, rng)
+            return places, balanced.normal_quantiles(u[:, :dim]), u[:, dim]
+        noise = ancestors.standard_noise(self.sampler, n, rng)
+        return places, noise, rng.random(n) if self.randomised else np.ones(n)
+
     def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Particles:
         """At even steps through the ranks of where they are."""
-        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, n)
-        return Particles.equal(ancestors.successors(chosen, ancestors.standard_noise(self.sampler, n, rng)))
+        places, noise, _ = self._points(ancestors, n, rng)
+        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
+        return Particles.equal(ancestors.successors(chosen, noise))
 
     def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
         """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
         centres, update = ancestors.look_ahead(observation)
         # the ancestors are taken by the weights after the update, but for a share of those before
         weights, log_ratio = np.empty(len(centres)), np.empty(len(centres))
-        _share_weights(ancestors.weights, update.log_densities, self.defensive_share, weights, log_ratio)
-        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, n)
-        noise = ancestors.standard_noise(self.sampler, n, rng)
-        return ancestors.particles(observation, update, chosen, noise, log_ratio[chosen] - np.log(n))
+        share = self.defensive_share
+        _share_weights(ancestors.weights, update.log_densities, share, weights, log_ratio)
+        places, noise, u = self._points(ancestors, n, rng)
+        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)
+        log_weights = log_ratio[chosen] - np.log(n)
+        if not (self.randomised and share):
+            return ancestors.particles(observation, update, chosen, noise, log_weights)
+        noise, mixed = update.draw_mixed(chosen, noise, u < share, share)
+        return observation.weigh(Particles.unchecked(ancestors.successors(chosen, noise), log_weights + mixed))
 
 
 @njit(cache=True, nogil=True)
