@@ -168,7 +168,7 @@ def unbiased() -> str:
         return f"{1000 * (row['mean'] - 1):.1f} ({1000 * row['standard_error']:.1f})"
 
     rows = [[model, *(cell(table.loc[(model, name)]) for name in names)] for model in models]
-    return markdown(["model", *(f"`{n}`" if n in WEIGHED else n for n in names)], rows, "unbiased")
+    return markdown(["model", *(n if n == "guided" else f"`{n}`" if n in WEIGHED else n for n in names)], rows, "unbiased")
 
 
 def settling() -> str:
