@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -142,8 +143,7 @@ def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
                 runs = []
                 for seed in range(args.seeds if label in RANDOM else 1):
                     seconds, chosen = timed(lambda draw=draw, m=m, x=x, seed=seed: draw(x, m, seed))
-                    energy = 2 * mean[chosen].mean() - own - cdist(x[chosen], x[chosen]).mean()
-                    runs.append((seconds, energy))
+                    runs.append((seconds, energy(x, mean, own, chosen)))
                 numbers = dict(zip(("seconds", "energy_distance"), np.median(runs, axis=0), strict=True))
                 rows.append({"sample": name, "d": dim, "n": n, "m": m, "method": label} | numbers)
     return pd.DataFrame(rows)
@@ -152,18 +152,17 @@ def measured(dim: int, args: argparse.Namespace) -> pd.DataFrame:
 def measured_large(n: int, args: argparse.Namespace) -> pd.DataFrame:
     """Error of members over that of a random subset and of the whole-sample rule, seconds and megabytes, by sample.
 
-    The error is the energy distance in the coordinates of unit scatter in which it is minimised, as the mean of those of
-    projections, which is proportional to it and takes n log n.
+    The error is the energy distance in the coordinates of unit scatter, in which it is minimised. Beyond `--whole` points it
+    is the mean of those of projections, to which it is proportional: n log n for each.
     """
     dim, rows = args.large_dim, []
     directions = unit_vectors(args.directions, dim)
     for name, x in samples(n, dim, LARGE_SEED + args.seed):
         z = rule._metric(x, np.full(n, 1.0 / n), [])
-        sorted_projections = [np.sort(z @ direction) for direction in directions]
-
-        def error(chosen: np.ndarray, z=z, projections=sorted_projections) -> float:
-            return float(np.mean([on_line(z[chosen] @ u, y) for u, y in zip(directions, projections, strict=True)]))
-
+        if n <= args.whole:
+            error = partial(energy, z, *distances(z))
+        else:
+            error = partial(projected, z, directions, [np.sort(z @ direction) for direction in directions])
         for m in args.members:
             random = np.mean([error(subset(x, m, seed)) for seed in range(args.seeds)])
             seconds, chosen = timed(lambda x=x, m=m: hf.thin(x, m))
@@ -180,7 +179,16 @@ def measured_large(n: int, args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def on_line(members: np.ndarray, y: np.ndarray) -> float:
-    """Energy distance of members to a sorted sample on a line: twice the integral of the squared difference of both F."""
-    difference = np.arange(1, len(y)) / len(y) - np.searchsorted(np.sort(members), y[:-1], side="right") / len(members)
-    return float(2.0 * (difference**2) @ np.diff(y))
+def energy(z: np.ndarray, mean: np.ndarray, own: float, chosen: np.ndarray) -> float:
+    """Energy distance of members to the sample, by the mean distances of its points."""
+    return float(2 * mean[chosen].mean() - own - cdist(z[chosen], z[chosen]).mean())
+
+
+def projected(z: np.ndarray, directions: np.ndarray, projections: list[np.ndarray], chosen: np.ndarray) -> float:
+    """Mean energy distance of projections on a line: twice the integral of the squared difference of both F."""
+    total = 0.0
+    for direction, y in zip(directions, projections, strict=True):
+        members = np.sort(z[chosen] @ direction)
+        difference = np.arange(1, len(y)) / len(y) - np.searchsorted(members, y[:-1], side="right") / len(members)
+        total += 2.0 * (difference**2) @ np.diff(y)
+    return float(total / len(directions))

@@ -66,7 +66,7 @@ def test_candidates_of_a_large_sample_serve_as_well_as_all_points(name, monkeypa
     """In coordinates of unit scatter, for which `thin` chooses; 400 members are chosen in two blocks."""
     x = samples(6000, 8, seed=3)[name]
     z = thinning._metric(x, np.full(6000, 1 / 6000), [])
-    for m in (60, 400):
+    for m in (60, 250, 400):
         monkeypatch.setattr(thinning, "CANDIDATES", 2**11)
         chosen = hf.thin(x, m)
         assert len(set(chosen.tolist())) == m
