@@ -55,7 +55,6 @@ def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
     x = as_points("x", x, p.dim)
     if p.dim == 1:
         return log_densities(p, x) - log_densities(q, x)
-    if p.means is q.means and p.distinct_covariances is q.distinct_covariances:
-        terms = p.component_log_densities(x)
-        return log_sums(terms, p.weights) - log_sums(terms, q.weights)
-    return p.log_density(x) - q.log_density(x)
+    terms = p.component_log_densities(x)
+    same = p.means is q.means and p.distinct_covariances is q.distinct_covariances
+    return log_sums(terms, p.weights) - log_sums(terms if same else q.component_log_densities(x), q.weights)
