@@ -19,6 +19,8 @@ Reading = tuple[Any, Sensor | None, ArrayLike | None]
 Late = Literal["raise", "replay"]
 """What becomes of a reading that comes after a later one."""
 
+SECOND = np.timedelta64(1, "s")
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -114,9 +116,8 @@ def series(
         )
     times, observations, dt = own if times is None else times, as_list(name, observations), unmasked("dt", dt)
     steps = len(observations)
-    inputs = (
-        [None] * steps if controls is None else [as_control(u) for u in as_list("controls", unmasked("controls", controls))]
-    )
+    given = [None] * steps if controls is None else as_list("controls", unmasked("controls", controls))
+    inputs = [as_control(control) for control in given]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
     if any(is_reading(name, entry) for entry in observations):
@@ -125,7 +126,7 @@ def series(
         return _of_readings(name, observations, inputs, clock, late)
     if times is None:
         dts = _time_steps(1.0 if dt is None else dt, steps)
-        clocks = [replace(clock, since=clock.since + total) for total in np.cumsum(dts)]
+        clocks = [clock.later(total) for total in np.cumsum(dts)]
         given = [one.time for one in clocks]
     else:
         if dt is not None:
@@ -221,9 +222,6 @@ def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], cl
     ]
 
 
-SECOND = np.timedelta64(1, "s")
-
-
 def as_duration(name: str, value: Any) -> float:
     """Return a time step as a positive finite number; a `timedelta`, of Python, NumPy or pandas, in seconds."""
     try:
@@ -240,7 +238,7 @@ def _seconds(name: str, array: np.ndarray, origin: Any = None) -> Array:
     """Return times (T,) as numbers: durations in seconds, and so dates since an origin."""
     if origin is not None:
         array = _in_one_zone(array) - origin
-    elif len(array) and _all(array, timedelta, "m"):
+    elif len(array) and _kind(array[0]) == "durations":
         array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
     return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
 
@@ -253,11 +251,6 @@ def _kind(time: Any) -> str:
     if isinstance(time, date | np.datetime64):
         return "dates"
     return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"
-
-
-def _all(array: np.ndarray, kind: type, code: str) -> bool:
-    """Whether all entries are dates, or durations: of NumPy, or objects of a kind."""
-    return array.dtype.kind == code or (array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array))
 
 
 def _in_one_zone(dates: np.ndarray) -> np.ndarray:

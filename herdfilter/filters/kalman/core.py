@@ -84,10 +84,8 @@ class KalmanFilter(OnlineFilter):
 
     def __init__(self, model: Model, belief: Belief) -> None:
         self.model = model
-        self.step = 0
-        self.log_likelihood = 0.0
-        self.record: StepRecord | None = None
         self.belief = self._initial_belief = belief
+        self.reset()
 
     @property
     def mean(self) -> Array:
@@ -142,8 +140,7 @@ class KalmanFilter(OnlineFilter):
         """
         self._check_order(sensor)
         belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
-        model = self._observed_by(sensor)
-        observation = Observation.read(model, z, self.step, partial=True)
+        observation = Observation.read(self._observed_by(sensor), z, self.step, partial=True)
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
             observation, outcome = None, Outcome.GATED
         with np.errstate(over="ignore", invalid="ignore"):  # named below
@@ -152,8 +149,7 @@ class KalmanFilter(OnlineFilter):
                 outcome = Outcome.UPDATED
             mean = wrap_angles(belief.mean, circular_dims(self.model))
             modes = getattr(belief, "mode_probabilities", None)
-            covariance = belief.covariance
-            record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
+            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome, modes)
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "

@@ -118,13 +118,13 @@ class RaoBlackwellisedProposal:
                 "resampling: expected a scheme that copies particles with their Gaussians, such as SystematicResampling(), "
                 "got one that drops these"
             )
-        part = _Nonlinear(transition.model, transition, particles)
+        part = _Nonlinear(transition.model, transition, particles, None if observation is None else observation.model)
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
         onward = _PartTransition(part, transition.dt, transition.control, transition.step)
         given = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
         if observation is None:
             return part.whole(self.proposal.propose(onward, given, rng))
-        part.observed, own = observation.model, replace(observation, model=part)
+        own = replace(observation, model=part)
         moved = part.whole(self.proposal.propose(onward, given, rng, own))
         observation.log_offset = own.log_offset
         return _updated(observation, moved)[0]
@@ -203,9 +203,13 @@ class _Nonlinear:
     """The model of the nonlinear part at a step, as a proposal sees it; it knows which ancestor every successor has."""
 
     partial_observations = True
+    transition_covariance: Any = None  # there is one for each particle: see `_PartTransition`
 
-    def __init__(self, model: contract.Model, transition: Any = None, particles: Any = None) -> None:
-        self.model = self.observed = model
+    def __init__(
+        self, model: contract.Model, transition: Any = None, particles: Any = None, observed: contract.Model | None = None
+    ) -> None:
+        self.model, self.observed = model, model if observed is None else observed
+        self.observation_circular = getattr(self.observed, "observation_circular", None)
         self.linear, self.all_circular = np.array(model.linear), contract.circular_dims(model)
         self.free = np.array([i for i in range(model.dim) if i not in model.linear])
         self.dim = self.noise_dim = len(self.free)
@@ -218,14 +222,11 @@ class _Nonlinear:
     def start(self, weights: Array, means: Array, covariances: Array) -> None:
         """Set the Gaussians of the whole state after the step, with their weights."""
         self.weights, self.gaussians = weights, _Gaussians.of(means, covariances, self.free)
+        self.roots = self.gaussians.columns[:, self.free]  # factors of the covariances of the nonlinear part
 
     @property
     def initial(self) -> GaussianMixture:
         return self.model.initial.marginal(self.free)  # type: ignore[no-any-return]
-
-    @property
-    def observation_circular(self) -> Any:
-        return getattr(self.observed, "observation_circular", None)
 
     def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
@@ -305,16 +306,8 @@ class _Nonlinear:
         chosen: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
         return np.minimum(chosen, len(self.weights) - 1)
 
-    @property
-    def roots(self) -> Array:
-        """Factors of the covariances of the nonlinear part of the prediction."""
-        return self.gaussians.columns[:, self.free]
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return self.transition(x, np.zeros(x.shape), dt, control, step)
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        raise NotImplementedError  # there is one for each particle: see `_PartTransition`
 
     def observation_mean(self, x: Array, step: int) -> Array:
         return contract.observation_mean(self.observed, self.given(x)[0], step)
