@@ -105,9 +105,8 @@ def _whitened(covariance: Array, centred: Array) -> Array:
 
 def _scatter(x: Array, w: Array) -> Array:
     """Return the scatter (d, d) of a t distribution fitted to weighted points, or their covariance if that fails."""
-    d = x.shape[1]
     covariance = scatter = regularised((x.T * w) @ x)
-    centre = np.zeros(d)
+    centre = np.zeros(x.shape[1])
     for _ in range(SCATTER_ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))

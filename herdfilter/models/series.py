@@ -137,9 +137,9 @@ def series(
             raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
         since = clock.elapsed(given)
         clocks, dts = [replace(clock, since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
-        wrong = [k for k, value in enumerate(dts) if not (value > 0 or (value == 0 and not k))]
-        if wrong:
-            k = wrong[0]
+        for k, value in enumerate(dts):
+            if value > 0 or (value == 0 and not k):
+                continue
             before = short_repr(given[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
             raise ValueError(f"times: expected increasing times, got {short_repr(given[k])} after {before} at step {k + 1}")
     return [Step(*step) for step in zip(observations, dts, inputs, [None] * steps, given, clocks, strict=True)]
@@ -185,21 +185,17 @@ def is_reading(name: str, entry: Any) -> bool:
             f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for one of Stone Soup "
             "give (entry.timestamp, sensor, entry.state_vector), with the sensor from herdfilter.adapters.from_stonesoup"
         )
-    if not _is_triple(entry):
+    if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False
     if isinstance(entry[1], str):
         raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
     return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
 
 
-def _is_triple(entry: Any) -> bool:
-    return isinstance(entry, tuple | list) and len(entry) == 3
-
-
 def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late) -> list[Step]:
     """Return steps of readings; those of the same time, in the order given, lead to one step."""
     for k, entry in enumerate(readings):
-        if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
+        if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
             raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
     times = [entry[0] for entry in readings]
     since = clock.elapsed(times)
@@ -259,9 +255,8 @@ def _in_one_zone(dates: np.ndarray) -> np.ndarray:
         return dates.astype(np.result_type(dates.dtype, "M8[us]"))
     zones = {getattr(entry, "tzinfo", None) for entry in dates}
     if len(zones) > 1:
-        raise ValueError(
-            f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
-        )
+        named = ", ".join(sorted(map(str, zones)))
+        raise ValueError(f"times: expected dates of one time zone, got {named}; convert them to one")
     if not zones <= {None}:  # NumPy knows no zones: universal time, without its saying so
         dates = np.array([entry.astimezone(UTC).replace(tzinfo=None) for entry in dates], dtype=object)
     return dates.astype("M8[us]")

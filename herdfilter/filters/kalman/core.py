@@ -62,12 +62,10 @@ class KalmanFilter(OnlineFilter):
 
     Attributes
     ----------
-    step : int
-        Time index of the estimate; 0 at the start.
+    step, record
+        As in `ParticleFilter`.
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
-    record : StepRecord or None
-        The last completed step.
     belief : Belief
         Distribution of the state at this step.
 
@@ -105,8 +103,7 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt = as_duration("dt", dt)
-        control = as_control(unmasked("control", control))
+        dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
         self.belief = self.belief.predict(Transition(self.model, dt, control, self.step + 1))
         self.step, self._clock = self.step + 1, self._clock.later(dt)
 
@@ -119,9 +116,7 @@ class KalmanFilter(OnlineFilter):
         ----------
         z : array_like of shape (k,), or None
             The observation. NaN marks missing entries; the others are used. With None, or NaN alone, the prediction stays.
-        sensor : Sensor, optional
-            Takes the place of the model's own observation functions.
-        gate : float, optional
+        sensor, gate
             As in `ParticleFilter.update`.
 
         Returns
@@ -204,17 +199,13 @@ class KalmanFilter(OnlineFilter):
 
         Parameters
         ----------
-        observations : iterable, length T
-            One observation per step, None or NaN where it, or an entry of it, is missing; or readings
-            ``(time, sensor, z)`` of any sensors in any order.
-        dt, controls, times, watcher, start, late, gate
-            As in `ParticleFilter.run`.
+        observations, dt, controls, times, watcher, start, late, gate
+            As in `ParticleFilter.run`; NaN in some entries of an observation leaves out these alone.
 
         Raises
         ------
         IndefiniteCovarianceError, ValueError
-            As in `predict` and `update`, with the completed steps in the error's attribute ``result``. Before the first
-            step, if lengths differ, a time step is not positive, times do not increase or a reading is late.
+            As in `predict` and `update`, with the steps completed as ``result``; else as in `ParticleFilter.run`.
         """
         steps = series(observations, dt, controls, times, start, late, clock=self._clock)
         result: FilterResult = run(self, steps, self.model.dim, watcher=watcher, gate=gate)

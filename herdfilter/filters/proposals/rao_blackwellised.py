@@ -178,8 +178,7 @@ class _Gaussians(NamedTuple):
 
     def place(self, rows: Indices, v: Array) -> Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        states: Array = self.means[rows] + np.einsum("...ij,...j->...i", _at(rows, self.columns), v)
-        return states
+        return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _at(rows, self.columns), v))
 
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); none in directions without any."""
@@ -203,7 +202,6 @@ class _Nonlinear:
     """The model of the nonlinear part at a step, as a proposal sees it; it knows which ancestor every successor has."""
 
     partial_observations = True
-    transition_covariance: Any = None  # there is one for each particle: see `_PartTransition`
 
     def __init__(
         self, model: contract.Model, transition: Any = None, particles: Any = None, observed: contract.Model | None = None
@@ -292,8 +290,7 @@ class _Nonlinear:
             else:
                 full, left = self._known[0][places], self._known[1][places]
             self._found = x, (full, left[:1] if (left == left[0]).all() else left)
-        found: tuple[Array, Array] = self._found[1]
-        return found
+        return self._found[1]  # type: ignore[no-any-return]
 
     def _drawn(self, x: Array) -> Indices:
         """Return a component of the prediction for each point (m, dim), by their probabilities there, evenly along x."""
@@ -308,6 +305,9 @@ class _Nonlinear:
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return self.transition(x, np.zeros(x.shape), dt, control, step)
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        raise NotImplementedError  # there is one for each particle: see `_PartTransition`
 
     def observation_mean(self, x: Array, step: int) -> Array:
         return contract.observation_mean(self.observed, self.given(x)[0], step)
