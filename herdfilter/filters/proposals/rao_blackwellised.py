@@ -148,7 +148,7 @@ def _updated(observation: Observation, particles: Particles) -> tuple[Particles,
     log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
     gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
     after = before - cross @ gains
-    x = particles.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("nkd,nk->nd", gains, residuals))
+    x = particles.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
     after = 0.5 * (after + after.transpose(0, 2, 1))
     return Particles.unchecked(x, particles.log_weights, None, particles.n_next, after), log_densities
 
