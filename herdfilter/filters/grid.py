@@ -151,7 +151,7 @@ class GridFilter:
     def smooth(
         self,
         observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
-        dt: float | Sequence[float] | Array = 1.0,
+        dt: float | Sequence[float] | Array | None = None,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,
