@@ -52,9 +52,8 @@ def brief(value: Any) -> str:
     if isinstance(value, tuple | list):
         if len(value) > LONGEST_VECTOR:
             return f"{type(value).__name__}({len(value)})"
-        ends = "()" if isinstance(value, tuple) else "[]"
-        comma = "," if isinstance(value, tuple) and len(value) == 1 else ""
-        return f"{ends[0]}{', '.join(map(brief, value))}{comma}{ends[1]}"
+        inside = ", ".join(map(brief, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     return str(getattr(value, "__name__", type(value).__name__))  # of functions and classes their own
 
 
@@ -106,10 +105,8 @@ def _column_blocks(widths: Sequence[int], keys: int, width: int | None) -> list[
     first = list(range(keys))
     blocks = [list(first)]
     for i in range(keys, len(widths)):
-        block = [*blocks[-1], i]
-        needed = sum(widths[j] + len(COLUMN_GAP) for j in block) - len(COLUMN_GAP)
+        needed = sum(widths[j] + len(COLUMN_GAP) for j in [*blocks[-1], i]) - len(COLUMN_GAP)
         if width is not None and needed > width and len(blocks[-1]) > keys:
-            blocks.append([*first, i])
-        else:
-            blocks[-1] = block
+            blocks.append(list(first))
+        blocks[-1].append(i)
     return blocks

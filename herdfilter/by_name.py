@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 Rng = np.random.Generator | int | None
 
-_Random = Literal["bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted"]
-_Herded = Literal[
-    "herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg", "mixture-random"
-]
+_Random = Literal["bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random"]
+_Herded = Literal["herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg"]
 _Augmented = Literal["augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"]
 _Ahead = Literal["kalman-mixture-kh", "kalman-mixture-quantile", "guided-augmented-gauss-kh"]
 _Default = Literal["ranked", "auto", "auto-random", "auto-random-modes", "rb-bootstrap", "rb-auto"]
@@ -123,8 +121,7 @@ def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, 
         Source of every random draw, or a seed; not used by deterministic filters.
     **options
         Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
-        such as ``"ResidualResampling()"``. A tracker needs ``birth``; see `LMBTracker`. Type checkers know the options of
-        each name.
+        such as ``"ResidualResampling()"``. Type checkers know those of each name. A tracker (`LMBTracker`) needs ``birth``.
 
     Examples
     --------

@@ -53,8 +53,7 @@ def thin(x: ArrayLike, m: int, weights: ArrayLike | None = None, circular: Seque
     Returns
     -------
     ndarray of int, shape (m,)
-        Indices in ascending order, for ``x[indices]`` and arrays that belong to the sample. Without `weights` all differ;
-        with them, point i may come up ``ceil(m weights[i])`` times.
+        In ascending order. Without `weights` all differ; with them, point i may come up ``ceil(m weights[i])`` times.
 
     Examples
     --------
@@ -106,9 +105,8 @@ def _whitened(covariance: Array, centred: Array) -> Array:
 
 def _scatter(x: Array, w: Array) -> Array:
     """Return the scatter (d, d) of a t distribution fitted to weighted points, or their covariance if that fails."""
-    d = x.shape[1]
     covariance = scatter = regularised((x.T * w) @ x)
-    centre = np.zeros(d)
+    centre = np.zeros(x.shape[1])
     for _ in range(SCATTER_ROUNDS):
         white = _whitened(scatter, x - centre)
         share = w / (FREEDOM + (white * white).sum(axis=1))
@@ -125,7 +123,7 @@ def _scatter(x: Array, w: Array) -> Array:
 def _chosen(z: Array, m: int, w: Array, most: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the indices of m members, each at most as often as `most` says, from all points or from candidates."""
     if len(z) <= 2 * CANDIDATES:
-        return _members(z, m, most, _mean_distances(z, w), w)
+        return _members(z, m, most, _mean_distances(z, z, w), w)
     if m * LEAST_CHOICE > CANDIDATES:
         parts = _cells(z, w, -(-m * LEAST_CHOICE // CANDIDATES))
         weights = np.array([w[part].sum() for part in parts])
@@ -168,23 +166,28 @@ def _mean_distances_by_cells(z: Array, w: Array, cells: list[NDArray[np.int64]],
         shares = w[cell] / weights[i]
         lifted[i, :d] = shares @ z[cell]
         lifted[i, d] = np.sqrt((1 - 1 / d) * (shares @ ((z[cell] - lifted[i, :d]) ** 2).sum(axis=1)))
-    mean = _mean_distances_to(np.pad(x, ((0, 0), (0, 1))), lifted, weights)
+    mean = _mean_distances(np.pad(x, ((0, 0), (0, 1))), lifted, weights)
     few = np.linspace(0, len(x) - 1, EXACT_MEANS).astype(int)
     system = np.ones((EXACT_MEANS + 1, EXACT_MEANS + 1))
     system[:-1, :-1], system[-1, -1] = scipy.spatial.distance.cdist(x[few], x[few]), 0.0
-    error = _mean_distances_to(x[few], z, w) - mean[few]
+    error = _mean_distances(x[few], z, w) - mean[few]
     *slopes, level = np.linalg.lstsq(system, np.append(error, 0.0))[0]
-    mean += level + _mean_distances_to(x, x[few], np.array(slopes))
+    mean += level + _mean_distances(x, x[few], np.array(slopes))
     return mean
 
 
-def _mean_distances_to(x: Array, z: Array, w: Array) -> Array:
-    """Return the weighted sums of distances of points x (k, d) to a sample z (n, d), shape (k,)."""
+def _mean_distances(x: Array, z: Array, w: Array) -> Array:
+    """Return the weighted sums of distances of points x (k, d) to a sample z (n, d), shape (k,); if z is x, each pair once.
+
+    Without matrix products: their threads make many small blocks slower by an order of magnitude on busy cores.
+    """
     total = np.zeros(len(x))
     for i in range(0, len(x), POINTS_AT_ONCE):
-        for j in range(0, len(z), POINTS_AT_ONCE):
+        for j in range(i if z is x else 0, len(z), POINTS_AT_ONCE):
             distance = scipy.spatial.distance.cdist(x[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE])
             total[i : i + POINTS_AT_ONCE] += np.einsum("ij,j->i", distance, w[j : j + POINTS_AT_ONCE])
+            if z is x and j > i:
+                total[j : j + POINTS_AT_ONCE] += np.einsum("ij,i->j", distance, w[i : i + POINTS_AT_ONCE])
     return total
 
 
@@ -198,9 +201,7 @@ def _members(z: Array, m: int, most: NDArray[np.int64], mean: Array, w: Array) -
     if m == 0:
         return np.empty(0, np.int64)
     least = LEAST_GAIN * m * float(w @ mean)
-    barred = np.zeros(n)
-    members = np.empty(m, np.int64)
-    total = np.zeros(n)
+    members, total, barred = np.empty(m, np.int64), np.zeros(n), np.zeros(n)
 
     def choose(k: int, cost: Array) -> Array:
         members[k] = i = int(cost.argmin())
@@ -212,9 +213,7 @@ def _members(z: Array, m: int, most: NDArray[np.int64], mean: Array, w: Array) -
     for t in range(m):
         total += choose(t, (t + 1) * mean - total + barred)
     cost = m * mean - total
-    rows = max(1, DISTANCES_KEPT // n)
-    distances = None
-    energy = np.inf
+    rows, distances, energy = max(1, DISTANCES_KEPT // n), None, np.inf
     for _ in range(EXCHANGE_SWEEPS):
         before, energy = energy, float(mean[members].mean() + cost[members].mean() / m - w @ mean)
         if before - energy <= WORTHWHILE_FALL * abs(energy):
@@ -233,18 +232,3 @@ def _members(z: Array, m: int, most: NDArray[np.int64], mean: Array, w: Array) -
                 distances[k % rows] = choose(k, without)
                 cost -= distances[k % rows]
     return members
-
-
-def _mean_distances(z: Array, w: Array) -> Array:
-    """Return the mean distance of every point to the weighted sample, shape (n,), each pair once.
-
-    Without matrix products: their threads make many small blocks slower by an order of magnitude on busy cores.
-    """
-    mean = np.zeros(len(z))
-    for i in range(0, len(z), POINTS_AT_ONCE):
-        for j in range(i, len(z), POINTS_AT_ONCE):
-            distance = scipy.spatial.distance.cdist(z[i : i + POINTS_AT_ONCE], z[j : j + POINTS_AT_ONCE])
-            mean[i : i + POINTS_AT_ONCE] += np.einsum("ij,j->i", distance, w[j : j + POINTS_AT_ONCE])
-            if j > i:
-                mean[j : j + POINTS_AT_ONCE] += np.einsum("ij,i->j", distance, w[i : i + POINTS_AT_ONCE])
-    return mean

@@ -27,11 +27,11 @@ LEAST_DRAWS = 1000  # observations drawn at each step, where there are fewer par
 
 
 class Spread(NamedTuple):
-    """A distribution that is asked for quantiles: weighted points (n, m), or Gaussians about them of variances (n, m)."""
+    """A distribution that is asked for quantiles: weighted points (n, m), or Gaussians, of covariances (n or 1, m, m)."""
 
     centres: Array
     weights: Array
-    variances: Array | None = None
+    covariances: Array | None = None
 
     def quantiles(self, levels: Array, circular: tuple[int, ...]) -> Array:
         """Return quantiles (P, m) of each entry; those of points are interpolated between the middles of their weights."""
@@ -42,8 +42,9 @@ class Spread(NamedTuple):
                 continue
             weights = self.weights[some] / self.weights[some].sum()
             x = unwrap(centres[some, None], weights, (0,) if i in circular else ())
-            if self.variances is not None and self.variances[:, i].any():
-                mixture = GaussianMixture.unchecked(weights, x, self.variances[:, i, None, None])
+            if self.covariances is not None and self.covariances[:, i, i].any():
+                variances = np.broadcast_to(self.covariances[:, i, i, None, None], (len(x), 1, 1))
+                mixture = GaussianMixture.unchecked(weights, x, variances)
                 found[order, i] = mixture_quantiles(mixture, levels[order])[0]
             else:
                 by = x[:, 0].argsort(kind="stable")
@@ -225,15 +226,10 @@ def _fork(online: Any, rng: np.random.Generator | None) -> Any:
 def _spread(ahead: Any) -> Spread:
     """Return the distribution of the state where a filter stands."""
     if not hasattr(ahead, "particles"):
-        return Spread(ahead.mean[None], np.ones(1), np.diagonal(ahead.covariance)[None])
-    x, about = ahead.particles, _covariances(ahead)
-    variances = None if about is None else np.broadcast_to(np.diagonal(about, axis1=1, axis2=2), x.shape)
-    return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))), variances)
-
-
-def _covariances(ahead: Any) -> Array | None:
-    """Return the covariances of the Gaussians about the particles of a filter, (n, d, d) or (1, d, d), if there are any."""
-    return ahead._current().covariances if hasattr(ahead, "_current") else None
+        return Spread(ahead.mean[None], np.ones(1), ahead.covariance[None])
+    about = ahead._current().covariances if hasattr(ahead, "_current") else None
+    x = ahead.particles
+    return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))), about)
 
 
 def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -241,8 +237,8 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
     moments: Any = ahead.predicted_observation(sensor) or (None, None)
     mean, covariance = moments
     if not hasattr(ahead, "particles"):
-        return mean, covariance, None, Spread(mean[None], np.ones(1), np.diagonal(covariance)[None])
-    (x, weights, _), step = _spread(ahead), ahead.step
+        return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
+    (x, weights, about), step = _spread(ahead), ahead.step
     modes = ahead._current().modes if contract.jumps(model) else np.zeros(len(x), int)
     own = {j: contract.in_mode(model, j) if contract.jumps(model) else model for j in np.unique(modes).tolist()}
     by_draws = any(hasattr(one, "sample_observation") for one in own.values())
@@ -250,25 +246,24 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
         return None, None, None, None
     m = max(len(x), LEAST_DRAWS)
     chosen = inverse_cdf(weights, (np.arange(m) + 0.5) / m)
-    states, about = x[chosen], _covariances(ahead)
+    states = x[chosen]
     if about is not None:
         states = states + contract.correlated(rng.standard_normal(states.shape), about if len(about) == 1 else about[chosen])
     drawn = [contract.sample_observation(one, states[modes[chosen] == j], rng, step) for j, one in own.items()]
     draws = np.concatenate(drawn)
+    k = draws.shape[1]
     if by_draws:
         if mean is None:
-            whole, k = draws[~np.isnan(draws).any(axis=1)], draws.shape[1]
+            whole = draws[~np.isnan(draws).any(axis=1)]
             mean, covariance = np.full(k, np.nan), np.full((k, k), np.nan)
             if n := len(whole):
                 mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), contract.observation_circular(model, k))
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     if about is not None:
         centres, noises, _ = linear_observation(model, x, about, step)
-        variances = np.broadcast_to(np.diagonal(noises, axis1=1, axis2=2), centres.shape)
-        return mean, covariance, draws, Spread(centres, weights, variances)
-    centres, variances = np.empty((2, len(x), draws.shape[1]))
+        return mean, covariance, draws, Spread(centres, weights, noises)
+    centres, noises = np.empty((len(x), k)), np.empty((len(x), k, k))
     for j, one in own.items():
         centres[modes == j] = contract.observation_mean(one, x[modes == j], step)
-        noises = contract.observation_covariances(one, x[modes == j], centres.shape[1], step)
-        variances[modes == j] = np.diagonal(noises, axis1=1, axis2=2)
-    return mean, covariance, draws, Spread(centres, weights, variances)
+        noises[modes == j] = contract.observation_covariances(one, x[modes == j], k, step)
+    return mean, covariance, draws, Spread(centres, weights, noises)

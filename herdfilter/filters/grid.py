@@ -47,18 +47,17 @@ class GridResult(Views):
 class GridFilter:
     r"""Bayes filter on a fixed regular grid, for models with additive Gaussian transition noise.
 
-    The prediction :math:`p^-(x) = \int N(x; f(x'), Q)\, p(x')\, dx'` takes two steps. The probability of each
-    grid point goes to the four grid points (in each dimension) around :math:`f(x')`, with the weights of
-    cubic Lagrange interpolation: they keep its total, mean, variance and third moment, so Q needs no
-    correction. The noise then multiplies the Fourier transform by its characteristic function
-    :math:`\exp(-\omega^\top Q\, \omega / 2)`. With spacing h and noise of standard deviation s the error of
-    the predicted density is below :math:`(h / s)^4 / 14` of its peak; tails below 1e-16 of it are rounding.
+    The prediction :math:`p^-(x) = \int N(x; f(x'), Q)\, p(x')\, dx'` takes two steps. The probability of each grid point
+    goes to the four grid points (in each dimension) around :math:`f(x')`, with the weights of cubic Lagrange interpolation:
+    they keep its total, mean, variance and third moment, so Q needs no correction. The noise then multiplies the Fourier
+    transform by its characteristic function :math:`\exp(-\omega^\top Q\, \omega / 2)`. With spacing h and noise of standard
+    deviation s the error of the predicted density is below :math:`(h / s)^4 / 14` of its peak, down to rounding at 1e-16.
 
     Parameters
     ----------
     model : object
-        A model with `transition_mean`, `transition_covariance` and `log_likelihood`, without angle-valued
-        dimensions, whose `initial` has a `log_density`.
+        With `transition_mean`, `transition_covariance` and `log_likelihood`, without angles, and with a `log_density` of its
+        `initial`.
     lower, upper : float or array_like of shape (d,)
         Corners of the grid, in state units; a number stands for all dimensions. It has to hold the initial distribution.
     points : int or sequence of int, length d
@@ -122,8 +121,8 @@ class GridFilter:
         Raises
         ------
         ValueError
-            If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or
-            an observation is impossible everywhere on it.
+            If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or an observation
+            is impossible everywhere on it.
         """
         steps, d = series(observations, dt, controls, times, start, late), self.model.dim
         means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
@@ -152,7 +151,7 @@ class GridFilter:
     def smooth(
         self,
         observations: Sequence[ArrayLike | None] | Sequence[Reading] | Array,
-        dt: float | Sequence[float] | Array = 1.0,
+        dt: float | Sequence[float] | Array | None = None,
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         keep_masses: bool = False,

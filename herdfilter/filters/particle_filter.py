@@ -6,6 +6,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -30,7 +31,6 @@ from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
 from herdfilter.models.series import Late, Reading, as_control, as_duration, series
-from herdfilter.models.with_clutter import WithClutter
 
 _log = logging.getLogger(__name__)
 
@@ -122,10 +122,7 @@ class ParticleFilter(OnlineFilter):
         self.proposal.check(observed_model)
         self._needs_sensor = observed_model is not model
         self._circular = contract.circular_dims(model)
-        self.step = 0
-        self.log_likelihood = 0.0
-        self.record: StepRecord | None = None
-        self._rewind()
+        self.reset()
 
     def _rewind(self) -> None:
         self._particles: Particles | None = None  # drawn when first needed
@@ -235,8 +232,7 @@ class ParticleFilter(OnlineFilter):
     def _update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
         """Update without a warning."""
         self._check_order(sensor)
-        increment, outcome = 0.0, Outcome.MISSING
-        model = self.model
+        increment, outcome, model = 0.0, Outcome.MISSING, self.model
         if sensor is not None or self._needs_sensor:
             model = sensed(model, sensor)
             self.proposal.check(model)
@@ -244,8 +240,7 @@ class ParticleFilter(OnlineFilter):
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
             observation, outcome = None, Outcome.GATED
         if observation is not None:
-            waiting = self._pending
-            weighed = None if waiting is None else waiting.propose(observation)
+            weighed = None if self._pending is None else self._pending.propose(observation)
             if self.step == 0 and self._untouched and not contract.jumps(model) and self._current().covariances is None:
                 weighed = initial_given(observation, self.proposal, self.n_particles, self.rng, self.model.initial)
             if weighed is None:
@@ -258,13 +253,9 @@ class ParticleFilter(OnlineFilter):
                 raise DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = Outcome.DEGENERATE
-                _log.warning(
-                    "step %d: the likelihood vanishes at all %d particles; the prediction is kept",
-                    self.step,
-                    self.n_particles,
-                )
-        if self._pending is not None:
-            self._settle()
+                problem = "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
+                _log.warning(problem, self.step, self.n_particles)
+        self._settle()
         self._untouched &= outcome is not Outcome.UPDATED
         self._by_model_at_start |= self.step == 0 and sensor is None
         self.log_likelihood += increment
@@ -370,8 +361,8 @@ class ParticleFilter(OnlineFilter):
                 f"state: expected particles {(self.n_particles, self.model.dim)} with as many weights, as this filter has, "
                 f"got {shape} and {given['weights'].shape}"
             )
-        particles = Particles.unchecked(given["particles"], given["log_weights"], given.get("modes"), n_next)
-        particles.covariances = given.get("covariances")
+        of_each = given["log_weights"], given.get("modes"), n_next, given.get("covariances")
+        particles = Particles.unchecked(given["particles"], *of_each)
         particles.weights = given["weights"]
         pending = None
         if "pending_dt" in state:
@@ -403,26 +394,17 @@ class ParticleFilter(OnlineFilter):
         log_weights = np.log(weights[kept] / weights[kept].sum())
         parts = [others[i]._current().reweighted(w) for i, w in zip(kept, log_weights, strict=True)]
         union = copy.copy(self)
-        union._particles, union._pending = Particles.join(parts, self.n_particles), None
-        union.record = None
+        union._particles, union._pending, union.record = Particles.join(parts, self.n_particles), None, None
         return union
 
     def __repr__(self) -> str:
-        return summary_repr(
-            self,
-            model=self.model,
-            dim=self.model.dim,
-            n_particles=self.n_particles,
-            proposal=self.proposal,
-            resampling=self.resampling,
-            step=self.step,
-            log_likelihood=self.log_likelihood,
-        )
+        shown = ("n_particles", "proposal", "resampling", "step", "log_likelihood")
+        return summary_repr(self, model=self.model, dim=self.model.dim, **{name: getattr(self, name) for name in shown})
 
     def _current(self) -> Particles:
         """Return the particles where the filter stands."""
         if self._pending is not None:
-            return self._pending.prediction()
+            return self._pending.predicted[0]
         if self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
             self._particles = check_particles(drawn, self.proposal, "initial", (self.n_particles, self.model.dim))
@@ -430,8 +412,9 @@ class ParticleFilter(OnlineFilter):
 
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
-        if self._pending is not None:
-            self._particles, self._pending = self._pending.settle(), None
+        if (waiting := self._pending) is not None:
+            self._particles, waiting.rng.bit_generator.state = waiting.predicted
+            self._pending = None
 
 
 class Pending:
@@ -444,7 +427,6 @@ class Pending:
     def __init__(self, proposal: Proposal, transition: Transition, start: Particles, rng: np.random.Generator) -> None:
         self.proposal, self.transition, self.start, self.rng = proposal, transition, start, rng
         self.shape = start.n_next if proposal.uses.weights else len(start), start.x.shape[1]
-        self._predicted: tuple[Particles, Any] | None = None  # and the generator's state after it
 
     def freeze(self) -> None:
         """Keep the model as it is now."""
@@ -452,30 +434,18 @@ class Pending:
 
     def propose(self, observation: Observation) -> Particles:
         """Particles with their weights times the likelihood, not normalised."""
-        given = self.transition, self.start, self.rng, observation
-        if isinstance(observation.model, WithClutter):
-            particles = propose_from_scan(self.proposal, *given)
-        else:
-            particles = self.proposal.propose(*given)
+        particles = propose_from_scan(self.proposal, self.transition, self.start, self.rng, observation)
         return check_particles(particles, self.proposal, "propose", self.shape)
 
-    def prediction(self) -> Particles:
-        """Particles without the observation."""
-        return self._predict()[0]
-
-    def settle(self) -> Particles:
-        """Particles without the observation, with the generator left after their draw."""
-        particles, self.rng.bit_generator.state = self._predict()
-        return particles
-
-    def _predict(self) -> tuple[Particles, Any]:
-        if self._predicted is None:
-            stream = self.rng.bit_generator
-            before = stream.state
-            particles = self.proposal.propose(self.transition, self.start, self.rng)
-            self._predicted = check_particles(particles, self.proposal, "propose", self.shape), stream.state
-            stream.state = before
-        return self._predicted
+    @cached_property
+    def predicted(self) -> tuple[Particles, Any]:
+        """Particles without the observation, and the generator's state after their draw."""
+        stream = self.rng.bit_generator
+        before = stream.state
+        particles = self.proposal.propose(self.transition, self.start, self.rng)
+        found = check_particles(particles, self.proposal, "propose", self.shape), stream.state
+        stream.state = before
+        return found
 
 
 def check_model(model: contract.Model) -> None:

@@ -19,6 +19,8 @@ Reading = tuple[Any, Sensor | None, ArrayLike | None]
 Late = Literal["raise", "replay"]
 """What becomes of a reading that comes after a later one."""
 
+SECOND = np.timedelta64(1, "s")
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -114,9 +116,8 @@ def series(
         )
     times, observations, dt = own if times is None else times, as_list(name, observations), unmasked("dt", dt)
     steps = len(observations)
-    inputs = (
-        [None] * steps if controls is None else [as_control(u) for u in as_list("controls", unmasked("controls", controls))]
-    )
+    given = [None] * steps if controls is None else as_list("controls", unmasked("controls", controls))
+    inputs = [as_control(control) for control in given]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
     if any(is_reading(name, entry) for entry in observations):
@@ -125,7 +126,7 @@ def series(
         return _of_readings(name, observations, inputs, clock, late)
     if times is None:
         dts = _time_steps(1.0 if dt is None else dt, steps)
-        clocks = [replace(clock, since=clock.since + total) for total in np.cumsum(dts)]
+        clocks = [clock.later(total) for total in np.cumsum(dts)]
         given = [one.time for one in clocks]
     else:
         if dt is not None:
@@ -136,9 +137,9 @@ def series(
             raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
         since = clock.elapsed(given)
         clocks, dts = [replace(clock, since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
-        wrong = [k for k, value in enumerate(dts) if not (value > 0 or (value == 0 and not k))]
-        if wrong:
-            k = wrong[0]
+        for k, value in enumerate(dts):
+            if value > 0 or (value == 0 and not k):
+                continue
             before = short_repr(given[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
             raise ValueError(f"times: expected increasing times, got {short_repr(given[k])} after {before} at step {k + 1}")
     return [Step(*step) for step in zip(observations, dts, inputs, [None] * steps, given, clocks, strict=True)]
@@ -184,21 +185,17 @@ def is_reading(name: str, entry: Any) -> bool:
             f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for one of Stone Soup "
             "give (entry.timestamp, sensor, entry.state_vector), with the sensor from herdfilter.adapters.from_stonesoup"
         )
-    if not _is_triple(entry):
+    if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False
     if isinstance(entry[1], str):
         raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
     return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
 
 
-def _is_triple(entry: Any) -> bool:
-    return isinstance(entry, tuple | list) and len(entry) == 3
-
-
 def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late) -> list[Step]:
     """Return steps of readings; those of the same time, in the order given, lead to one step."""
     for k, entry in enumerate(readings):
-        if not (_is_triple(entry) and (entry[1] is None or isinstance(entry[1], Sensor))):
+        if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
             raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
     times = [entry[0] for entry in readings]
     since = clock.elapsed(times)
@@ -221,9 +218,6 @@ def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], cl
     ]
 
 
-SECOND = np.timedelta64(1, "s")
-
-
 def as_duration(name: str, value: Any) -> float:
     """Return a time step as a positive finite number; a `timedelta`, of Python, NumPy or pandas, in seconds."""
     try:
@@ -240,7 +234,7 @@ def _seconds(name: str, array: np.ndarray, origin: Any = None) -> Array:
     """Return times (T,) as numbers: durations in seconds, and so dates since an origin."""
     if origin is not None:
         array = _in_one_zone(array) - origin
-    elif len(array) and _all(array, timedelta, "m"):
+    elif len(array) and _kind(array[0]) == "durations":
         array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
     return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
 
@@ -255,20 +249,14 @@ def _kind(time: Any) -> str:
     return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"
 
 
-def _all(array: np.ndarray, kind: type, code: str) -> bool:
-    """Whether all entries are dates, or durations: of NumPy, or objects of a kind."""
-    return array.dtype.kind == code or (array.dtype.kind == "O" and all(isinstance(entry, kind) for entry in array))
-
-
 def _in_one_zone(dates: np.ndarray) -> np.ndarray:
     """Dates as those of NumPy, to the microsecond at least; refused if their time zones differ."""
     if dates.dtype.kind == "M":
         return dates.astype(np.result_type(dates.dtype, "M8[us]"))
     zones = {getattr(entry, "tzinfo", None) for entry in dates}
     if len(zones) > 1:
-        raise ValueError(
-            f"times: expected dates of one time zone, got {', '.join(sorted(map(str, zones)))}; convert them to one"
-        )
+        named = ", ".join(sorted(map(str, zones)))
+        raise ValueError(f"times: expected dates of one time zone, got {named}; convert them to one")
     if not zones <= {None}:  # NumPy knows no zones: universal time, without its saying so
         dates = np.array([entry.astimezone(UTC).replace(tzinfo=None) for entry in dates], dtype=object)
     return dates.astype("M8[us]")

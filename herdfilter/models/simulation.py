@@ -94,18 +94,33 @@ def simulate(
     if sensors is None:
         course = series([None] * steps, dt, controls, times, start)
     else:
-        given = (
-            as_list("times", times) if times is not None else [step.time for step in series([None] * steps, dt, start=start)]
-        )
+        given = [way.time for way in series([None] * steps, dt, start=start)] if times is None else as_list("times", times)
         if times is not None and dt is not None:
             raise ValueError("times: expected either times or dt, got both")
         for name, one in (("sensors", seen), ("times", given)):
             if len(one) != steps:
                 raise ValueError(f"{name}: expected one per step, {steps}, got {len(one)}")
-        course = series(
-            [(time, sensor, None) for time, sensor in zip(given, seen, strict=True)], None, controls, None, start
-        )
-    states, by_step = _start(model, steps, rng, initial, modes)
+        readings = [(time, sensor, None) for time, sensor in zip(given, seen, strict=True)]
+        course = series(readings, None, controls, None, start)
+    by_step = [model] * (steps + 1)
+    if contract.jumps(model):
+        known = [contract.in_mode(model, mode) for mode in range(len(model.models))]
+        path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
+        if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
+            raise ValueError(
+                f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape "
+                f"{(steps + 1,)}, got {short_repr(modes)}"
+            )
+        by_step = [known[int(mode)] for mode in path]
+    elif modes is not None:
+        raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
+    for one in {id(one): one for one in by_step}.values():
+        contract.check_state(one, "simulation", *(("sample",) if initial is None else ()))
+        contract.require(one, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
+    if initial is None:
+        states = contract.sample_initial(by_step[0], 1, rng)
+    else:
+        states = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
     truth, observations, step = [], [], 0
     for way in course:
         if way.dt > 0:
@@ -117,31 +132,6 @@ def simulate(
         observations.append(z if sensors is None else (way.time, way.sensor, z))
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
-
-
-def _start(
-    model: contract.Model, steps: int, rng: np.random.Generator, initial: ArrayLike | None, modes: ArrayLike | None
-) -> tuple[Array, list[contract.Model]]:
-    """Return the initial state (1, d), and the model of each of steps 0 to `steps`."""
-    if contract.jumps(model):
-        known = [contract.in_mode(model, mode) for mode in range(len(model.models))]
-        path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
-        if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
-            raise ValueError(
-                f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape "
-                f"{(steps + 1,)}, got {short_repr(modes)}"
-            )
-        by_step = [known[int(mode)] for mode in path]
-    elif modes is None:
-        by_step = [model] * (steps + 1)
-    else:
-        raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
-    for one in {id(one): one for one in by_step}.values():
-        contract.check_state(one, "simulation", *(("sample",) if initial is None else ()))
-        contract.require(one, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
-    if initial is None:
-        return contract.sample_initial(by_step[0], 1, rng), by_step
-    return wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model)), by_step
 
 
 def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:

@@ -104,10 +104,8 @@ class ParticleStep:
         """Carry weights (K, m) of the m particles of the next step to the n of this one, (K, n), and their moments."""
         x, (weights, next_means, next_covariances) = self.particles, later
         backward = backward_weights(self.onward, x, self.weights, self.user)
-        used = np.flatnonzero(weights.any(axis=0))
         found = np.zeros((len(weights), len(x)))
-        size = rows_at_once(x)
-        for part in (used[start : start + size] for start in range(0, len(used), size)):
+        for part in in_chunks(np.flatnonzero(weights.any(axis=0)), x):
             shares = backward(after.particles[part])
             shares -= shares.max(axis=1, keepdims=True)
             np.exp(shares, out=shares)
@@ -142,9 +140,10 @@ class ParticleStep:
         return belief[1][0], belief[2][0]
 
 
-def rows_at_once(x: Array) -> int:
-    """Return the number of next states in a chunk, for states x (n, d)."""
-    return max(CHUNK_SIZE // x.size, 1)
+def in_chunks(indices: NDArray[Any], x: Array) -> list[NDArray[Any]]:
+    """Divide indices of next states into chunks, for states x (n, d)."""
+    size = max(CHUNK_SIZE // x.size, 1)
+    return [indices[start : start + size] for start in range(0, len(indices), size)]
 
 
 def backward_weights(transition: Transition, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
@@ -177,8 +176,7 @@ def backward_weights(transition: Transition, x: Array, weights: Array, user: str
         if given:
             values = model.transition_log_density(x_next, x, transition.dt, transition.control, step)
             log_densities = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
-            invalid = np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf))
-            if invalid:
+            if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
                 raise ValueError(
                     f"transition_log_density: expected values below infinity from the model at step {step}, got {invalid} "
                     f"NaN or +inf of {log_densities.size}"
@@ -232,16 +230,16 @@ class Trajectories(Views):
     @property
     def means(self) -> Array:
         """Smoothed mean at every step, shape (T, d); circular in angle-valued dimensions."""
-        return np.array([mean for mean, _ in self._moments()])
+        return self._moments(0)
 
     @property
     def covariances(self) -> Array:
         """Smoothed covariance at every step, shape (T, d, d)."""
-        return np.array([covariance for _, covariance in self._moments()])
+        return self._moments(1)
 
-    def _moments(self) -> list[tuple[Array, Array]]:
+    def _moments(self, which: int) -> Array:
         weights = np.full(len(self.x), 1.0 / len(self.x))
-        return [moments(self.x[:, k], weights, self.circular) for k in range(self.x.shape[1])]
+        return np.array([moments(x, weights, self.circular)[which] for x in self.x.swapaxes(0, 1)])
 
 
 def backward_simulation(
@@ -264,14 +262,12 @@ def backward_simulation(
 
     Parameters
     ----------
-    model, result
+    model, result, dt, controls, times
         As for `marginal_smoother`.
     n_trajectories : int
         Number of trajectories m.
     rng : numpy.random.Generator or int or None
         Source of the random draws, or a seed.
-    dt, controls, times
-        As given to ``run``, one for each row of the result; without `dt` and `times`, the times of the result are used.
 
     Examples
     --------
@@ -294,9 +290,8 @@ def backward_simulation(
     x[:, -1] = particles[-1, chosen]
     for k in range(len(particles) - 2, -1, -1):
         backward = backward_weights(course.transitions[k], particles[k], weights[k], user)
-        later, u, size = chosen, rng.random(m), rows_at_once(particles[k])
-        order, chosen = np.argsort(later), np.empty(m, dtype=int)  # trajectories in the same state share their weights
-        for part in (order[start : start + size] for start in range(0, m, size)):
+        later, u, chosen = chosen, rng.random(m), np.empty(m, dtype=int)
+        for part in in_chunks(np.argsort(later), particles[k]):  # trajectories in the same state share their weights
             states, owner = np.unique(later[part], return_inverse=True)
             chosen[part] = _choose(backward(particles[k + 1][states]), owner, u[part])
         x[:, k] = particles[k, chosen]

@@ -11,13 +11,12 @@ import numpy as np
 from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.gaussian import observation_moments
+from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, observation_moments
 from herdfilter.filters.kalman.rules import LINEAR_RULE
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 from herdfilter.models.series import as_duration
 
-MAX_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior
 
 
@@ -146,7 +145,7 @@ class BirthFromMeasurements:
         if self.state is not None:
             states = as_array("state", self.state(z), states.shape)
         inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
-        for _ in range(MAX_ITERATIONS):
+        for _ in range(MOST_ITERATIONS):
             predicted, spread, cross = observation_moments(model, states, covariance, LINEAR_RULE, step)
             slopes = (inverse @ cross).transpose(0, 2, 1)
             gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)

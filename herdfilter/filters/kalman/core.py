@@ -62,12 +62,10 @@ class KalmanFilter(OnlineFilter):
 
     Attributes
     ----------
-    step : int
-        Time index of the estimate; 0 at the start.
+    step, record
+        As in `ParticleFilter`.
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
-    record : StepRecord or None
-        The last completed step.
     belief : Belief
         Distribution of the state at this step.
 
@@ -84,10 +82,8 @@ class KalmanFilter(OnlineFilter):
 
     def __init__(self, model: Model, belief: Belief) -> None:
         self.model = model
-        self.step = 0
-        self.log_likelihood = 0.0
-        self.record: StepRecord | None = None
         self.belief = self._initial_belief = belief
+        self.reset()
 
     @property
     def mean(self) -> Array:
@@ -107,8 +103,7 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt = as_duration("dt", dt)
-        control = as_control(unmasked("control", control))
+        dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
         self.belief = self.belief.predict(Transition(self.model, dt, control, self.step + 1))
         self.step, self._clock = self.step + 1, self._clock.later(dt)
 
@@ -121,9 +116,7 @@ class KalmanFilter(OnlineFilter):
         ----------
         z : array_like of shape (k,), or None
             The observation. NaN marks missing entries; the others are used. With None, or NaN alone, the prediction stays.
-        sensor : Sensor, optional
-            Takes the place of the model's own observation functions.
-        gate : float, optional
+        sensor, gate
             As in `ParticleFilter.update`.
 
         Returns
@@ -142,8 +135,7 @@ class KalmanFilter(OnlineFilter):
         """
         self._check_order(sensor)
         belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
-        model = self._observed_by(sensor)
-        observation = Observation.read(model, z, self.step, partial=True)
+        observation = Observation.read(self._observed_by(sensor), z, self.step, partial=True)
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
             observation, outcome = None, Outcome.GATED
         with np.errstate(over="ignore", invalid="ignore"):  # named below
@@ -152,8 +144,7 @@ class KalmanFilter(OnlineFilter):
                 outcome = Outcome.UPDATED
             mean = wrap_angles(belief.mean, circular_dims(self.model))
             modes = getattr(belief, "mode_probabilities", None)
-            covariance = belief.covariance
-            record = StepRecord(self.step, mean, covariance, belief.ess, False, increment, outcome, modes)
+            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome, modes)
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
@@ -208,17 +199,13 @@ class KalmanFilter(OnlineFilter):
 
         Parameters
         ----------
-        observations : iterable, length T
-            One observation per step, None or NaN where it, or an entry of it, is missing; or readings
-            ``(time, sensor, z)`` of any sensors in any order.
-        dt, controls, times, watcher, start, late, gate
-            As in `ParticleFilter.run`.
+        observations, dt, controls, times, watcher, start, late, gate
+            As in `ParticleFilter.run`; NaN in some entries of an observation leaves out these alone.
 
         Raises
         ------
         IndefiniteCovarianceError, ValueError
-            As in `predict` and `update`, with the completed steps in the error's attribute ``result``. Before the first
-            step, if lengths differ, a time step is not positive, times do not increase or a reading is late.
+            As in `predict` and `update`, with the steps completed as ``result``; else as in `ParticleFilter.run`.
         """
         steps = series(observations, dt, controls, times, start, late, clock=self._clock)
         result: FilterResult = run(self, steps, self.model.dim, watcher=watcher, gate=gate)

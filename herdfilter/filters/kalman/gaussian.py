@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -141,29 +142,18 @@ def observation_moments(model: contract.Model, means: Array, covariances: Array,
         jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
     )
     predicted, spread, cross = moments_by(rule, function, means, covariances)
-    noise = _expected_noise(model, means, covariances, rule, predicted.shape[1], step)
-    return predicted, spread + noise, cross
-
-
-def _expected_noise(
-    model: contract.Model, means: Array, covariances: Array, rule: MomentRule, size: int, step: int
-) -> Array:
-    """Return the covariance of the observation's noise, expected over each Gaussian, (K or 1, size, size).
-
-    By the law of total covariance the noise adds that to the covariance of the observation.
-    """
+    size = predicted.shape[1]
     if not contract.takes_state(model):
-        return contract.observation_covariances(model, means, size, step)
-    circular = contract.circular_dims(model)
+        return predicted, spread + contract.observation_covariances(model, means, size, step), cross
 
     def entries(x: Array) -> Array:
         noises = contract.observation_covariances(model, wrap_angles(x, circular), size, step)
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
-    function = contract.VectorFunction(entries, lambda _: ())
-    mean = getattr(rule, "mean", None)
-    expected = mean(function, means, covariances) if mean else moments_by(rule, function, means, covariances)[0]
-    return expected.reshape(-1, size, size)
+    # by the law of total covariance the noise adds its covariance, expected over each Gaussian
+    noise, mean = contract.VectorFunction(entries, lambda _: ()), getattr(rule, "mean", None)
+    expected = mean(noise, means, covariances) if mean else moments_by(rule, noise, means, covariances)[0]
+    return predicted, spread + expected.reshape(-1, size, size), cross
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,11 +198,9 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     covariances = 0.5 * (covariances + covariances.transpose(0, 2, 1))
     if not np.isfinite(covariances).all():
         raise IndefiniteCovarianceError(step, what)
-    try:
+    with suppress(np.linalg.LinAlgError):
         np.linalg.cholesky(covariances)
         return covariances
-    except np.linalg.LinAlgError:
-        pass
     variances = np.diagonal(before, axis1=-2, axis2=-1)
     scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariances, axis1=1, axis2=2))))
     scale[scale == 0] = 1.0

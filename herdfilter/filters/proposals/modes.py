@@ -18,7 +18,6 @@ from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedPropo
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.with_clutter import WithClutter
 from herdfilter.samplers.mapped import largest_remainders
 
 EVEN_SHARE = 0.1
@@ -136,9 +135,7 @@ class ModeProposal:
                 part = self.proposal.propose(onward[mode], part, rng)
             else:
                 own = observation.in_mode(mode)
-                given = onward[mode], part, rng, own
-                scanned = isinstance(own.model, WithClutter)
-                part = propose_from_scan(self.proposal, *given) if scanned else self.proposal.propose(*given)
+                part = propose_from_scan(self.proposal, onward[mode], part, rng, own)
                 observation.log_offset = own.log_offset  # for all modes the same
             successors.append(_label(part, mode, mass))
         return Particles.join(successors)

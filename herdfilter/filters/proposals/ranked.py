@@ -198,8 +198,7 @@ class RankedProposal(SampledProposal):
         """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
         centres, update = ancestors.look_ahead(observation)
         # the ancestors are taken by the weights after the update, but for a share of those before
-        weights, log_ratio = np.empty(len(centres)), np.empty(len(centres))
-        share = self.defensive_share
+        weights, log_ratio, share = np.empty(len(centres)), np.empty(len(centres)), self.defensive_share
         _share_weights(ancestors.weights, update.log_densities, share, weights, log_ratio)
         places, noise, u = self._points(ancestors, n, rng)
         chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)

@@ -118,13 +118,13 @@ class RaoBlackwellisedProposal:
                 "resampling: expected a scheme that copies particles with their Gaussians, such as SystematicResampling(), "
                 "got one that drops these"
             )
-        part = _Nonlinear(transition.model, transition, particles)
+        part = _Nonlinear(transition.model, transition, particles, None if observation is None else observation.model)
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
         onward = _PartTransition(part, transition.dt, transition.control, transition.step)
         given = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
         if observation is None:
             return part.whole(self.proposal.propose(onward, given, rng))
-        part.observed, own = observation.model, replace(observation, model=part)
+        own = replace(observation, model=part)
         moved = part.whole(self.proposal.propose(onward, given, rng, own))
         observation.log_offset = own.log_offset
         return _updated(observation, moved)[0]
@@ -148,7 +148,7 @@ def _updated(observation: Observation, particles: Particles) -> tuple[Particles,
     log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
     gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
     after = before - cross @ gains
-    x = particles.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("nkd,nk->nd", gains, residuals))
+    x = particles.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
     after = 0.5 * (after + after.transpose(0, 2, 1))
     return Particles.unchecked(x, particles.log_weights, None, particles.n_next, after), log_densities
 
@@ -178,8 +178,7 @@ class _Gaussians(NamedTuple):
 
     def place(self, rows: Indices, v: Array) -> Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        states: Array = self.means[rows] + np.einsum("...ij,...j->...i", _at(rows, self.columns), v)
-        return states
+        return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _at(rows, self.columns), v))
 
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); none in directions without any."""
@@ -204,8 +203,11 @@ class _Nonlinear:
 
     partial_observations = True
 
-    def __init__(self, model: contract.Model, transition: Any = None, particles: Any = None) -> None:
-        self.model = self.observed = model
+    def __init__(
+        self, model: contract.Model, transition: Any = None, particles: Any = None, observed: contract.Model | None = None
+    ) -> None:
+        self.model, self.observed = model, model if observed is None else observed
+        self.observation_circular = getattr(self.observed, "observation_circular", None)
         self.linear, self.all_circular = np.array(model.linear), contract.circular_dims(model)
         self.free = np.array([i for i in range(model.dim) if i not in model.linear])
         self.dim = self.noise_dim = len(self.free)
@@ -218,14 +220,11 @@ class _Nonlinear:
     def start(self, weights: Array, means: Array, covariances: Array) -> None:
         """Set the Gaussians of the whole state after the step, with their weights."""
         self.weights, self.gaussians = weights, _Gaussians.of(means, covariances, self.free)
+        self.roots = self.gaussians.columns[:, self.free]  # factors of the covariances of the nonlinear part
 
     @property
     def initial(self) -> GaussianMixture:
         return self.model.initial.marginal(self.free)  # type: ignore[no-any-return]
-
-    @property
-    def observation_circular(self) -> Any:
-        return getattr(self.observed, "observation_circular", None)
 
     def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
@@ -291,8 +290,7 @@ class _Nonlinear:
             else:
                 full, left = self._known[0][places], self._known[1][places]
             self._found = x, (full, left[:1] if (left == left[0]).all() else left)
-        found: tuple[Array, Array] = self._found[1]
-        return found
+        return self._found[1]  # type: ignore[no-any-return]
 
     def _drawn(self, x: Array) -> Indices:
         """Return a component of the prediction for each point (m, dim), by their probabilities there, evenly along x."""
@@ -304,11 +302,6 @@ class _Nonlinear:
         u[hilbert_order(x, np.ones(len(x)), self.circular)] = (0.5 + GOLDEN * np.arange(len(x))) % 1.0
         chosen: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
         return np.minimum(chosen, len(self.weights) - 1)
-
-    @property
-    def roots(self) -> Array:
-        """Factors of the covariances of the nonlinear part of the prediction."""
-        return self.gaussians.columns[:, self.free]
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return self.transition(x, np.zeros(x.shape), dt, control, step)

@@ -41,9 +41,9 @@ NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is lef
 def propose_from_scan(
     proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
 ) -> Particles:
-    """Return the particles that a proposal makes of a scan: detection by detection, unless it uses the whole scan."""
+    """Return the particles that a proposal makes; of a scan detection by detection, unless it uses the whole scan."""
     model = observation.model
-    if proposal.uses.whole_scan or not observation.has_moments:
+    if not isinstance(model, WithClutter) or proposal.uses.whole_scan or not observation.has_moments:
         return proposal.propose(transition, particles, rng, observation)
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
