@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from herdfilter._checks import LARGEST, Array, as_fraction, as_numbers, short_repr
+from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import mean_and_covariance, merged, wrap
 from herdfilter.filters.particles import Particles
@@ -188,7 +188,7 @@ class Observation:
 
         Missing entries do not count. TypeError without moments, as of a model that has a likelihood only or takes scans.
         """
-        gate = as_fraction("gate", gate, "a probability such as 0.999")
+        gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
         if moments is None or contract.has_scans(self.model):
             raise TypeError(
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "

@@ -73,10 +73,15 @@ class OnlineFilter(Forecaster, Timed):
             raise ValueError(f"state: expected that of a {type(self).__name__}, got that of a {state['filter']}")
         try:
             taken = self._taken_up(state)
+            generator = json.loads(str(state["generator"])) if "generator" in state else None
+            origin = None if np.isnat(np.asarray(state["origin"])) else np.array(state["origin"])[()]
+            if not int(state["step"]) >= 0:
+                raise ValueError(f"state: expected a step from 0 on, got {state['step']}")
         except KeyError as error:
             raise ValueError(f"state: expected {error.args[0]}, as this filter has it, got none") from None
-        if "generator" in state:
-            generator = json.loads(str(state["generator"]))
+        except (TypeError, json.JSONDecodeError) as error:
+            raise ValueError(f"state: expected the arrays that the attribute state has, got {error}") from None
+        if generator is not None:
             stream = self.rng.bit_generator  # type: ignore[attr-defined]
             if generator["bit_generator"] != type(stream).__name__:
                 raise ValueError(
@@ -84,7 +89,6 @@ class OnlineFilter(Forecaster, Timed):
                     f"{generator['bit_generator']}"
                 )
             stream.state = generator
-        origin = None if np.isnat(state["origin"]) else np.array(state["origin"])[()]
         vars(self).update(taken, step=int(state["step"]), log_likelihood=float(state["log_likelihood"]), record=None)
         self._clock = Clock(origin, float(state["time"]), bool(state["zoned"]))
         self._by_model_at_start = bool(state["by_model_at_start"])

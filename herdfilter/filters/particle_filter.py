@@ -361,6 +361,8 @@ class ParticleFilter(OnlineFilter):
                 f"state: expected particles {(self.n_particles, self.model.dim)} with as many weights, as this filter has, "
                 f"got {shape} and {given['weights'].shape}"
             )
+        if not (np.isfinite(given["particles"]).all() and abs(given["weights"].sum() - 1) < 1e-6):
+            raise ValueError("state: expected finite particles and weights that sum to 1, got others")
         of_each = given["log_weights"], given.get("modes"), n_next, given.get("covariances")
         particles = Particles.unchecked(given["particles"], *of_each)
         particles.weights = given["weights"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,7 +103,7 @@ class Replay:
                 kept.append((self._standing(), reading))
                 if reading.since > self._clock.since:
                     self.filter.predict(reading.since - self._clock.since, reading.control)
-                    self._clock = replace(self._clock, since=reading.since)
+                    self._clock = self._clock._replace(since=reading.since)
                 if isinstance(self.filter, Timed):
                     self.filter._clock = self._clock
                 by = {"sensor": reading.sensor, "gate": reading.gate}

@@ -105,6 +105,8 @@ class Views:
         angles = tuple(getattr(self, "circular", ()) if circular is None else circular)
         every = [i for _, drawn in places for i in drawn]
         actual = None if truth is None else check_truth(truth, every, dim)
+        if actual is not None and len(actual) != len(result.means):
+            raise ValueError(f"truth: expected a row for each of {len(result.means)} steps, got {len(actual)}")
         readings = {i: as_numbers("observations", z, (None,), missing=True) for i, z in (observations or {}).items()}
         readings = {i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()}
         axes = [axes_or_new(one) for one, _ in places]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -22,8 +21,7 @@ Late = Literal["raise", "replay"]
 SECOND = np.timedelta64(1, "s")
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(NamedTuple):
     """The time where a filter stands: a number, or a date and the seconds since."""
 
     origin: Any = None
@@ -35,7 +33,10 @@ class Clock:
         """Return a clock that shows a time: a number, a duration in seconds, or a date."""
         if isinstance(start, date | np.datetime64):
             return cls(_in_one_zone(as_objects([start]))[0], zoned=_zoned(start))
-        return cls(None, float(_seconds("start", as_objects([start]))[0]))
+        try:
+            return cls(None, float(_seconds("start", as_objects([start]))[0]))
+        except ValueError:
+            raise ValueError(f"start: expected a number, a duration or a date, got {short_repr(start)}") from None
 
     @property
     def time(self) -> Any:
@@ -44,7 +45,7 @@ class Clock:
 
     def later(self, dt: float) -> Clock:
         """Return the clock after a time."""
-        return replace(self, since=self.since + dt)
+        return Clock(self.origin, self.since + dt, self.zoned)
 
     def elapsed(self, times: Sequence[Any], name: str = "times") -> Array:
         """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind."""
@@ -59,16 +60,19 @@ class Clock:
             return _seconds(name, array, self.origin)
         if self.origin is None:
             raise ValueError(
-                f"start: expected the date of the filter's state, as {name} are dates, got None; the first is "
-                f"{short_repr(times[0])}"
+                f"start: expected the date of the state before, as {name} are dates, got the time {self.since:g}; the first "
+                f"date is {short_repr(times[0])}"
             )
         raise ValueError(f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}")
+
+
+ZERO = Clock()
 
 
 class Timed:
     """A filter with a clock."""
 
-    _clock = Clock()
+    _clock = ZERO
 
     @property
     def time(self) -> Any:
@@ -87,7 +91,7 @@ class Step(NamedTuple):
     control: Any
     sensor: Sensor | None = None
     time: Any = None
-    clock: Clock = Clock()
+    clock: Clock = ZERO
 
 
 def series(
@@ -98,7 +102,7 @@ def series(
     start: Any = None,
     late: Late = "raise",
     name: str = "observations",
-    clock: Clock = Clock(),
+    clock: Clock = ZERO,
 ) -> list[Step]:
     """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
 
@@ -136,7 +140,7 @@ def series(
             first = "; the time of the filter's state is start" if len(given) == steps + 1 else ""
             raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
         since = clock.elapsed(given)
-        clocks, dts = [replace(clock, since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
+        clocks, dts = [clock._replace(since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
         for k, value in enumerate(dts):
             if value > 0 or (value == 0 and not k):
                 continue
@@ -148,6 +152,7 @@ def series(
 def own_times(observations: Any) -> list[Any] | None:
     """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
     index, dims = getattr(observations, "index", None), getattr(observations, "dims", ())
+    index = getattr(index, "to_timestamp", lambda: index)()  # of periods
     if dims and hasattr(observations, "coords"):
         index = observations.coords.get(dims[0])
     kind = getattr(getattr(index, "dtype", None), "kind", "")
@@ -213,7 +218,7 @@ def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], cl
             f"{times[order[0]]}; give that of the state as start"
         )
     return [
-        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k], replace(clock, since=float(since[k])))
+        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k], clock._replace(since=float(since[k])))
         for k, dt in zip(order, dts, strict=True)
     ]
 
@@ -267,4 +272,4 @@ def as_objects(times: Sequence[Any]) -> np.ndarray:
     array = np.empty(len(times), dtype=object)
     array[:] = list(times)
     of_numpy = all(isinstance(time, int | float | np.generic) for time in array)
-    return np.array(list(array)) if of_numpy and len(array) else array
+    return np.array(list(array)) if of_numpy else array

@@ -84,7 +84,7 @@ def simulate(
     >>> hf.make_filter("auto", robot, 100).run(readings, controls=drive).means.shape
     (4, 3)
     """
-    lengths = [len(given) for given in (controls, times, dt, sensors) if isinstance(given, Sized)]
+    lengths = [len(given) for given in (times, dt, sensors, controls) if isinstance(given, Sized)]
     if steps is None and not lengths:
         raise ValueError("steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none")
     steps, rng = check_count("steps", lengths[0] if steps is None else steps), as_generator(rng)
@@ -97,6 +97,8 @@ def simulate(
         given = [way.time for way in series([None] * steps, dt, start=start)] if times is None else as_list("times", times)
         if times is not None and dt is not None:
             raise ValueError("times: expected either times or dt, got both")
+        if not all(isinstance(one, Sensor | None) for one in seen):
+            raise ValueError(f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}")
         for name, one in (("sensors", seen), ("times", given)):
             if len(one) != steps:
                 raise ValueError(f"{name}: expected one per step, {steps}, got {len(one)}")

@@ -103,6 +103,8 @@ class Comparison(pd.DataFrame):
             A name that ends in ``.html``, or a folder for ``report.html``; it is made if need be. OSError if that fails.
         """
         place = _path("path", path)
+        if place.suffix.lower() not in ("", ".html"):
+            raise ValueError(f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}")
         try:
             (place.parent if place.suffix.lower() == ".html" else place).mkdir(parents=True, exist_ok=True)
             return write_report(self._result, place)

@@ -148,7 +148,11 @@ test_readings_that_do_not_fit_are_named = refuses(
         {},
         r"^observations: expected readings not before .*state, 0.0, got the time -1; give that of the state as start$",
     ),
-    ([(MIDNIGHT, FIRST, [0.0])], {}, r"^start: expected the date of the filter's state, .* got None"),
+    (
+        [(MIDNIGHT, FIRST, [0.0])],
+        {},
+        r"^start: expected the date of the state before, as times are dates, got the time 0; the first",
+    ),
     (readings(), {"times": [1, 2]}, r"^observations: expected readings, which have times, or times or dt"),
     (readings(), {"late": "drop"}, r"^late: unknown 'drop'"),
 )

@@ -101,7 +101,10 @@ def test_a_time_step_may_be_a_duration(walk, step):
 
 test_times_and_controls_that_do_not_fit_are_named = refuses(
     lambda arguments: steps(**arguments),
-    ({"times": DATES[1:]}, r"start: expected the date of the filter's state, as times are dates, got None; the first is"),
+    (
+        {"times": DATES[1:]},
+        r"start: expected the date of the state before, as times are dates, got the time 0; the first date is",
+    ),
     ({"times": DATES, "start": START}, "times: expected one per step, 3, got 4; the time of the filter's state is start"),
     ({"times": DATES[1:], "start": START.replace(tzinfo=UTC)}, "times: expected dates with a time zone, as start has, got"),
     ({"times": SECONDS, "start": START}, "times: expected dates, as the filter stands at 2024-03-31.*, got 0.5"),
@@ -115,7 +118,7 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
     ({"times": ["2024-01-01", "2024-01-02", "2024-01-03"]}, "times: expected numbers .*'2024-01-01'"),
     ({"times": "2024"}, "times: expected a sequence with one entry per step, got '2024'"),
     ({"times": SECONDS, "dt": 1.0}, "times: expected either times or dt, got both"),
-    ({"start": "noon"}, "start: expected numbers"),
+    ({"start": "noon"}, "start: expected a number, a duration or a date, got 'noon'"),
     ({"dt": np.timedelta64(2, "M")}, "dt: expected a positive duration, got"),
     ({"dt": timedelta(0)}, "dt: expected a positive"),
     ({"dt": [1, 0, 1]}, "dt: expected a positive .* before step 2"),

@@ -116,6 +116,19 @@ STATE = hf.ParticleFilter(TURN, 30, rng=1).state
     ("state", "error", "said"),
     [
         (3, TypeError, "state: expected a mapping as the attribute state of a filter has it, got 3"),
+        ({**STATE, "step": -1}, ValueError, "state: expected a step from 0 on, got -1"),
+        (
+            {**STATE, "weights": 0 * STATE["weights"]},
+            ValueError,
+            "state: expected finite particles and weights that sum to 1",
+        ),
+        ({**STATE, "particles": np.nan * STATE["particles"]}, ValueError, "state: expected finite particles and weights"),
+        (
+            {**STATE, "generator": "abc"},
+            ValueError,
+            "state: expected the arrays that the attribute state has, got Expecting",
+        ),
+        ({**STATE, "origin": "today"}, ValueError, "state: expected the arrays that the attribute state has, got ufunc"),
         ({}, ValueError, "state: expected what the attribute state of a filter has, got none of filter, step"),
         (hf.UnscentedKalmanFilter(TURN).state, ValueError, "expected that of a ParticleFilter, got that of a Unscented"),
         ({k: v for k, v in STATE.items() if k != "weights"}, ValueError, "state: expected weights, as this filter has it"),
@@ -273,8 +286,9 @@ def test_missing_entries_and_angles_do_not_count_in_the_gate():
 def test_a_gate_that_cannot_be_is_named():
     pf = hf.ParticleFilter(hf.models.linear_chain(1), 20, rng=0)
     pf.predict()
-    with pytest.raises(ValueError, match=r"^gate: expected a probability such as 0.999, got 3$"):
-        pf.update([0.0], gate=3)
+    for gate in (3, 0, 1.0, True, "high"):
+        with pytest.raises(ValueError, match=r"^gate: expected a probability such as 0.999, got"):
+            pf.update([0.0], gate=gate)
     alone = hf.Sensor(None, None, log_likelihood=lambda z, x: np.zeros(len(x)))
     with pytest.raises(TypeError, match=r"^gate: expected None, as LinearGaussian with this sensor has no mean and cov"):
         pf.update([0.0], sensor=alone, gate=0.9)

@@ -84,12 +84,9 @@ test_what_a_simulation_cannot_take_is_named = refuses(
     ({"times": [1.0, 2.0], "dt": 0.1}, "^times: expected either times or dt, got both$"),
     ({"times": [1.0, 2.0], "dt": 0.1, "sensors": LOW}, "^times: expected either times or dt, got both$"),
     ({"times": [1.0, 1.0]}, "^times: expected increasing times, got 1.0 after 1.0 at step 2$"),
-    ({"times": [NOON]}, "^start: expected the date of the filter's state"),
+    ({"times": [NOON]}, "^start: expected the date of the state before, as times are dates"),
     ({"steps": 2, "sensors": [LOW]}, "^sensors: expected one per step, 2, got 1$"),
+    ({"steps": 2, "sensors": ["gps", "gps"]}, "^sensors: expected herdfilter.Sensor objects, None for the model, got"),
+    ({"times": [1.0, 2.0], "controls": [[1.0]]}, "^controls: expected one per step, 2, got 1$"),
     ({"steps": 2, "sensors": "radar"}, "^sensors: expected a sequence with one entry per step, got 'radar'$"),
 )
-
-
-def test_a_name_for_a_sensor_is_refused():
-    with pytest.raises(ValueError, match=r"expected a herdfilter\.Sensor in readings"):
-        hf.simulate(WALK, 2, rng=1, sensors=["gps", "gps"])
