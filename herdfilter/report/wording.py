@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from herdfilter._repr import LINE_WIDTH, in_blocks
+from herdfilter.plotting.style import dimension_label
 from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, headings, headings_of_models, localises
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
@@ -152,11 +153,7 @@ def _many(reference: Mapping[str, Any], repeats: int) -> str:
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the words of the report with their meanings."""
     dims = scenario.error_dims
-    over = (
-        "all dimensions"
-        if dims is None
-        else ", ".join(scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims)
-    )
+    over = "all dimensions" if dims is None else ", ".join(dimension_label(scenario.labels, i) for i in dims)
     unit = f", in {scenario.unit}" if scenario.unit else ""
     measured = f"distance of the posterior mean, root mean square over the steps of a run, over {over}{unit}"
     if (many := scenario.targets) is not None:
