@@ -89,14 +89,10 @@ class MaximumLikelihood:
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        parts = (
-            f"{name}={value:.4g} ± {error:.2g}"
-            for name, value, error in zip(self.names, self.theta, self.standard_errors, strict=True)
-        )
-        return (
-            f"MaximumLikelihood({', '.join(parts)}, log_likelihood={self.log_likelihood:.6g}, "
-            f"evaluations={self.evaluations}, smooth={self.smooth})"
-        )
+        found = zip(self.names, self.theta, self.standard_errors, strict=True)
+        parts = [f"{name}={value:.4g} ± {error:.2g}" for name, value, error in found]
+        parts += [f"log_likelihood={self.log_likelihood:.6g}", f"evaluations={self.evaluations}", f"smooth={self.smooth}"]
+        return f"MaximumLikelihood({', '.join(parts)})"
 
 
 def maximise_likelihood(

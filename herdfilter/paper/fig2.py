@@ -157,6 +157,5 @@ class HerdingWeights(common.PaperFigure):
     def numbers(self) -> pd.DataFrame:
         """Return the function and its two terms on the grid."""
         f, x = self.function, self.grid
-        return pd.DataFrame(
-            {"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
-        )
+        terms = {"expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
+        return pd.DataFrame({"x1": x} | terms)

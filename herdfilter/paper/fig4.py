@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -92,7 +92,7 @@ class ConvergingAndStalling(common.PaperFigure):
         for case in self.cases:
             for name, herding in case.herding.items():
                 end, early = len(herding), len(herding) // 10
-                row = {"mixture": case.name, "sampler": name}
+                row: dict[str, Any] = {"mixture": case.name, "sampler": name}
                 for label, values in (("E", herding), ("L2", case.l2[name])):
                     row |= {f"{label} at {early}": values[early - 1], f"{label} at {end}": values[-1]}
                     row |= {"E falls by": values[early - 1] / values[-1]} if label == "E" else {"L2 floor": case.floor}
