@@ -89,14 +89,10 @@ class MaximumLikelihood:
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        parts = (
-            f"{name}={value:.4g} ± {error:.2g}"
-            for name, value, error in zip(self.names, self.theta, self.standard_errors, strict=True)
-        )
-        return (
-            f"MaximumLikelihood({', '.join(parts)}, log_likelihood={self.log_likelihood:.6g}, "
-            f"evaluations={self.evaluations}, smooth={self.smooth})"
-        )
+        found = zip(self.names, self.theta, self.standard_errors, strict=True)
+        parts = [f"{name}={value:.4g} ± {error:.2g}" for name, value, error in found]
+        parts += [f"log_likelihood={self.log_likelihood:.6g}", f"evaluations={self.evaluations}", f"smooth={self.smooth}"]
+        return f"MaximumLikelihood({', '.join(parts)})"
 
 
 def maximise_likelihood(
@@ -286,7 +282,14 @@ class _LogLikelihood:
         if key not in self.values:
             self.evaluations += 1
             try:
-                value = self._run_filter(theta)
+                online = self.build(theta)
+                if not callable(getattr(online, "run", None)):
+                    raise TypeError(f"build: expected a filter, which has a method run, got {short_repr(online)}")
+                if online is self._last:
+                    raise ValueError(f"build: expected a new filter every time, got the same {type(online).__name__} again")
+                self._last = online
+                with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
+                    value = float(online.run(self.observations, **self.run).log_likelihood)
             except DegenerateWeightsError as error:
                 if not self.values:
                     error.add_note(f"at theta0 = {theta.tolist()}")
@@ -297,16 +300,6 @@ class _LogLikelihood:
                 raise
             self.values[key] = -np.inf if np.isnan(value) and self.values else value
         return self.values[key]
-
-    def _run_filter(self, theta: Array) -> float:
-        online = self.build(theta)
-        if not callable(getattr(online, "run", None)):
-            raise TypeError(f"build: expected a filter, which has a method run, got {short_repr(online)}")
-        if online is self._last:
-            raise ValueError(f"build: expected a new filter every time, got the same {type(online).__name__} again")
-        self._last = online
-        with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
-            return float(online.run(self.observations, **self.run).log_likelihood)
 
     def best(self) -> Array:
         """Return the best place so far."""

@@ -115,16 +115,8 @@ class HerdingWeights(common.PaperFigure):
             common.shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
             left.axhline(height, color=common.DARK, linewidth=1, linestyle="--")
             left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=common.DARK)
-            left.scatter(
-                f.samples[:, 0],
-                f.samples[:, 1],
-                s=14 + 70 * w,
-                c=w,
-                cmap="Oranges",
-                vmin=-0.35,
-                edgecolors=colour,
-                linewidths=0.8,
-            )
+            dots: Any = {"s": 14 + 70 * w, "c": w, "cmap": "Oranges", "vmin": -0.35}
+            left.scatter(*f.samples.T, edgecolors=colour, linewidths=0.8, **dots)
             left.plot(self.chosen, height, **star)
             left.set(
                 xlabel="$x_1$", ylabel="$x_2$", title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star"
@@ -165,6 +157,5 @@ class HerdingWeights(common.PaperFigure):
     def numbers(self) -> pd.DataFrame:
         """Return the function and its two terms on the grid."""
         f, x = self.function, self.grid
-        return pd.DataFrame(
-            {"x1": x, "expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
-        )
+        terms = {"expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
+        return pd.DataFrame({"x1": x} | terms)

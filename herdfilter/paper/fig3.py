@@ -15,7 +15,6 @@ from herdfilter.plotting.style import figures, log_axis
 from herdfilter.samplers import RandomSampling
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -54,16 +53,6 @@ def _mean_errors(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: in
     return MeanErrors(dim, bandwidth, herding, l2, floor)
 
 
-def _draw_rates(ax: Axes, curves: MeanErrors) -> None:
-    """Draw the rates of herding at its best, t, and of random draws, the root of t, below the curves."""
-    n = len(curves.herding[common.RANDOM])
-    t = np.array([n // 10, n])
-    start = 0.3 / curves.herding[common.RANDOM][n // 10 - 1]
-    for power, label, linestyle in ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":")):
-        line = start * (t / t[0]) ** power
-        ax.plot(t, line, color=common.GREY, linewidth=1, linestyle=linestyle, zorder=0, label=label)
-
-
 @dataclass(frozen=True, eq=False)
 class ErrorCurves(common.PaperFigure):
     """Mean errors of every setting."""
@@ -92,7 +81,11 @@ class ErrorCurves(common.PaperFigure):
                 for name, herding in curves.herding.items():
                     common.draw_curve(above, 1 / herding, name)
                     common.draw_curve(below, curves.l2[name], name)
-                _draw_rates(above, curves)
+                random = curves.herding[common.RANDOM]  # below the curves: rates of herding at its best, and of random draws
+                t = np.array([len(random) // 10, len(random)])
+                for power, label, linestyle in ((1.0, "rate $t$", "-."), (0.5, r"rate $\sqrt{t}$", ":")):
+                    line = 0.3 / random[t[0] - 1] * (t / t[0]) ** power
+                    above.plot(t, line, color=common.GREY, linewidth=1, linestyle=linestyle, zorder=0, label=label)
                 log_axis(above, "y")
                 below.axhline(curves.floor, color=common.DARK, linewidth=1, linestyle="--", label="L2 floor")
                 if curves.dim == 2:
@@ -118,34 +111,17 @@ class ErrorCurves(common.PaperFigure):
             for name, herding in curves.herding.items():
                 end, early = len(herding), max(1, len(herding) // 5)
                 slope = np.log(herding[early - 1] / herding[-1]) / np.log(end / early)
-                rows.append(
-                    {
-                        "d": curves.dim,
-                        "sigma_k": str(curves.bandwidth),
-                        "sampler": name,
-                        f"1/E at {early}": 1 / herding[early - 1],
-                        f"1/E at {end}": 1 / herding[-1],
-                        "E falls as t^-": slope,
-                        f"L2 at {end}": curves.l2[name][-1],
-                        "L2 floor": curves.floor,
-                    }
-                )
+                row = {"d": curves.dim, "sigma_k": str(curves.bandwidth), "sampler": name}
+                row |= {f"1/E at {early}": 1 / herding[early - 1], f"1/E at {end}": 1 / herding[-1], "E falls as t^-": slope}
+                rows.append(row | {f"L2 at {end}": curves.l2[name][-1], "L2 floor": curves.floor})
         return pd.DataFrame(rows).assign(paper=common.NOT_STATED)
 
     def numbers(self) -> pd.DataFrame:
         """Return both errors of every sampler at every t."""
-        parts = [
-            pd.DataFrame(
-                {
-                    "d": curves.dim,
-                    "sigma_k": str(curves.bandwidth),
-                    "sampler": name,
-                    "t": np.arange(1, len(herding) + 1),
-                    "herding_error": herding,
-                    "normalised_l2": curves.l2[name],
-                }
-            )
-            for curves in self.curves
-            for name, herding in curves.herding.items()
-        ]
+        parts = []
+        for curves in self.curves:
+            for name, herding in curves.herding.items():
+                setting = {"d": curves.dim, "sigma_k": str(curves.bandwidth), "sampler": name}
+                errors = {"herding_error": herding, "normalised_l2": curves.l2[name]}
+                parts.append(pd.DataFrame(setting | {"t": np.arange(1, len(herding) + 1)} | errors))
         return pd.concat(parts, ignore_index=True)

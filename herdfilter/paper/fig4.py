@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -92,37 +92,20 @@ class ConvergingAndStalling(common.PaperFigure):
         for case in self.cases:
             for name, herding in case.herding.items():
                 end, early = len(herding), len(herding) // 10
-                rows.append(
-                    {
-                        "mixture": case.name,
-                        "sampler": name,
-                        f"E at {early}": herding[early - 1],
-                        f"E at {end}": herding[-1],
-                        "E falls by": herding[early - 1] / herding[-1],
-                        f"L2 at {early}": case.l2[name][early - 1],
-                        f"L2 at {end}": case.l2[name][-1],
-                        "L2 floor": case.floor,
-                        "sd across": spread_across_ridge(case.points[name]) if case is self.cases[1] else np.nan,
-                        "paper": self.stated[case.name] if name == common.CHG else common.NOT_STATED,
-                    }
-                )
+                row: dict[str, Any] = {"mixture": case.name, "sampler": name}
+                for label, values in (("E", herding), ("L2", case.l2[name])):
+                    row |= {f"{label} at {early}": values[early - 1], f"{label} at {end}": values[-1]}
+                    row |= {"E falls by": values[early - 1] / values[-1]} if label == "E" else {"L2 floor": case.floor}
+                row["sd across"] = spread_across_ridge(case.points[name]) if case is self.cases[1] else np.nan
+                rows.append(row | {"paper": self.stated[case.name] if name == common.CHG else common.NOT_STATED})
         return pd.DataFrame(rows)
 
     def numbers(self) -> pd.DataFrame:
         """Return points and errors of every sampler at every t."""
-        parts = [
-            pd.DataFrame(
-                {
-                    "mixture": case.name,
-                    "sampler": name,
-                    "t": np.arange(1, len(x) + 1),
-                    "x1": x[:, 0],
-                    "x2": x[:, 1],
-                    "herding_error": case.herding[name],
-                    "normalised_l2": case.l2[name],
-                }
-            )
-            for case in self.cases
-            for name, x in case.points.items()
-        ]
+        parts = []
+        for case in self.cases:
+            for name, x in case.points.items():
+                points = {"t": np.arange(1, len(x) + 1), "x1": x[:, 0], "x2": x[:, 1]}
+                errors = {"herding_error": case.herding[name], "normalised_l2": case.l2[name]}
+                parts.append(pd.DataFrame({"mixture": case.name, "sampler": name} | points | errors))
         return pd.concat(parts, ignore_index=True)

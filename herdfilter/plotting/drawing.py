@@ -90,10 +90,8 @@ class Drawing:
             figure, axes = new(rows, columns, size, sharex=self.share, sharey=self.share)
             for ax, panel in zip(axes.flat, self.panels, strict=False):
                 panel.draw(ax)
-                if panel.color is None:
-                    ax.set_title(panel.title)
-                else:
-                    ax.set_title(panel.title, color=panel.color, fontweight="bold")
+                look: Any = {} if panel.color is None else {"color": panel.color, "fontweight": "bold"}
+                ax.set_title(panel.title, **look)
             for ax in axes.flat[len(self.panels) :]:
                 ax.set_axis_off()
             if self.share and len(self.panels) < rows * columns:  # the axis above a gap keeps its numbers

@@ -131,9 +131,10 @@ def _marker(name: str) -> str:
 
 def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
     """Return the facts that the template states about the figures."""
-    steps = len(result.trajectory.recording)
+    steps, largest = len(result.trajectory.recording), summary["n_particles"].max()
+    singular = summary[summary["n_particles"] == largest].set_index("filter")["nees_singular"]
     return {
-        "largest": summary["n_particles"].max(),
+        "largest": largest,
         "baseline": summary["baseline"].iloc[0],
         "first": next(iter(result.study.filters)),
         "referenced": error_measure(summary).startswith("reference"),
@@ -147,11 +148,7 @@ def _descriptions(result: StudyResult, summary: pd.DataFrame) -> dict[str, Any]:
         "dimension": result.trajectory.recording.truth.shape[-1],
         "many": result.trajectory.recording.many,
         "detections": result.trajectory.positions is not None,
-        "singular": {
-            row["filter"]: int(row["nees_singular"])
-            for _, row in summary[summary["n_particles"] == summary["n_particles"].max()].iterrows()
-            if row["nees_singular"] > 0
-        },
+        "singular": singular[singular > 0].astype(int).to_dict(),
     }
 
 

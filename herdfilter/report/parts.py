@@ -92,15 +92,11 @@ def results_table(result: StudyResult) -> dict[str, Any]:
     for n in sorted(summary["n_particles"].unique(), reverse=True):
         rows = summary[summary["n_particles"] == n].sort_values(rank, na_position="last", kind="stable")
         best = rows[rank][2 * rows["failures"] <= rows["runs"]].min()
-        group = [
-            {
-                "filter": row["filter"],
-                "color": css_colour(look[row["filter"]].color),
-                "best": len(rows) > 1 and row[rank] == best,
-                "cells": [cell(row, heading) for heading in shown],
-            }
-            for _, row in rows.iterrows()
-        ]
+        group = []
+        for _, row in rows.iterrows():
+            line = {"filter": row["filter"], "color": css_colour(look[row["filter"]].color)}
+            line |= {"best": len(rows) > 1 and row[rank] == best, "cells": [cell(row, heading) for heading in shown]}
+            group.append(line)
         groups.append({"n": n, "rows": group})
     return {"heads": [heading.label for heading in shown], "groups": groups}
 
@@ -122,28 +118,17 @@ def slopes_table(result: StudyResult) -> dict[str, Any] | None:
 def failures_table(runs: pd.DataFrame) -> dict[str, Any]:
     """Return the failed runs by filter and error, with the first traceback of each."""
     failed = runs[runs["error"].fillna("") != ""]
-    groups = []
+    groups: list[dict[str, Any]] = []
     for (name, error), rows in failed.groupby(["filter", "error"], sort=False):
-        total = int((runs["filter"] == name).sum())
+        group = {"filter": name, "error": error, "count": len(rows), "total": int((runs["filter"] == name).sum())}
         counts = rows.groupby("n_particles").size()
-        groups.append(
-            {
-                "filter": name,
-                "error": error,
-                "count": len(rows),
-                "total": total,
-                "where": ", ".join(f"{count} at n = {n}" for n, count in counts.items()),
-                "first": f"run {rows['run'].iloc[0]}, n = {rows['n_particles'].iloc[0]}",
-                "traceback": rows["traceback"].iloc[0],
-            }
-        )
+        group["where"] = ", ".join(f"{count} at n = {n}" for n, count in counts.items())
+        first = rows.iloc[0]
+        group |= {"first": f"run {first['run']}, n = {first['n_particles']}", "traceback": first["traceback"]}
+        groups.append(group)
     groups.sort(key=lambda group: -group["count"])
-    return {
-        "count": len(failed),
-        "total": len(runs),
-        "groups": groups[:MOST_TRACEBACKS],
-        "more": len(groups[MOST_TRACEBACKS:]),
-    }
+    shown, more = groups[:MOST_TRACEBACKS], len(groups[MOST_TRACEBACKS:])
+    return {"count": len(failed), "total": len(runs), "groups": shown, "more": more}
 
 
 def equations(scenario: Scenario) -> str:

@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from herdfilter._repr import LINE_WIDTH, in_blocks
+from herdfilter.plotting.style import dimension_label
 from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, headings, headings_of_models, localises
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
@@ -152,11 +153,7 @@ def _many(reference: Mapping[str, Any], repeats: int) -> str:
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the words of the report with their meanings."""
     dims = scenario.error_dims
-    over = (
-        "all dimensions"
-        if dims is None
-        else ", ".join(scenario.labels[i] if i < len(scenario.labels) else f"state {i + 1}" for i in dims)
-    )
+    over = "all dimensions" if dims is None else ", ".join(dimension_label(scenario.labels, i) for i in dims)
     unit = f", in {scenario.unit}" if scenario.unit else ""
     measured = f"distance of the posterior mean, root mean square over the steps of a run, over {over}{unit}"
     if (many := scenario.targets) is not None:
@@ -195,27 +192,20 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     rows = []
     for n in sorted(summary["n_particles"].unique(), reverse=True):
         others = summary[(summary["n_particles"] == n) & (summary["filter"] != base)].sort_values("ratio")
-        sides = {
-            name: [
-                {"name": row["filter"], **cell(row, Heading("ratio", "ratio"))}
-                for _, row in others[others["better"] == side].iterrows()
-            ]
-            for name, side in (("better", -1), ("worse", 1))
-        }
+        sides: dict[str, list[Any]] = {"better": [], "worse": []}
+        for _, row in others[others["better"] != 0].iterrows():
+            claim = {"name": row["filter"], **cell(row, Heading("ratio", "ratio"))}
+            sides["better" if row["better"] < 0 else "worse"].append(claim)
         unknown, all_at_once = others["filter"][others["better"] == 0], together["n_particles"] == n
         rows.append({"n": n, **sides, "open": list(unknown), "together": list(together["a"][all_at_once])})
     comparisons = sum(len(row["better"] + row["worse"] + row["open"]) for row in rows)
     units = "models" if family else "runs"
     needed = LEAST_RUNS if family else math.floor(math.log2(2 * comparisons / 0.05)) + 1
     most = int(summary[units].max())
-    return {
-        "baseline": base,
-        "errors": error_phrase(error_measure(runs)).replace("error", "Errors"),
-        "family": family,
-        "comparisons": comparisons,
-        "rows": rows,
-        "too_few": f"takes {needed} {units} at least, there are {most}" if most < needed else "",
-    }
+    errors = error_phrase(error_measure(runs)).replace("error", "Errors")
+    too_few = f"takes {needed} {units} at least, there are {most}" if most < needed else ""
+    found = {"baseline": base, "errors": errors, "family": family}
+    return found | {"comparisons": comparisons, "rows": rows, "too_few": too_few}
 
 
 def built(described: Any) -> str:
@@ -223,9 +213,7 @@ def built(described: Any) -> str:
     if not isinstance(described, Mapping) or "options" not in described:
         return "" if described is None else _brief(described)
     options = described["options"]
-    inside = ", ".join(
-        f"{key}={value}" if isinstance(value, str) else f"{key}={_brief(value)}" for key, value in options.items()
-    )
+    inside = ", ".join(f"{key}={_brief(value)}" for key, value in options.items())
     return f"{described.get('filter', '')}({inside})"
 
 

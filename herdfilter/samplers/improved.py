@@ -195,9 +195,8 @@ def widths(n: int) -> tuple[float, float]:
     """Return the widths of the two kernels in which n points are placed again, in kernel widths of the frame.
 
     The energy distance is the squared herding error integrated over all kernel widths, which two, with heights in
-    proportion, approximate: a narrow one keeps neighbours apart, a wide one fills the tails. From 1/2 and 3/2 for few points
-    they grow to 1 and 2: narrower ones bring the points closer to the mixture, but filters of several dimensions then lose
-    their target more often.
+    proportion, approximate: a narrow one keeps neighbours apart, a wide one fills the tails. Narrower ones bring the points
+    closer to the mixture, but filters of several dimensions then lose their target more often.
     """
     narrow = min(max(n / 40, 0.5), 1.0)
     return narrow, narrow + 1.0

@@ -195,15 +195,10 @@ def _beside(pivots: _Pivots, own: Any, base: Any) -> dict[str, float]:
     times = finite(milliseconds[own] / milliseconds[base])
     low, high = RIGHT_VARIANCE
     known = finite(variances[own])
-    return {
-        "variance_right": of(np.mean, (known >= low) & (known <= high)),
-        "variance_50": of(np.median, known),
-        "log_likelihood": of(np.median, finite(distances[own] / distances[base])),
-        "lost": float((lost[own] & ~lost[base]).groupby(level="model").any().mean()),
-        "time": of(np.median, times),
-        "time_90": _quantile(times, 90),
-        "time_worst": of(np.max, times),
-    }
+    row = {"variance_right": of(np.mean, (known >= low) & (known <= high)), "variance_50": of(np.median, known)}
+    row["log_likelihood"] = of(np.median, finite(distances[own] / distances[base]))
+    row["lost"] = float((lost[own] & ~lost[base]).groupby(level="model").any().mean())
+    return row | {"time": of(np.median, times), "time_90": _quantile(times, 90), "time_worst": of(np.max, times)}
 
 
 def _quantile(values: Array, percent: int) -> float:

@@ -123,16 +123,11 @@ def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[
     labels = [np.flatnonzero(~np.isnan(row).any(axis=1)).tolist() for row in y]
     c, p = targets.cutoff, targets.gospa_order
     steps = [gospa(row, found, c, p) for row, found in zip(x, points, strict=True)]
-    return SetErrors(
-        np.array([one.distance for one in steps]),
-        np.array([ospa(row, found, c, targets.ospa_order) for row, found in zip(x, points, strict=True)]),
-        np.array([one.localisation for one in steps]),
-        np.array([one.missed for one in steps]),
-        np.array([one.false for one in steps]),
-        np.array([len(found) for found in points], dtype=float) - count(truth),
-        label_switches(x, points, labels, c),
-        p,
-    )
+    distances, localisation, missed, false = (np.array(values) for values in zip(*steps, strict=True))
+    ospas = np.array([ospa(row, found, c, targets.ospa_order) for row, found in zip(x, points, strict=True)])
+    cardinality = np.array([len(found) for found in points], dtype=float) - count(truth)
+    switches = label_switches(x, points, labels, c)
+    return SetErrors(distances, ospas, localisation, missed, false, cardinality, switches, p)
 
 
 def count(states: Array) -> Array:

@@ -92,13 +92,10 @@ class Recording:
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-        return Recording(
-            self.truth[:steps],
-            self.observations[:steps],
-            self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps],
-            None if self.controls is None else self.controls[:steps],
-            None if self.sensors is None else self.sensors[:steps],
-        )
+        dt = self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps]
+        controls = None if self.controls is None else self.controls[:steps]
+        sensors = None if self.sensors is None else self.sensors[:steps]
+        return Recording(self.truth[:steps], self.observations[:steps], dt, controls, sensors)
 
 
 def join_scans(scans: list[Array]) -> dict[str, Array]:

@@ -262,12 +262,9 @@ def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
     squares, degrees = runs.values(name), runs.values(f"{name}_degrees")
     total = np.nansum(degrees, axis=0)
     low, high = chi_square_band(total, runs.level)
-    return {
-        name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan),
-        **_quantile_band(name, squares / np.where(degrees > 0, degrees, np.nan), runs.quantiles),
-        f"{name}_band_low": low,
-        f"{name}_band_high": high,
-    }
+    mean = {name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan)}
+    ends = _quantile_band(name, squares / np.where(degrees > 0, degrees, np.nan), runs.quantiles)
+    return mean | ends | {f"{name}_band_low": low, f"{name}_band_high": high}
 
 
 def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:

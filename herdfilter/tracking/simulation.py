@@ -63,12 +63,8 @@ def simulate_path(
     """
     states = {at: initial}
     for step in range(at + 1, steps[-1] + 1):
-        x = states[step - 1][None]
-        moved = (
-            contract.sample_transition(model, x, rng, dt, None, step)
-            if noise
-            else contract.transition_mean(model, x, dt, None, step)
-        )
+        x, when = states[step - 1][None], (dt, None, step)
+        moved = contract.sample_transition(model, x, rng, *when) if noise else contract.transition_mean(model, x, *when)
         states[step] = moved[0]
     for step in range(at, steps[0], -1):
         contract.require(model, "simulation back in time", contract.ADDITIVE)

@@ -183,7 +183,12 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
     label = f"measurement_model: {type(model).__name__}"
     if dim is not None and model.ndim_state != dim:
         raise ValueError(f"{label}: expected states of {dim} dimensions, got {model.ndim_state}")
-    weigh = None if has_gaussian_likelihood(model) else partial(own_log_likelihood, model)
+    gaussian = states.method_function(model, "pdf") is GaussianModel.pdf  # the density of its function and covariance
+    gaussian &= states.method_function(model, "logpdf") in (
+        GaussianModel.logpdf,
+        getattr(states.ANGLE_MODEL, "logpdf", None),
+    )
+    weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)
     except TypeError:
@@ -200,12 +205,6 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
 def measurement_model_hint(model: Any) -> str:
     """Return what to do if a sensor of Stone Soup was given in place of its measurement model."""
     return "; give its measurement_model" if hasattr(type(model), "measurement_model") else ""
-
-
-def has_gaussian_likelihood(model: Any) -> bool:
-    """Return True if a model's likelihood is the Gaussian density of its function and covariance."""
-    known = [GaussianModel.logpdf, getattr(states.ANGLE_MODEL, "logpdf", None)]
-    return states.method_function(model, "pdf") is GaussianModel.pdf and states.method_function(model, "logpdf") in known
 
 
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:

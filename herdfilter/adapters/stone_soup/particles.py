@@ -125,7 +125,10 @@ class HerdfilterProposal(TheirProposal):
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
-        transition = Transition(model, dt, None, 1 + _steps_until(prior))
+        hypothesis = getattr(prior, "hypothesis", None)
+        hypothesis = (getattr(hypothesis, "single_hypotheses", None) or [hypothesis])[0]
+        before = getattr(prior, STEP_ATTRIBUTE, 0) or getattr(getattr(hypothesis, "prediction", None), STEP_ATTRIBUTE, 0)
+        transition = Transition(model, dt, None, 1 + int(before))
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
             moved = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
@@ -197,14 +200,6 @@ def _prediction_time(
             "time_interval: expected times of prior and measurement, both with a time zone or both without, or a timedelta; "
             f"got {short_repr(start)}, {short_repr(end)} and {short_repr(time_interval)}"
         ) from None
-
-
-def _steps_until(prior: ParticleState) -> int:
-    """Return the number of predictions of this kind in the history of a state."""
-    hypotheses = getattr(getattr(prior, "hypothesis", None), "single_hypotheses", None)
-    hypothesis = hypotheses[0] if hypotheses else getattr(prior, "hypothesis", None)
-    prediction = getattr(hypothesis, "prediction", None)
-    return int(getattr(prior, STEP_ATTRIBUTE, 0) or getattr(prediction, STEP_ATTRIBUTE, 0))
 
 
 class HerdfilterResampler(TheirResampler):

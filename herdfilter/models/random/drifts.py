@@ -116,9 +116,8 @@ def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
         _mix(moved, coupling)
         return moved
 
-    words = (
-        f"double wells at +-{listed(width)} in {coordinates(range(m))}: dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
-    )
+    words = f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
+    words += f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
     words += f"; {coordinates(range(m, dim))} times {listed(decay)}" if len(decay) else ""
     words += f"; then {coupling:.3g} of the way to the next coordinate" if coupling else ""
     return Drift("wells", np.concatenate([width, np.full(len(decay), width[0])]), 60, f, words)

@@ -73,9 +73,8 @@ def random_scale(drift: Drift, factor: Array, strength: float) -> Motion:
         return moved
 
     words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal "
-    return Motion(
-        drift, "multiplicative", f"{words}and drawn anew for each step", transition=transition, noise_dim=len(factor) + 1
-    )
+    words += "and drawn anew for each step"
+    return Motion(drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1)
 
 
 def only_simulable(drift: Drift, factor: Array, freedom: float = 0.0, jumps: tuple[float, float] | None = None) -> Motion:

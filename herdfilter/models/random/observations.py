@@ -70,11 +70,6 @@ def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     return View(name, h, words)
 
 
-def partial_view(dims: tuple[int, ...]) -> View:
-    """Return some coordinates as they are."""
-    return View("partial", lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
-
-
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
     """Return ranges, or in a plane bearings, of the place ``P x + b`` in m dimensions from sensors (k, m)."""
 
@@ -218,8 +213,8 @@ def draw_view(rng: Rng, system: LongRun) -> View:
     dim = system.states.shape[1]
     kind = choose(rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")})
     if kind == "partial":
-        dims = rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))]
-        return partial_view(tuple(int(i) for i in np.sort(dims)))
+        dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
+        return View("partial", lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
     if kind in ("range", "bearing"):
         places = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:places])])
