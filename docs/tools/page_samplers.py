@@ -100,7 +100,9 @@ def thinning_large() -> str:
     rows = []
     for (n, m), of in read("thinning_large").groupby(["n", "m"]):
         cells = [
-            f"{number(of[c].median())} ({number(of[c].max())})" for c in ("over_random", "over_whole") if of[c].notna().all()
+            f"{number(of[c].median(), 3)} ({number(of[c].max(), 3)})"
+            for c in ("over_random", "over_whole")
+            if of[c].notna().all()
         ]
         seconds = [number(of[c].median()) for c in ("seconds", "seconds_whole")]
         rows.append([f"{n:,}", f"{m:,}", *cells, *[""] * (2 - len(cells)), *seconds, number(of["megabytes"].max())])
