@@ -158,7 +158,7 @@ class Forecast(Views):
 
 
 class Forecaster:
-    """What all filters have that predict step by step."""
+    """Base of all filters that predict step by step."""
 
     def forecast(
         self: Any,

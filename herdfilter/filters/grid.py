@@ -16,7 +16,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views
 from herdfilter.models import contract
 from herdfilter.models.sensors import sensed, to_check
-from herdfilter.models.series import Late, Reading, series
+from herdfilter.models.series import Late, Reading, Step, series
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
@@ -124,10 +124,14 @@ class GridFilter:
             If lengths differ, the grid is too coarse for the transition noise or too small for the motion, or an observation
             is impossible everywhere on it.
         """
-        steps, d = series(observations, dt, controls, times, start, late), self.model.dim
+        check_flags(keep_masses=keep_masses)
+        return self._filter(series(observations, dt, controls, times, start, late), keep_masses)
+
+    def _filter(self, steps: Sequence[Step], keep_masses: bool) -> GridResult:
+        """Filter steps that are checked."""
+        d = self.model.dim
         means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
         mass, log_likelihood, time_index = self._initial, 0.0, 0
-        check_flags(keep_masses=keep_masses)
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         for k, step in enumerate(steps):
             if step.dt > 0:
@@ -171,8 +175,8 @@ class GridFilter:
         True
         """
         check_flags(keep_masses=keep_masses)
-        filtered = self.run(observations, dt, controls, times, True, start, late)
         steps = series(observations, dt, controls, times, start, late)
+        filtered = self._filter(steps, True)
         later: Array = np.ones(len(self.x))
         time_index = sum(step.dt > 0 for step in steps)
         means, covariances, masses = filtered.means, filtered.covariances, np.asarray(filtered.masses)

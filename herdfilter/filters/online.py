@@ -31,7 +31,7 @@ class OnlineFilter(Forecaster, Timed):
 
     @property
     def state(self) -> dict[str, np.ndarray]:
-        """Where the filter stands, as plain arrays: all that `restore` needs to go on to the last bit.
+        """The filter's present state as plain arrays: all that `restore` needs to go on to the last bit.
 
         Particles and weights, or the moments of a Kalman filter; step, time and log-likelihood; the state of the random
         generator; a prediction that waits for its observation. ``np.savez(path, **pf.state)`` keeps it on the disk. The

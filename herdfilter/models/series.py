@@ -187,8 +187,8 @@ def is_reading(name: str, entry: Any) -> bool:
     """Return True if an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
     if hasattr(entry, "state_vector"):
         raise ValueError(
-            f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for one of Stone Soup "
-            "give (entry.timestamp, sensor, entry.state_vector), with the sensor from herdfilter.adapters.from_stonesoup"
+            f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for those of Stone Soup "
+            "give herdfilter.adapters.stone_soup.readings(detections)"
         )
     if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False

@@ -11,7 +11,7 @@ from helpers import kalman, plane, refuses
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import ExtendedKalmanFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox, from_functions
+from herdfilter.models import UNGM, LinearGaussian, RangeOnly, UniformBox, from_functions, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.smoothing import rts_smoother
 
@@ -49,6 +49,12 @@ def test_linear_gaussian_smoothing_is_that_of_rauch_tung_and_striebel(model, cor
     result = GridFilter(model, -corner, corner, points).smooth(observations)
     np.testing.assert_allclose(result.means, expected.means, atol=tolerance)
     np.testing.assert_allclose(result.covariances, expected.covariances, atol=tolerance)
+
+
+def test_observations_that_come_once_are_smoothed_as_a_list_of_them():
+    grid, z = GridFilter(linear_chain(1), lower=-12, upper=12, points=241), [[0.2], [1.5], [4.0]]
+    np.testing.assert_array_equal(grid.smooth(iter(z)).means, grid.smooth(z).means)
+    assert (grid.smooth(z).means[:2] > grid.run(z).means[:2]).all()
 
 
 def test_smoothing_follows_durations_controls_and_readings_of_one_time():

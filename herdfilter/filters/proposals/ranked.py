@@ -176,7 +176,7 @@ class RankedProposal(SampledProposal):
         return found[found[True][1] > found[False][1] + np.log(n)][0]
 
     def _places(self, n: int, rng: np.random.Generator) -> int | Array:
-        """How many ancestors are taken, at even steps; or where they stand in the ranks."""
+        """Return the number of ancestors, taken at even steps; or their places in the ranks."""
         return (np.arange(n) + rng.random(n)) / n if self.randomised else n
 
     def _points(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> tuple[int | Array, Array, Array]:
