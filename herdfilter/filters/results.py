@@ -107,6 +107,9 @@ class Views:
         actual = None if truth is None else check_truth(truth, every, dim)
         if actual is not None and len(actual) != len(result.means):
             raise ValueError(f"truth: expected a row for each of {len(result.means)} steps, got {len(actual)}")
+        if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {*every}:
+            expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, every))}) to its readings"
+            raise ValueError(f"observations: expected {expected}, got {short_repr(observations)}")
         readings = {i: as_numbers("observations", z, (None,), missing=True) for i, z in (observations or {}).items()}
         readings = {i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()}
         axes = [axes_or_new(one) for one, _ in places]

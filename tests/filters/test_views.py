@@ -118,6 +118,9 @@ def test_positions_are_drawn_as_a_plane_where_the_model_says_which(model, plane)
 @cases(
     "wrong message",
     ({"observations": {0: [1.0]}}, "observations: expected shape"),
+    ({"observations": {5: np.zeros(4)}}, "observations: expected a mapping from a dimension that is drawn"),
+    ({"observations": np.zeros(4)}, "observations: expected a mapping from a dimension that is drawn"),
+    ({"truth": np.zeros((3, 2))}, "truth: expected a row for each of 4 steps, got 3"),
     ({"dims": (0, 5)}, "dims: expected one or two indices from 0 to 1"),
     ({"truth": np.zeros((4, 3))}, "truth: expected shape"),
     ({"ellipses": 2.0}, "ellipses: expected a probability"),
