@@ -55,6 +55,8 @@ class Cluster:
         except (OSError, ValueError) as error:
             raise ConnectionError(f"scheduler: nothing answers at {scheduler} ({error})") from error
         try:
+            if self._own is not None:
+                self._own.scale(workers)  # as in `_look`: a worker may have died as it had just started
             self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
         except TimeoutError:
             self.close()
