@@ -16,6 +16,7 @@ chains      particle Metropolis-Hastings with these filters: how often it moves,
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
+hard        lost tracks and errors in random scenes of clutter and manoeuvres, over --scene-runs scenes from --seed on.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
@@ -33,6 +34,7 @@ from pathlib import Path
 import associations
 import clutter as cluttered
 import forecasts
+import hard_radar
 import harbour as harbours
 import likelihoods
 import linear_parts
@@ -221,6 +223,14 @@ def clutter(args) -> None:
             show("Lost tracks in clutter", table)
 
 
+def hard(args) -> None:
+    """Write how the default does in random scenes of clutter and manoeuvres, beside the mixture Kalman filter."""
+    for kind, in_gate in hard_radar.SCENES:
+        table = hard_radar.compared(kind, in_gate, args.scene_runs, args.seed, args.workers)
+        table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], "hard")
+        show("Clutter and manoeuvres in random scenes", table)
+
+
 def harbour(args) -> None:
     """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
     table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
@@ -277,6 +287,7 @@ PARTS = {
     "smoothers": smoothers,
     "harbour": harbour,
     "clutter": clutter,
+    "hard": hard,
     "association": association,
     "modes": modes,
     "forecast": forecast,
@@ -308,6 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="models of the smoothers",
     )
     options.add_argument("--targets", type=int, default=100, help="of the clutter")
+    options.add_argument("--scene-runs", type=int, default=60, help="of each kind of hard scene")
     options.add_argument("--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate")
     options.add_argument("--matrices", type=int, default=100, help="of the association")
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
