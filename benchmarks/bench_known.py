@@ -34,8 +34,8 @@ from pathlib import Path
 import associations
 import clutter as cluttered
 import forecasts
-import hard_radar
 import harbour as harbours
+import hard_radar
 import likelihoods
 import linear_parts
 import manoeuvres
