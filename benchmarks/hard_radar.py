@@ -1,9 +1,10 @@
 """Clutter and manoeuvres on scenes drawn at random: the default beside the mixture Kalman filter and others.
 
-Every run draws a scene of its own: how lively the target is, how sharp its sensor, how far away and how fast it starts. The
-sensor gives positions ("linear"), or range and bearing ("radar"). P_D is 0.85 in clutter. A gate of probability 0.99 about the
-prediction of a Kalman filter holds `in_gate` false detections in the mean, drawn in a window of 24 standard deviations. A manoeuvring target ("turns") goes straight or turns left or right at a known rate. A target
-that turns at an unknown rate ("rates") has two modes, one of them with a turn rate in its state.
+Every run draws a scene of its own: how lively the target is, how sharp its sensor, how far away and how fast it starts.
+The sensor gives positions ("linear"), or range and bearing ("radar"). P_D is 0.85 in clutter. A gate of probability
+0.99 about the prediction of a Kalman filter holds `in_gate` false detections in the mean, drawn in a window of 24
+standard deviations. A manoeuvring target ("turns") goes straight or turns left or right at a known rate. A target that
+turns at an unknown rate ("rates") has two modes, one of them with a turn rate in its state.
 
 A track is lost if the RMSE of its position over the last quarter exceeds five standard deviations of a predicted position,
 without clutter. The error of a filter over that of mkf is a geometric mean over the runs that neither has lost.
