@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, check_count
 from herdfilter.association.base import ClusterMethod, Integers, Method, check_method, no_assignment_error
 
-FIRST_VERTICES = 10  # from which orders start
-
 
 @dataclass(frozen=True)
 class Exact(Method):
@@ -58,7 +56,8 @@ class Exact(Method):
         linked = np.zeros((n, n), dtype=bool)
         linked[:tracks, tracks:] = ratios[:, 1:] > 0
         linked |= linked.T
-        order, ways = elimination_order(linked, float(self.max_ways))
+        # If another method can take over, the search for an order ends sooner
+        order, ways = elimination_order(linked, np.inf if self.otherwise is None else float(self.max_ways))
         if ways <= self.max_ways:
             with np.errstate(divide="ignore"):
                 found, log_sum = _eliminate(np.log(ratios), order)
@@ -69,7 +68,7 @@ class Exact(Method):
             return self.otherwise.cluster(ratios, rng)
         raise ValueError(
             f"ratios: expected clusters with up to max_ways = {self.max_ways:,} ways, got {tracks} tracks with "
-            f"{n - tracks} shared measurements, which need {elimination_order(linked, np.inf)[1]:.3g} ways; take "
+            f"{n - tracks} shared measurements, which need {ways:.3g} ways; take "
             "BeliefPropagation() or HerdedGibbs(), gate more narrowly, or give Exact a larger max_ways or one of these as "
             "`otherwise`"
         )
@@ -80,20 +79,21 @@ def elimination_order(linked: NDArray[np.bool_], most: float) -> tuple[Integers,
     """Return an order of the vertices of a graph, and its number of ways: infinite if no order with up to `most` was found.
 
     The next vertex is the one that leaves the fewest open; of several, the one that has been open for longest. The first
-    vertex matters: after a vertex of fewest neighbours, orders start from the last one of the best order, as long as that
-    helps (as George and Liu 1979), and from some others, as long as the best order has more ways than there are pairs of
-    vertices. An order that needs more ways than the best is given up.
+    order starts from a vertex of fewest neighbours, a further one from the last vertex of the one before (as George and Liu
+    1979). An order with more ways than the best, or than `most`, is given up, and the next starts from a vertex that it has
+    not reached. Two of these end the search, or a best order that has no more ways than there are pairs of vertices.
     """
     n = len(linked)
     best, order = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    untouched, opened = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    fewest, start, last, tried = np.inf, -1, -1, 0
-    while tried <= FIRST_VERTICES and fewest > n * n:
+    degree, untouched, opened = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for v in range(n):
+        for u in range(n):
+            degree[v] += linked[v, u]
+    fewest, start, failed = np.inf, -1, 0
+    while failed < 2 and fewest > n * n:
         for v in range(n):
             opened[v] = n  # the step in which it is opened; -1 once it is eliminated
-            untouched[v] = 0  # neighbours that are not open yet
-            for u in range(n):
-                untouched[v] += linked[v, u]
+            untouched[v] = degree[v]  # neighbours that are not open yet
         ways, n_open = 0.0, 0
         for i in range(n):
             v, lowest = start, n * n
@@ -109,6 +109,10 @@ def elimination_order(linked: NDArray[np.bool_], most: float) -> tuple[Integers,
                 alternatives += 1
             ways += 2.0**n_open * alternatives
             if ways > most or ways >= fewest:
+                failed += 1
+                start = n - 1
+                while start > 0 and opened[start] < n:
+                    start -= 1
                 break
             for u in range(n):
                 if opened[u] == n and (linked[v, u] or u == v):
@@ -119,13 +123,8 @@ def elimination_order(linked: NDArray[np.bool_], most: float) -> tuple[Integers,
             order[i] = v
             opened[v] = -1
         else:
-            fewest = ways
+            fewest, start = ways, order[-1]
             best, order = order, best
-        if fewest < np.inf and best[-1] != last:
-            start = last = best[-1]
-        else:
-            start = tried * n // FIRST_VERTICES
-            tried += 1
     return best, fewest
 
 
