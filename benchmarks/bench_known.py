@@ -17,6 +17,7 @@ smoothers   smoothed means against the exact ones, of series whose seeds are cla
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
+association_times  of these only the times, on gated scans, bands and dense matrices, and what auto takes beyond its method.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
@@ -210,6 +211,14 @@ def association(args) -> None:
             table = associations.measured(family, tracks, seeds)
             save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
+    association_times(args)
+
+
+def association_times(args) -> None:
+    """Write the times of association on matrices of many shapes."""
+    seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + min(args.matrices, 20))
+    table = save("association_times", associations.times(seeds), args.results, ["matrices"], "association_times")
+    show("Times of association", table, 180)
 
 
 def clutter(args) -> None:
@@ -278,6 +287,7 @@ PARTS = {
     "harbour": harbour,
     "clutter": clutter,
     "association": association,
+    "association_times": association_times,
     "modes": modes,
     "forecast": forecast,
     "linear": linear_models,
