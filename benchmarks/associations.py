@@ -5,15 +5,19 @@ on 7 units of area each, existing with probability 0.5 to 1, P_D = 0.95, R = I /
 out. `dense`: T tracks and T measurements whose ratios, that of none included, are independent exponential numbers: all
 compete for all. The error is the total variation of a track's marginals, in the mean over tracks. Seeds of claims start at
 a million.
+
+The times are of other matrices: `gated` scans as a tracker makes them, `dense` ones, and `band`s, in which each track
+competes for the measurements near its place in a row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from common import timed
+from common import cpu_seconds, timed
 from scipy.stats import bootstrap
 
 from herdfilter import association
@@ -61,6 +65,66 @@ def dense(seed: int, tracks: int) -> np.ndarray:
 
 
 FAMILIES = {"scan": scan, "dense": dense}
+
+
+def gated(seed: int, tracks: int, detections: int, area: float) -> np.ndarray:
+    """Ratios of tracks and detections uniform on `area` units a track, P_D = 0.98; 0 below 1e-4 of a miss."""
+    rng = np.random.default_rng([seed, tracks])
+    side, variance = np.sqrt(area * tracks), 2.0
+    means = rng.uniform(0, side, (tracks, 2))
+    seen = means[rng.random(tracks) < 0.98]
+    seen = seen + np.sqrt(variance) * rng.standard_normal(seen.shape)
+    measured = np.concatenate([seen, rng.uniform(0, side, (detections - len(seen), 2))])
+    squared = ((measured - means[:, None]) ** 2).sum(axis=-1) / variance
+    matrix = association.ratios(np.exp(-squared / 2) / (2 * np.pi * variance), 0.98, tracks / side**2)
+    return np.where(matrix < 1e-4 * matrix[:, :1], 0.0, matrix)
+
+
+def banded(seed: int, tracks: int, width: int) -> np.ndarray:
+    """Ratios of as many tracks as measurements, a track's less than `width` places from its own; exponential numbers."""
+    place = np.arange(tracks)
+    return np.column_stack([np.ones(tracks), np.abs(place[:, None] - place) < width]) * dense(seed, tracks)
+
+
+TIMED: dict[str, Callable[[int], np.ndarray]] = {
+    "gated 20 x 50, far apart": lambda seed: gated(seed, 20, 50, 3600.0),
+    "gated 100 x 200, far apart": lambda seed: gated(seed, 100, 200, 3600.0),
+    "gated 20 x 50, close": lambda seed: gated(seed, 20, 50, 100.0),
+    "gated 100 x 200, close": lambda seed: gated(seed, 100, 200, 100.0),
+    "gated 100 x 200, crowded": lambda seed: gated(seed, 100, 200, 25.0),
+    "band of 60, 3 wide": lambda seed: banded(seed, 60, 3),
+    "band of 60, 10 wide": lambda seed: banded(seed, 60, 10),
+    "dense 6 x 6": lambda seed: dense(seed, 6),
+    "dense 12 x 12": lambda seed: dense(seed, 12),
+    "dense 16 x 16": lambda seed: dense(seed, 16),
+    "dense 100 x 100": lambda seed: dense(seed, 100),
+}
+
+
+def times(seeds: range) -> pd.DataFrame:
+    """Milliseconds of exact, automatic and propagated marginals, medians over matrices, and auto over what it ends with.
+
+    Exact is given as many ways as auto: where it refuses a matrix, auto ends with belief propagation and exact has no time.
+    """
+    exact, propagation = Exact(association.calls.METHODS["auto"]().max_ways), BeliefPropagation()
+    rows = []
+    for shape, make in TIMED.items():
+        found = []
+        for seed in seeds:
+            matrix = make(seed)
+            calls = [partial(association.marginals, matrix, method) for method in ("auto", propagation, exact)]
+            try:
+                calls[-1]()
+            except ValueError:
+                calls.pop()
+            found.append(np.append(cpu_seconds(calls, 7), [np.nan] * (3 - len(calls))))
+        auto, propagated, exactly = 1e3 * np.array(found).T
+        over = auto / np.where(np.isnan(exactly), propagated, exactly)
+        row = {"matrices": shape, "exactly": int(np.count_nonzero(~np.isnan(exactly))), "of": len(seeds)}
+        row |= {"exact_ms": np.nan if np.isnan(exactly).all() else np.nanmedian(exactly)}
+        row |= {"propagation_ms": np.median(propagated), "auto_ms": np.median(auto)}
+        rows.append(row | {"ratio": np.median(over), "ratio_most": over.max()})
+    return pd.DataFrame(rows)
 
 
 def measured(family: str, tracks: int, seeds: range, sweeps: tuple[int, ...] = SWEEPS) -> pd.DataFrame:

@@ -18,6 +18,7 @@ harbour     real radar and lidar against GPS: what the sensors are like, and fil
 clutter     lost tracks of one target in clutter, over --targets random tracks.
 hard        lost tracks and errors in random scenes of clutter and manoeuvres, over --scene-runs scenes from --seed on.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
+association_times  of these only the times, on gated scans, bands and dense matrices, and what auto takes beyond its method.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
@@ -212,6 +213,14 @@ def association(args) -> None:
             table = associations.measured(family, tracks, seeds)
             save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
+    association_times(args)
+
+
+def association_times(args) -> None:
+    """Write the times of association on matrices of many shapes."""
+    seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + min(args.matrices, 20))
+    table = save("association_times", associations.times(seeds), args.results, ["matrices"], "association_times")
+    show("Times of association", table, 180)
 
 
 def clutter(args) -> None:
@@ -289,6 +298,7 @@ PARTS = {
     "clutter": clutter,
     "hard": hard,
     "association": association,
+    "association_times": association_times,
     "modes": modes,
     "forecast": forecast,
     "linear": linear_models,

@@ -10,6 +10,8 @@ SWEEPS = (0, 300, 1000)
 LEFT_OUT = ("random Gibbs, counted", "herded Gibbs, counted", "herded Gibbs, published key, counted")
 """Methods that only the results file has."""
 
+TIMED = ("exact", "propagation", "auto")
+
 
 def association(family: str, counts: tuple[int, ...]) -> str:
     """Write the mean total variation and milliseconds of every method, by the number of tracks."""
@@ -37,8 +39,32 @@ def ratios() -> str:
     return markdown(["matrices", "sweeps", *(f"{count} tracks" for count in tracks)], rows, "association")
 
 
+def times() -> str:
+    """Write the times of exact association, belief propagation and auto, and auto over the method with which it ends."""
+    table = read("association_times")
+    rows = [
+        [
+            row["matrices"],
+            f"{row['exactly']} of {row['of']}",
+            *(number(row[f"{name}_ms"]) for name in TIMED),
+            number(row["ratio"]),
+        ]
+        for _, row in table.iterrows()
+    ]
+    head = [
+        "tracks x detections",
+        "auto is exact",
+        "exact, ms",
+        "belief propagation, ms",
+        "auto, ms",
+        "auto over its method",
+    ]
+    return markdown(head, rows, "association_times")
+
+
 TABLES = {
     "association_scan": partial(association, "scan", (2, 4, 6, 12)),
     "association_dense": partial(association, "dense", (6, 12)),
     "association_ratios": ratios,
+    "association_times": times,
 }
