@@ -18,7 +18,7 @@ from herdfilter.association.k_best import KBest
 
 METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "exact": Exact,
-    "auto": partial(Exact, max_ways=4_000_000, otherwise=BeliefPropagation()),
+    "auto": partial(Exact, max_ways=2_000_000, otherwise=BeliefPropagation()),
     "belief-propagation": BeliefPropagation,
     "k-best": KBest,
     "random-gibbs": RandomGibbs,
