@@ -192,7 +192,7 @@ def test_a_deterministic_tracker_uses_no_random_number(walk, cluttered, gaussian
 def test_a_tracker_resumes_where_it_was(walk, cluttered, gaussian):
     """Copied and pickled, after a scan and after a prediction, random filters included."""
     births = BirthFromMeasurements(gaussian(0, 0, variance=30.0), expected=1.0, most=0.5)
-    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=1)
+    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=2)
     *scans, last, final = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
     tracker.run(scans)
     others = [copy.deepcopy(tracker), pickle.loads(pickle.dumps(tracker))]
@@ -365,7 +365,7 @@ def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_res
     result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(scans, dt=0.5)
     frame = result.to_dataframe(["east", "north"])
     assert frame.columns.tolist() == [
-        *("step", "time", "birth", "number", "existence"),
+        *("step", "time", "track_id", "birth", "number", "existence", "status", "detections", "time_since_detection"),
         *("east_mean", "east_sd", "north_mean", "north_sd"),
     ]
     assert len(frame) == sum(map(len, result.labels)) > 5
