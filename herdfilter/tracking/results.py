@@ -227,6 +227,7 @@ class TrackingResult:
         axes, (times, time_label) = [axes_or_new(one) for one, _ in places], plot_times(self, len(self))
         paths: list[tuple[Label | None, Array]] = [*((None, x) for x in actual.swapaxes(0, 1)), *self.trajectories().items()]
         for one, (_, drawn) in zip(axes, places, strict=True):
+            name_axes(one, *(time_label, names[drawn[0]]) if len(drawn) == 1 else [names[i] for i in drawn])
             for label, means in paths:
                 there = np.flatnonzero(np.isfinite(means[:, drawn[0]])).tolist() or [0]
                 at, coasting, covariances = slice(there[0], there[-1] + 1), [], None
@@ -245,7 +246,6 @@ class TrackingResult:
                     plot_state_over_time(path, drawn[0], one, None, mass, angles, **style)
                 rings = [*([times[coasting]] if len(drawn) == 1 else []), *means[coasting][:, drawn].T]
                 one.plot(*rings, "o", color=one.lines[-1].get_color(), markerfacecolor="none", markersize=5)
-            name_axes(one, *(time_label, names[drawn[0]]) if len(drawn) == 1 else [names[i] for i in drawn])
         for one in axes[:-1]:
             one.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]

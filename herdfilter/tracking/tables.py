@@ -34,7 +34,7 @@ def scans_from_table(
     columns : sequence of str, length m
         Columns of a detection's entries: finite numbers.
     time : str
-        Column of times: numbers or dates, also dates as text.
+        Column of times: numbers or dates, also as text (ISO 8601).
     times : sequence, optional
         Times of all scans. A scan without a detection has no row: only this list tells the tracker of it, and so of misses.
     sensor : Sensor, optional
@@ -53,6 +53,8 @@ def scans_from_table(
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}")
     names = as_list("columns", columns, "a list of the columns of a detection")
+    if not names:
+        raise ValueError("columns: expected at least one column of a detection, got none")
     for name in (*names, time):
         if name not in table:
             raise ValueError(f"table: expected a column {name!r}, got the columns {short_repr(list(table))}")
@@ -69,7 +71,7 @@ def _as_times(name: str, column: pd.Series) -> list[Any]:
     import pandas as pd
 
     try:
-        times = column if column.dtype.kind in "iufmM" else pd.to_datetime(column)
+        times = column if column.dtype.kind in "iufmM" else pd.to_datetime(column, format="ISO8601")
     except (ValueError, TypeError):
         raise ValueError(f"{name}: expected numbers or dates, got {short_repr(column.iloc[0])}") from None
     if times.isna().any():
