@@ -359,6 +359,19 @@ def test_of_equally_probable_tracks_the_older_are_kept(walk, cluttered, gaussian
     assert [track.label for track in tracker.tracks] == [(0, 0), (0, 1), (0, 2)]
 
 
+@pytest.mark.parametrize("detected", [0.7, 0.9])
+def test_of_two_tracks_of_one_target_one_remains_and_of_two_targets_side_by_side_both(detected, walk, cluttered, gaussian):
+    """Tracks are not merged: a scan with one detection for two tracks lowers the existence of one of them."""
+    for places in ([(0.0, 0.0)], [(0.0, 0.0), (5.0, 0.0)]):
+        counts = []
+        for seed in range(5):
+            starts = [Birth(0.9, gaussian(*places[0])), Birth(0.8, gaussian(*places[-1]))]
+            tracker = LMBTracker(cluttered(walk, detected, 1 / 400), (), filter="ukf", initial=starts)
+            found = tracker.run(scans_of(40, seed, places, detected, clutter=1))
+            counts += [len(labels) for labels in found.labels[20:]]
+        assert np.mean(counts) == pytest.approx(len(places), abs=0.15)
+
+
 def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(walk, cluttered, gaussian):
     births = [Birth(0.3, gaussian(0, 0)), Birth(0.3, gaussian(6, 0))]
     scans = scans_of(5, 3, [(0, 0), (6, 0)])
