@@ -50,7 +50,7 @@ result = new_tracker().run(readings)
 
 fig, ax = plt.subplots(figsize=(7, 6), layout="constrained")
 ax.plot(table["east"], table["north"], "x", color="0.8", markersize=4, label="detections")
-result.plot(ax, truth=truth, names=["east", "north", "speed east", "speed north"])
+result.plot(ax, truth=truth, ellipses=None, names=["east", "north", "speed east", "speed north"])
 ax.set_aspect("equal")
 ax.legend()
 

@@ -73,7 +73,7 @@ class Replay:
         control
             Control input on the way to it from the reading before.
         gate
-            As the filter's ``update`` takes it.
+            As the filter's ``update`` takes it; not for a tracker.
 
         Raises
         ------
@@ -82,6 +82,8 @@ class Replay:
         Exception
             Whatever the filter raises; then it stands where it stood, and the reading is not kept.
         """
+        if gate is not None and hasattr(self.filter, "tracks"):
+            raise ValueError(f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}")
         since, latest = float(self._clock.elapsed([time], "time")[0]), self._clock.since
         if since < self._first.since:
             raise ValueError(f"time: expected a time not before the start, {self._first.time}, got {time}")

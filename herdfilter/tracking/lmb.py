@@ -309,8 +309,8 @@ class LMBTracker(Timed):
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
         model = self.model.model
-        drawn = {"circular": circular_dims(model), "position_dims": tuple(getattr(model, "position_dims", ()))}
-        collect = partial(TrackingResult.collect, **drawn)
+        positions = tuple(getattr(model, "position_dims", ()))
+        collect = partial(TrackingResult.collect, circular=circular_dims(model), position_dims=positions)
         result: TrackingResult = run(self, steps, model.dim, watcher=watcher, collect=collect)
         return result
 

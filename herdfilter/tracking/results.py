@@ -231,7 +231,8 @@ class TrackingResult:
             for label, means in paths:
                 there = np.flatnonzero(np.isfinite(means[:, drawn[0]])).tolist() or [0]
                 at, coasting, covariances = slice(there[0], there[-1] + 1), [], None
-                style: dict[str, Any] = {"color": text_colour(), "linewidth": 1, "label": None}
+                style: dict[str, Any] = {"color": text_colour(), "linewidth": 1}
+                style["label"] = "truth" if means is paths[0][1] else None
                 if label is not None:
                     style, covariances = {"label": f"track {label}"}, np.full((*means.shape, self.dim), np.nan)
                     for k in there:

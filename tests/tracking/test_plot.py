@@ -49,6 +49,7 @@ def test_over_time_each_track_is_a_line_with_a_band_among_the_truth(result):
     np.testing.assert_array_equal(lines(ax)["track (0, 1)"].get_xydata()[:, 0], result.times)
     np.testing.assert_array_equal(lines(ax)["track (0, 1)"].get_ydata(), result.trajectories()[0, 1][:, 0])
     assert len(ax.collections) == 2
+    assert lines(ax)["truth"].get_linewidth() == 1
     drawn = [line.get_xydata().tolist() for line in ax.lines]
     assert [[3, 9], [4, 9], [5, 9]] in drawn
     assert len(result.plot([Figure().subplots() for _ in range(2)])) == 2

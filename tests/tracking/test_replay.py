@@ -70,6 +70,11 @@ def test_a_late_scan_that_is_none_leaves_a_tracker_where_it_stood(name, walk, cl
     assert standing(one) == standing(other)
 
 
+def test_a_gate_is_a_trackers_own(walk, cluttered):
+    with pytest.raises(ValueError, match=r"^gate: expected None, as a tracker has gates of its own, got 0\.9$"):
+        hf.Replay(make(walk, cluttered), lag=5.0).update(1.0, [], gate=0.9)
+
+
 def test_tracks_of_trackers_that_share_a_generator_draw_apart(walk, cluttered):
     rng = np.random.default_rng(3)
     first, second = (
