@@ -30,7 +30,7 @@ def scans_from_table(
     Parameters
     ----------
     table : pandas.DataFrame or path
-        The table, or a CSV file with the names of its columns in the first line. Rows of one time are a scan.
+        The table, or a CSV file with a header. Rows of one time are a scan.
     columns : sequence of str, length m
         Columns of a detection's entries: finite numbers.
     time : str
@@ -58,7 +58,7 @@ def scans_from_table(
     for name in (*names, time):
         if name not in table:
             raise ValueError(f"table: expected a column {name!r}, got the columns {short_repr(list(table))}")
-    z = np.column_stack([as_array(f"column {name!r}", table[name], (None,)) for name in names])
+    z = np.array([as_array(f"column {name!r}", table[name], (None,)) for name in names]).T
     scans: dict[Any, list[int]] = {} if times is None else {when: [] for when in _as_times("times", pd.Series(times))}
     for row, when in enumerate(_as_times(f"column {time!r}", table[time])):
         if times is not None and when not in scans:
@@ -70,10 +70,8 @@ def scans_from_table(
 def _as_times(name: str, column: pd.Series) -> list[Any]:
     import pandas as pd
 
-    try:
-        times = column if column.dtype.kind in "iufmM" else pd.to_datetime(column, format="ISO8601")
-    except (ValueError, TypeError):
-        raise ValueError(f"{name}: expected numbers or dates, got {short_repr(column.iloc[0])}") from None
+    times = column if column.dtype.kind in "iufmM" else pd.to_datetime(column, format="ISO8601", errors="coerce")
     if times.isna().any():
-        raise ValueError(f"{name}: expected a time in every row, got none in row {int(np.argmax(times.isna()))}")
+        row = int(np.argmax(times.isna()))
+        raise ValueError(f"{name}: expected numbers or dates, got {short_repr(column.iloc[row])} in row {row}")
     return list(times)

@@ -63,8 +63,8 @@ def test_sensors_with_columns_of_their_own_are_tracked_together(walk, cluttered)
     (TABLE, {"columns": ["kind"]}, "^column 'kind': expected numbers of shape"),
     (TABLE.assign(e=[1, np.nan, 2, 3]), {}, "^column 'e': expected finite numbers, got 1 non-finite$"),
     (TABLE.assign(e=pd.array([1, None, 2, 3], "Int64")), {}, "^column 'e': expected"),
-    (TABLE.assign(t=[1, np.nan, 2, 3]), {}, "^column 't': expected a time in every row, got none in row 1$"),
-    (TABLE, {"time": "kind"}, "^column 'kind': expected numbers or dates, got 'a'$"),
+    (TABLE.assign(t=[1, np.nan, 2, 3]), {}, "^column 't': expected numbers or dates, got .*nan.* in row 1$"),
+    (TABLE, {"time": "kind"}, "^column 'kind': expected numbers or dates, got 'a' in row 0$"),
     (TABLE, {"times": [1, 2, 3]}, "^times: expected the times of all scans, got none at 4.0, the time of row 3$"),
 )
 def test_odd_tables_are_named_in_one_line(table, options, expected):
