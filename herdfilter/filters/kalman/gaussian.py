@@ -13,7 +13,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, MomentRule, Moments, moment_rule, moments_by
-from herdfilter.filters.kalman.update import data_association, finite_part, update_in_place
+from herdfilter.filters.kalman.update import data_association, expected_value, finite_part, update_in_place
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
@@ -61,7 +61,8 @@ class GaussianBelief:
         circular = contract.circular_dims(observation.model)
         if contract.has_scans(observation.model):
             moments = observation_moments(observation.model, *given, self.rule, observation.step)
-            mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
+            own = self.mean, self.covariance, *(part[0] for part in moments)
+            mean, after, evidence = data_association(observation, *own, self.rule)
             covariances = definite(after[None], self.covariance, observation.step, "updated")
             return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
         # a prior may be wide, and the rule's points far from where the first observation puts the state
@@ -147,12 +148,11 @@ def observation_moments(model: contract.Model, means: Array, covariances: Array,
         return predicted, spread + contract.observation_covariances(model, means, size, step), cross
 
     def entries(x: Array) -> Array:
-        noises = contract.observation_covariances(model, wrap_angles(x, circular), size, step)
+        noises = contract.observation_covariances(model, x, size, step)
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
     # by the law of total covariance the noise adds its covariance, expected over each Gaussian
-    noise, mean = contract.VectorFunction(entries, lambda _: ()), getattr(rule, "mean", None)
-    expected = mean(noise, means, covariances) if mean else moments_by(rule, noise, means, covariances)[0]
+    expected = expected_value(entries, model, means, covariances, rule)
     return predicted, spread + expected.reshape(-1, size, size), cross
 
 

@@ -146,7 +146,7 @@ class HistoryBelief:
             of, own = self.modes == j, observation.in_mode(int(j))
             given = self.means[of], self.covariances[of]
             detections = observation_moments(own.model, *given, self.rule, observation.step)
-            terms, update = scan_hypotheses(own, *given, *detections)
+            terms, update = scan_hypotheses(own, *given, *detections, self.rule)
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
