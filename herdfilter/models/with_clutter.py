@@ -18,8 +18,7 @@ from herdfilter.models import contract
 from herdfilter.models.from_functions import PicklesFunctions
 from herdfilter.models.parts import assign
 
-GRID_POINTS = 10_000  # at about as many points of the region a clutter density is evaluated, to bound it for simulation
-GRID_MARGIN = 2.0  # bound of a clutter density, relative to its largest value on that grid
+GRID_POINTS = 10_000  # about as many points of a grid over the region bound a clutter density that varies
 
 Factor = float | Array
 
@@ -52,7 +51,7 @@ class WithClutter:
         :math:`P_D`, above 0, at most 1; or a function of states, (n, d) -> (n,), from 0 to 1.
     clutter_density : float or callable
         :math:`\kappa`, at least 0: false detections expected in a unit of the volume of observations, such as metre times
-        radian. Or a function of detections, (k, m) -> (k,), above 0 wherever something is detected.
+        radian. Or a function of detections, (k, m) -> (k,), above 0.
     region : array_like, shape (m, 2), optional
         Lowest and highest value of every entry of an observation; used only to simulate clutter.
 
@@ -65,14 +64,6 @@ class WithClutter:
     >>> truth, scans = hf.simulate(model, steps=20, rng=1)
     >>> means = hf.UnscentedKalmanFilter(model).run(scans).means
     >>> bool(np.median(np.hypot(*(means - truth)[:, [0, 2]].T)) < 30)
-    True
-
-    A sensor at the origin sees targets within 100 m, and an empty scan tells that the target is not there:
-
-    >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[100, 0], initial_covariance=np.diag([400.0, 1.0]))
-    >>> model = hf.models.WithClutter(walk, lambda x: 0.9 * (np.abs(x[:, 0]) < 100), 1e-3)
-    >>> result = hf.ParticleFilter(model, n_particles=1000, rng=1).run([[], []])
-    >>> bool(result.means[-1, 0] > 110)
     True
     """
 
@@ -183,29 +174,24 @@ class WithClutter:
         return scan
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
-        """Return P_D of states (n, d), (n,), or the number that it is for all.
-
-        Raises ValueError if the function fails, or returns anything but n probabilities.
-        """
+        """Return P_D of states (n, d), (n,), checked, or the number that it is for all."""
         p = self.detection_probability
-        return _values("detection_probability", "probabilities from 0 to 1", p, x, step, 1.0) if callable(p) else p
+        if not callable(p):
+            return p
+        return _values("detection_probability", p, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
-        """Return the density of clutter at detections (k, m), (k,), or the number that it is everywhere.
-
-        Raises ValueError if the function fails, or returns anything but k finite densities of at least 0.
-        """
+        """Return the density of clutter at detections (k, m), (k,), checked, or the number that it is everywhere."""
         density = self.clutter_density
         if not callable(density):
             return density
-        return _values("clutter_density", "finite densities of at least 0", density, scan, step, LARGEST)
+        return _values("clutter_density", density, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
 
         P_D is `detected`, a number or (n,). The parts are numbers, or arrays that broadcast to (n,) and, of k detections, to
-        (k, n).
-        Raises ValueError if there are several detections although there is no clutter, or none where one of them is.
+        (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
         density = self.clutter_densities(scan, step)
         if isinstance(detected, float):
@@ -213,13 +199,7 @@ class WithClutter:
         else:
             with np.errstate(divide="ignore"):
                 missed, found = np.log1p(-detected), np.log(detected)
-        if not isinstance(density, float):
-            if not (density > 0).all():
-                where = scan[int(np.argmin(density))].tolist()
-                raise ValueError(
-                    f"clutter_density: expected more than 0 at every detection, got 0 at {where} at step {step}; give the "
-                    "function a small value there, or leave that detection out"
-                )
+        if isinstance(density, np.ndarray):
             return missed, found - np.log(density)[:, None]
         if density > 0:
             return missed, found - math.log(density)
@@ -249,50 +229,43 @@ class WithClutter:
         Raises ValueError if there is clutter but no region.
         """
         detections = np.asarray(contract.sample_observation(self.model, x, rng, step))
-        bounds = self._bounds(detections.shape[1])
-        highest = self.highest_density(bounds, step)
+        draw_clutter = self.clutter_sampler(detections.shape[1], rng, step)
         chances = np.broadcast_to(self.detection_probabilities(x, step), len(x))
         scans = []
         for detection, chance in zip(detections, chances, strict=True):
             detected = rng.random() < chance
-            clutter = self.sample_clutter(bounds, highest, rng, step)
-            scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], clutter])))
+            scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()])))
         return scans
 
-    def highest_density(self, bounds: Array, step: int) -> float:
-        """Return a bound of the clutter's density within bounds (m, 2): of a function twice the largest value on a grid.
+    def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
+        """Return a function that draws the false detections (k, m) of a scan, in the region.
 
-        Raises ValueError if so much clutter would fill the memory.
+        If the density varies, a uniform Poisson process is thinned. Its density is twice the largest on a grid; a point
+        where there is more clutter raises ValueError, as too much clutter for the memory does.
         """
-        m = len(bounds)
-        highest = self.clutter_density
+        bounds = self._bounds(m)
+        (low, high), highest = bounds.T, self.clutter_density
         if callable(highest):
-            count = max(2, round(GRID_POINTS ** (1 / max(m, 1))))
-            axes = np.meshgrid(*(np.linspace(*row, count) for row in bounds), indexing="ij")
-            grid = np.stack(axes, axis=-1).reshape(-1, m)
-            highest = GRID_MARGIN * float(np.max(self.clutter_densities(grid, step)))
-        expected = highest * float(np.prod(bounds[:, 1] - bounds[:, 0]))
+            axes = np.linspace(low, high, max(2, round(GRID_POINTS ** (1 / m)))).T
+            grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, m)
+            highest = 2 * float(np.max(self.clutter_densities(grid, step)))
+        expected = highest * float(np.prod(high - low))
         if expected > MOST:
             raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected:g}")
-        return highest
 
-    def sample_clutter(self, bounds: Array, highest: float, rng: np.random.Generator, step: int) -> Array:
-        """Draw false detections (k, m) within bounds (m, 2), by thinning a uniform Poisson process of the `highest` density.
+        def draw() -> Array:
+            drawn = rng.uniform(low, high, (rng.poisson(expected), m))
+            densities = self.clutter_densities(drawn, step)
+            if isinstance(densities, float):
+                return drawn
+            if densities.max(initial=0.0) > highest:
+                raise ValueError(
+                    f"clutter_density: expected up to {highest:g}, twice the largest on a grid over the region, got "
+                    f"{densities.max():g} at {drawn[densities.argmax()].tolist()} at step {step}; take a smoother function"
+                )
+            return drawn[rng.random(len(drawn)) * highest < densities]
 
-        Raises ValueError if the density exceeds `highest` at a point: then clutter would be missing there.
-        """
-        low, high = bounds.T
-        drawn = rng.uniform(low, high, (rng.poisson(highest * float(np.prod(high - low))), len(bounds)))
-        if not callable(self.clutter_density):
-            return drawn
-        densities = self.clutter_densities(drawn, step)
-        if np.max(densities, initial=0.0) > highest:
-            where = drawn[int(np.argmax(densities))].tolist()
-            raise ValueError(
-                f"clutter_density: expected up to {highest:g}, {GRID_MARGIN:g} times its largest on a grid of {GRID_POINTS} "
-                f"points of the region, got {np.max(densities):g} at {where} at step {step}; take a smoother function"
-            )
-        return drawn[rng.random(len(drawn)) * highest < densities]
+        return draw
 
     def _bounds(self, m: int) -> Array:
         if self.region is None:
@@ -308,18 +281,16 @@ class WithClutter:
         return region
 
 
-def _values(name: str, expected: str, function: Callable[[Array], ArrayLike], x: Array, step: int, most: float) -> Array:
-    """Return the values, from 0 to `most`, of a function at each of x (n, d), (n,)."""
+def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Array:
+    """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
     try:
         values = function(x)
     except Exception as error:
-        raise ValueError(
-            f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
-        ) from error
+        raise ValueError(f"{name}: expected {expected} for rows {x.shape}, got {error!r} at step {step}") from error
     array = contract.read_numbers(name, values, (len(x),), step)
-    wrong = array[~((array >= 0) & (array <= most))]
+    wrong = array[~fits(array)]
     if len(wrong):
-        raise ValueError(f"{name}: expected {expected}, got {wrong[0]:g} from the model at step {step}")
+        raise ValueError(f"{name}: expected {expected}, got {wrong[0]:g} at step {step}")
     return array
 
 

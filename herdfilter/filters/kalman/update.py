@@ -10,10 +10,10 @@ from numba import njit
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import MomentRule, moments_by
+from herdfilter.filters.kalman.rules import Moments
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import Model, VectorFunction, circular_dims, observation_circular
-from herdfilter.models.with_clutter import Factor, WithClutter, detection_log_densities, log_sum
+from herdfilter.models.contract import observation_circular
+from herdfilter.models.with_clutter import Factor, detection_log_densities, log_sum
 
 
 @njit(cache=True, nogil=True)
@@ -121,78 +121,22 @@ def inverse_factor(covariance: Array, step: int) -> Array:
         raise IndefiniteCovarianceError(step, "observation's") from None
 
 
-def expected_value(
-    function: Callable[[Array], Array], model: Model, means: Array, covariances: Array, rule: MomentRule
-) -> Array:
-    """Return a function of states, (n, d) -> (n, k), expected over each N(means[i], covariances[i]) by a rule, (K, k)."""
-    circular, mean = circular_dims(model), getattr(rule, "mean", None)
-    values = VectorFunction(lambda x: function(wrap_angles(x, circular)), lambda _: ())
-    expected: Array = mean(values, means, covariances) if mean else moments_by(rule, values, means, covariances)[0]
-    return expected
-
-
-def expected_detection(model: WithClutter, means: Array, covariances: Array, rule: MomentRule, step: int) -> Factor:
-    """Return P_D expected over each N(means[i], covariances[i]) by a rule for moments, (K,), or the number that it is.
-
-    The linear rule takes it at the means, others at their points. What negative weights put outside [0, 1] is clipped.
-    """
-    if not callable(model.detection_probability):
-        return model.detection_probability
-    mean = expected_value(
-        lambda x: np.asarray(model.detection_probabilities(x, step))[:, None], model, means, covariances, rule
-    )
-    return np.clip(mean[:, 0], 0.0, 1.0)
-
-
-def expected_log_factors(
-    observation: Observation,
-    means: Array,
-    covariances: Array,
-    predicted: Array,
-    gains: Array,
-    after: Array,
-    rule: MomentRule,
-) -> tuple[Factor, Factor]:
-    """Return the logs of two parts of a scan's likelihood, as `WithClutter.log_factors` does of states, for n Gaussians.
-
-    P_D of a miss is that expected over the Gaussian, P_D of a detection that over the Gaussian updated with it: the product
-    with the detection's density is the integral of both. `gains` (n, d, m) and `after` (n, d, d) are those of the update.
-    """
-    model, scan, step = observation.model, observation.z, observation.step
-    factors = model.log_factors(expected_detection(model, means, covariances, rule, step), scan, step)
-    if not callable(model.detection_probability) or not len(scan):
-        return factors
-    (n, d), m = means.shape, predicted.shape[1]
-    residuals = wrap_angles((scan[:, None] - predicted).reshape(-1, m), observation_circular(model, m))
-    moved = means + (gains @ residuals.reshape(-1, n, m, 1))[..., 0]
-    updated = expected_detection(model, moved.reshape(-1, d), np.tile(after, (len(scan), 1, 1)), rule, step)
-    return factors[0], model.log_factors(np.reshape(updated, (-1, n)), scan, step)[1]
-
-
 def data_association(
-    observation: Observation,
-    mean: Array,
-    covariance: Array,
-    predicted: Array,
-    observed: Array,
-    cross: Array,
-    rule: MomentRule,
+    observation: Observation, mean: Array, covariance: Array, moments: Moments, detected: Factor
 ) -> tuple[Array, Array, float]:
     """Update N(mean, covariance) by a scan; return mean, covariance and log-evidence of the mixture over all hypotheses.
 
     This is the probabilistic data association of Bar-Shalom and Tse (1975) without a gate: a detection far away has no
-    weight. `predicted` (m,) and `observed` (m, m) are the moments of a detection of the state, `cross` (d, m) is its
-    covariance with the state, and `rule` the one by which P_D is expected.
+    weight. The moments are those of a detection, as by `observation_moments`; `detected` is P_D, a number or (1,).
     """
-    model: WithClutter = observation.model
+    model, (predicted, observed, cross) = observation.model, (part[0] for part in moments)
+    missed, found = (np.ravel(part) for part in model.log_factors(detected, observation.z, observation.step))
+    if not len(observation.z):
+        return mean, covariance, float(missed[0])
     whitening = inverse_factor(observed, observation.step)
     gain = cross @ whitening.T @ whitening
-    given = (part[None] for part in (mean, covariance, predicted, gain, covariance - gain @ cross.T))
-    missed, detected = expected_log_factors(observation, *given, rule)
-    if not len(observation.z):
-        return mean, covariance, float(np.ravel(missed)[0])
     densities = detection_log_densities(model, observation.z, predicted[None], observed[None], observation.step)[:, 0]
-    terms = np.concatenate([np.ravel(missed), np.ravel(detected) + densities])
+    terms = np.concatenate([missed, found + densities])
     evidence = float(log_sum(terms))
     if evidence == -np.inf:  # no hypothesis is left
         return mean, covariance, evidence
@@ -205,27 +149,21 @@ def data_association(
 
 
 def scan_hypotheses(
-    observation: Observation,
-    means: Array,
-    covariances: Array,
-    predicted: Array,
-    observed: Array,
-    cross: Array,
-    rule: MomentRule,
+    observation: Observation, means: Array, covariances: Array, moments: Moments, detected: Factor
 ) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
     """Return the log-likelihood terms of a scan of k detections, (1 + k, n), and the update by each of them.
 
     The first term is that of a miss. The update takes indices of states (c,) and of terms (c,) to the updated means (c, d)
     and covariances (c, d, d). The arguments are those of `data_association`, each for n states.
     """
-    model, scan = observation.model, observation.z
-    gains = np.linalg.solve(observed, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
-    after = covariances - gains @ cross.transpose(0, 2, 1)
-    missed, detected = expected_log_factors(observation, means, covariances, predicted, gains, after, rule)
+    model, scan, (predicted, observed, cross) = observation.model, observation.z, moments
+    missed, found = model.log_factors(detected, scan, observation.step)
     terms = np.full((1 + len(scan), len(means)), missed)
     if not len(scan):
         return terms, lambda i, h: (means[i], covariances[i])
-    terms[1:] = detected + detection_log_densities(model, scan, predicted, observed, observation.step)
+    terms[1:] = found + detection_log_densities(model, scan, predicted, observed, observation.step)
+    gains = np.linalg.solve(observed, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
+    after = covariances - gains @ cross.transpose(0, 2, 1)
     circular = observation_circular(model, predicted.shape[1])
 
     def update(i: Array, h: Array) -> tuple[Array, Array]:

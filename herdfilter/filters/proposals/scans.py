@@ -22,7 +22,7 @@ from herdfilter.filters.proposals.base import Proposal
 from herdfilter.filters.resampling.copies import SystematicResampling
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.with_clutter import Factor, WithClutter, detection_log_densities, log_sum
+from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
 from herdfilter.samplers.mapped import largest_remainders
 
 BLIND_SHARE = 0.1
@@ -48,10 +48,8 @@ def propose_from_scan(
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
     rest, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
-    step = observation.step
-    guides: list[tuple[Any, Array, int]] = [
-        (model.model, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])
-    ]
+    step, own = observation.step, model.model
+    guides: list[tuple[Any, Array, int]] = [(own, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
     if quotas[0]:
         guides.append((_Rest(model, rest), observation.z, quotas[0]))
     parts, offsets = [], []
@@ -61,21 +59,17 @@ def propose_from_scan(
         if not proposal.uses.weights and quota != len(particles):
             part = SystematicResampling().resample(part, rng, transition.circular)
         parts.append(proposal.propose(transition, part, rng, guide))
-        factor: Factor = 0.0
-        if reader is model.model:  # its likelihood lacks P_D and the density of clutter
-            factor = model.log_factors(model.detection_probabilities(parts[-1].x, step), z[None], step)[1]
-        offsets.append(factor + (guide.log_offset or 0.0))
+        offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
+        if reader is own:  # its likelihood lacks P_D and the density of clutter
+            p = model.detection_probabilities(parts[-1].x, step)
+            offset = model.log_factors(p, z[None], step)[1] + offset
+        offsets.append(offset[0])
     if observation.log_offset is None:
         pairs = zip(parts, offsets, strict=True)
-        reached = [float(np.max(offset)) for part, offset in pairs if (part.log_weights + offset).max() > -np.inf]
+        reached = [float(offset.max()) for part, offset in pairs if (part.log_weights + offset).max() > -np.inf]
         observation.log_offset = max(reached, default=None)
     common = observation.log_offset or 0.0
-    return Particles.join(
-        [
-            part.reweighted(np.ravel(np.full((1, len(part)), offset - common)))
-            for part, offset in zip(parts, offsets, strict=True)
-        ]
-    )
+    return Particles.join([part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)])
 
 
 class _Rest(NamedTuple):
@@ -88,9 +82,8 @@ class _Rest(NamedTuple):
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         missed, detected = self.model.log_factors(self.model.detection_probabilities(x, step), z, step)
         terms = np.full((1 + len(self.rest), len(x)), missed)
-        terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.rest] + self.model.detection_log_likelihoods(
-            z[self.rest], x, step
-        )
+        densities = self.model.detection_log_likelihoods(z[self.rest], x, step)
+        terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.rest] + densities
         return log_sum(terms)
 
 
