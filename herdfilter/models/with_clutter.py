@@ -283,6 +283,8 @@ class WithClutter:
 
 def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Array:
     """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
+    if not len(x):
+        return np.empty(0)
     try:
         values = function(x)
     except Exception as error:
