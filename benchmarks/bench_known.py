@@ -16,6 +16,7 @@ chains      particle Metropolis-Hastings with these filters: how often it moves,
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
+hidden      the same where nothing is detected in a shadow: P_D as a function of the state beside numbers.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
@@ -221,6 +222,16 @@ def clutter(args) -> None:
             show("Lost tracks in clutter", table)
 
 
+def hidden(args) -> None:
+    """Write how many tracks of one target are lost behind a shadow."""
+    for name, n in cluttered.HIDDEN_FILTERS:
+        table = cluttered.hidden(1.0, name, n, args.targets, args.seed, args.workers)
+        table = save(
+            "hidden", table, args.results, ["in_gate", "filter", "n", "detection"], f"hidden --targets {args.targets}"
+        )
+        show("Lost tracks behind a shadow", table)
+
+
 def harbour(args) -> None:
     """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
     table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
@@ -277,6 +288,7 @@ PARTS = {
     "smoothers": smoothers,
     "harbour": harbour,
     "clutter": clutter,
+    "hidden": hidden,
     "association": association,
     "modes": modes,
     "forecast": forecast,
