@@ -24,7 +24,7 @@ from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, circular_dims, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models.with_clutter import Factor, WithClutter
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.status import as_confirm
@@ -238,10 +238,10 @@ class LMBTracker(Timed):
 
         moments = [track.filter.predicted_observation(sensor) for track in tracks]
         existence = np.array([track.existence for track in tracks])
-        detected = model.detection_probability
-        if callable(detected):
-            given = (np.array([getattr(track, name) for track in tracks]) for name in ("mean", "covariance"))
-            detected = expected_detection(model, *given, UNSCENTED_RULE, self.step) if tracks else 1.0
+        detected: Factor = 1.0 if callable(model.detection_probability) else model.detection_probability
+        if tracks and callable(model.detection_probability):
+            means, covariances = (np.array([getattr(one, name) for one in tracks]) for name in ("mean", "covariance"))
+            detected = expected_detection(model, means, covariances, UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)
