@@ -68,8 +68,8 @@ def run_many(
         For each track, what ``run`` takes; or a mapping of its keyword arguments, ``observations`` among them, where tracks
         differ in times or controls.
     workers : int
-        Processes that share the work; with 1, this one does it, and Kalman filters of one Gaussian (ekf, ukf, ckf) that share
-        one model object run in a batch, as in `BatchedKalmanFilter`. With more the filters live and end in the others.
+        Processes that share the work; with 1, this one does it, and Kalman filters of one Gaussian (ekf, ukf, ckf) that
+        share one model object run as a `BatchedKalmanFilter`. With more the filters live and end in the others.
     progress : bool
         Whether to tell on the error output how far it is, where it takes more than a second.
     **options

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,14 @@ from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
+from herdfilter.filters.kalman.batched import BatchedKalmanFilter
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import WithClutter
+from herdfilter.tracking.bank import Tracks, bank_of, born_gaussians
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.track import (
@@ -29,9 +31,7 @@ from herdfilter.tracking.track import (
     Track,
     association_matrix,
     check_filter,
-    combine_filters,
     gate_detections,
-    hypothesis_given,
     scan_model,
     start_filter,
     update_existence,
@@ -86,7 +86,7 @@ class LMBTracker(Timed):
     step : int
         Time index of the tracks; 0 at the start.
     tracks : list of Track
-        In the order of their births.
+        In the order of their births; a copy, in which a change does not reach the tracker.
     record : TrackingRecord or None
         The last update.
 
@@ -145,13 +145,20 @@ class LMBTracker(Timed):
         births = (Birth(1.0, self.birth.initial),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
-        check_filter(self._make_filter, model.model, places)
-        self.tracks = self._start_tracks(starts, 0)
+        self._template = check_filter(self._make_filter, model.model, places)
+        # births of Gaussians need no filter each; one of the user's own may start elsewhere
+        self._gaussian = isinstance(filter, str) and BatchedKalmanFilter.of([self._template]) is not None
+        self._held = self._start_tracks(starts, 0)
+
+    @property
+    def tracks(self) -> list[Track]:
+        """All tracks, in the order of their births."""
+        return self._held.listed
 
     @property
     def cardinality(self) -> float:
         """Expected number of targets."""
-        return float(sum(track.existence for track in self.tracks))
+        return float(sum(self._held.existence.tolist()))
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict all tracks over a time `dt` to the next step, and add births.
@@ -161,18 +168,13 @@ class LMBTracker(Timed):
         """
         dt = as_duration("dt", dt)
         survival, step = self.survival_probability**dt, self.step + 1
-        newborn: list[Track] = []
+        held = replace(self._held, existence=survival * self._held.existence)
         if isinstance(self.birth, BirthFromMeasurements):
-            newborn = self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step)
-        tracks = []
-        for track in [*self.tracks, *newborn]:
-            online = copy.copy(track.filter)
-            online.predict(dt, control)
-            alive = survival if track.label[0] < step else 1.0
-            tracks.append(Track(track.label, alive * track.existence, online))
+            held = held.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
+        held = replace(held, bank=held.bank.predict(dt, control))
         if not isinstance(self.birth, BirthFromMeasurements):
-            tracks += self._start_tracks([one.within(dt) for one in self.birth], step, predicted=True)
-        self.tracks, self.step, self._unexplained = tracks, step, []
+            held = held.join(self._start_tracks([one.within(dt) for one in self.birth], step, dt))
+        self._held, self.step, self._unexplained = held, step, []
         self._clock = self._clock.later(dt)
 
     def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
@@ -197,27 +199,28 @@ class LMBTracker(Timed):
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
         with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
-            tracks = self.tracks if scan is None else self._use_scan(scan, sensor)
-        if len(tracks) > self.max_tracks:
-            least = sorted((track.existence for track in tracks), reverse=True)[self.max_tracks - 1]
-            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks))
-            tracks = [track for track in tracks if track.existence >= least][: self.max_tracks]
-        reported = [track for track in tracks if track.existence >= self.report]
-        self.tracks, dim = tracks, self.model.model.dim
+            held = self._held if scan is None else self._use_scan(scan, sensor)
+        if len(held.labels) > self.max_tracks:
+            least = np.sort(held.existence)[-self.max_tracks]
+            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(held.labels))
+            held = held.take(np.flatnonzero(held.existence >= least)[: self.max_tracks])
+        reported, dim = held.take(np.flatnonzero(held.existence >= self.report)), self.model.model.dim
+        self._held, cardinality = held, float(sum(held.existence.tolist()))
         self.record = TrackingRecord(
             self.step,
-            [track.label for track in reported],
-            np.array([track.mean for track in reported]).reshape(-1, dim),
-            np.array([track.covariance for track in reported]).reshape(-1, dim, dim),
-            np.array([track.existence for track in reported]),
-            self.cardinality,
+            reported.labels,
+            reported.bank.means.reshape(-1, dim),
+            reported.bank.covariances.reshape(-1, dim, dim),
+            reported.existence,
+            cardinality,
         )
-        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks), len(reported))
+        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(held.labels), len(reported.labels))
         return self.record
 
-    def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> list[Track]:
+    def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> Tracks:
         """Return the tracks after a scan, and keep its unexplained detections for births."""
-        tracks, fixed_births = self.tracks, not isinstance(self.birth, BirthFromMeasurements)
+        labels, existence, bank = self._held.labels, self._held.existence, self._held.bank
+        fixed_births = not isinstance(self.birth, BirthFromMeasurements)
         model, sensor = scan_model(self.model, sensor)
         detected, clutter = model.detection_probability, model.clutter_density
         if not fixed_births:
@@ -227,31 +230,20 @@ class LMBTracker(Timed):
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
-        moments = [track.filter.predicted_observation(sensor) for track in tracks]
-        existence = np.array([track.existence for track in tracks])
         log_clutter = np.log(clutter) if clutter > 0 else -np.inf
         with np.errstate(divide="ignore"):
             log_factors = np.log(existence * detected) - log_clutter
         missed = 1 - existence * detected
-        inside = gate_detections(model.model, moments, z, missed, log_factors, self.gate_probability)
-        # the miss comes first: it uses the particles of the gate
-        misses = [hypothesis_given(track.filter, None, sensor).filter for track in tracks]
-        hypotheses = [
-            {int(j): hypothesis_given(track.filter, z[j], sensor) for j in np.flatnonzero(row)}
-            for track, row in zip(tracks, inside, strict=True)
-        ]
-        log_densities = np.full(inside.shape, -np.inf)
-        for i, own in enumerate(hypotheses):
-            for j, hypothesis in own.items():
-                log_densities[i, j] = hypothesis.log_evidence
-
-        matrix = association_matrix(existence, detected, log_densities, log_clutter)
+        predicted = bank.predicted_detections(sensor)
+        inside = gate_detections(model.model, *predicted[:3], z, missed, log_factors, self.gate_probability)
+        hypotheses = bank.hypotheses(z, inside, sensor, predicted)
+        matrix = association_matrix(existence, detected, hypotheses.log_densities, log_clutter)
         if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
             matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
         impossible = ~(matrix > 0).any(axis=1)
         if impossible.any():
             raise ValueError(
-                f"scan: expected a detection of track {tracks[int(np.argmax(impossible))].label}, which cannot be "
+                f"scan: expected a detection of track {labels[int(np.argmax(impossible))]}, which cannot be "
                 f"missing, got none near it at step {self.step}; give a detection or a survival probability below 1"
             )
         marginals = associate(matrix, self.association, self.rng).marginals
@@ -263,14 +255,11 @@ class LMBTracker(Timed):
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         after, weights = update_existence(existence, detected, marginals)
-        kept = []
-        for track, r, miss, own, row in zip(tracks, after, misses, hypotheses, weights, strict=True):
-            if r >= self.prune:
-                filters = [miss, *(hypothesis.filter for hypothesis in own.values())]
-                kept.append(Track(track.label, float(r), combine_filters(filters, row[[0, *(1 + j for j in own)]])))
+        kept = np.flatnonzero(after >= self.prune)
+        tracks = Tracks([labels[i] for i in kept], after[kept], hypotheses.merge(kept, weights))
         model.learn_size(z)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model.model, z, np.clip(unexplained, 0.0, 1.0))]
-        return kept
+        return tracks
 
     def run(
         self,
@@ -309,17 +298,20 @@ class LMBTracker(Timed):
             filter=self.filter,
             association=self.association,
             step=self.step,
-            tracks=len(self.tracks),
+            tracks=len(self._held.labels),
             cardinality=self.cardinality,
         )
 
-    def _start_tracks(self, births: Sequence[Birth], born: int, predicted: bool = False) -> list[Track]:
-        """Return tracks that are born at a step; their filters stand there if `predicted`, else at the present step."""
-        make, model, step = self._make_filter, self.model.model, born if predicted else self.step
-        return [
-            Track((born, i), one.probability, start_filter(make, model, one.initial, step, predicted))
-            for i, one in enumerate(births)
-        ]
+    def _start_tracks(self, births: Sequence[Birth], born: int, dt: float | None = None) -> Tracks:
+        """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
+        predicted = dt is not None
+        step, starts = born if predicted else self.step, [one.initial for one in births]
+        if self._gaussian:
+            bank = born_gaussians(self._template, starts, step, self._clock.later(dt or 0.0))
+        else:
+            bank = bank_of([start_filter(self._make_filter, self.model.model, one, step, predicted) for one in starts])
+        labels = [(born, i) for i in range(len(births))]
+        return Tracks(labels, np.array([one.probability for one in births]), bank)
 
     def _make_filter(self, model: Any) -> Any:
         """Return a filter with a generator of its own, so that tracks do not disturb one another."""

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, check_count, short_repr, unmasked
+from herdfilter._checks import (
+    LARGEST,
+    Array,
+    as_array,
+    as_covariance,
+    as_number,
+    as_numbers,
+    check_count,
+    short_repr,
+    unmasked,
+)
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
@@ -28,7 +38,18 @@ from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
-from herdfilter.models.series import Step, Timed, as_control, as_duration, as_objects, is_reading, own_times, series
+from herdfilter.models.series import (
+    ZERO,
+    Clock,
+    Step,
+    Timed,
+    as_control,
+    as_duration,
+    as_objects,
+    is_reading,
+    own_times,
+    series,
+)
 
 
 class BatchedKalmanFilter(Timed):
@@ -80,14 +101,25 @@ class BatchedKalmanFilter(Timed):
         if contract.has_scans(model):
             raise TypeError(f"model: {user} needs a model of single observations, got {contract.kind(model)} with scans")
         d = check_count("model.dim", model.dim)
-        self.model, self.rule, self.step = model, moment_rule(rule), 0
-        self.means = as_array("means", as_numbers("means", means, (None, d)), (None, d)).copy()
-        count, matrices = len(self.means), as_covariance("covariances", covariances, d)
+        states = as_array("means", means, (None, d)).copy()
+        count, matrices = len(states), as_covariance("covariances", covariances, d)
         if matrices.ndim == 3 and len(matrices) not in (1, count):
             raise ValueError(f"covariances: expected one, or one for each of {count} means, got {len(matrices)}")
-        self.covariances = np.broadcast_to(matrices, (count, d, d)).copy()
-        self.log_likelihoods = np.zeros(count)
-        self._by_model_at_start = False
+        self._stand(model, moment_rule(rule), states, np.broadcast_to(matrices, (count, d, d)).copy())
+
+    def _stand(
+        self, model: contract.Model, rule: MomentRule, means: Array, covariances: Array, step: int = 0, clock: Clock = ZERO
+    ) -> None:
+        self.model, self.rule, self.means, self.covariances = model, rule, means, covariances
+        self.step, self._clock = step, clock
+        self.log_likelihoods, self._by_model_at_start = np.zeros(len(means)), False
+
+    @classmethod
+    def unchecked(cls, *args: Any) -> BatchedKalmanFilter:
+        """Return a batch of a model, a moment rule, means, covariances, a step and a clock."""
+        batch = cls.__new__(cls)
+        batch._stand(*args)
+        return batch
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> BatchedKalmanFilter | None:
@@ -104,10 +136,8 @@ class BatchedKalmanFilter(Timed):
                 return None
             if not (type(one.belief) is GaussianBelief and one.belief.rule == first.belief.rule):
                 return None
-        batch = cls.__new__(cls)
-        batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
-        batch.means = np.array([one.belief.mean for one in filters])
-        batch.covariances = np.array([one.belief.covariance for one in filters])
+        means, covariances = (np.array([getattr(one.belief, part) for one in filters]) for part in ("mean", "covariance"))
+        batch = cls.unchecked(first.model, first.belief.rule, means, covariances, first.step, first._clock)
         batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
         batch._by_model_at_start = any(one._by_model_at_start for one in filters)
         return batch
@@ -124,6 +154,17 @@ class BatchedKalmanFilter(Timed):
         chosen.means, chosen.covariances = self.means[rows], self.covariances[rows]
         chosen.log_likelihoods = self.log_likelihoods[rows]
         return chosen
+
+    def fits(self, other: BatchedKalmanFilter) -> bool:
+        """Return True if another batch has the same model and rule, and stands at the same step."""
+        return self.model is other.model and self.rule == other.rule and self.step == other.step
+
+    def joined(self, other: BatchedKalmanFilter) -> BatchedKalmanFilter:
+        """Return a batch of the states of this one and of another that fits it."""
+        both = copy.copy(self)
+        for name in ("means", "covariances", "log_likelihoods"):
+            setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        return both
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
@@ -383,7 +424,7 @@ def run_batch(
 def run_together(
     filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any], alone: Callable[[int], Any]
 ) -> list[Any] | None:
-    """Run Kalman filters on tracks in one batch; return (result, None) of each, None if they differ in more than their states.
+    """Run Kalman filters on tracks in one batch; return (result, None) of each, None if they do not fit together.
 
     If a step fails, each half of the tracks runs by itself, down to a single one: ``alone(k)`` returns its end. Filters and
     results are as after runs one by one.
@@ -425,7 +466,7 @@ def run_together(
 
 
 def _as_rows(track: Any) -> Array | None:
-    """Return the observations of a track as an array (T, k); None if they are not plain numbers, or have times of their own."""
+    """Return the observations of a track as an array (T, k); None if they are not plain numbers, or have times."""
     try:
         if isinstance(track, Mapping | str) or own_times(track) is not None:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,10 +44,7 @@ class GaussianBelief:
         contract.check_state(model, user, "mean", "covariance")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
         contract.require(to_check(model), user, contract.OBSERVED)
-        start, circular = model.initial, contract.circular_dims(model)
-        if circular and isinstance(start, GaussianMixture):
-            means = unwrap_angles(start.means, start.weights, circular)
-            start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
+        start = unwrapped(model.initial, contract.circular_dims(model))
         mean = contract.read_rows("initial.mean", start.mean, (model.dim,), 0)
         return cls(mean, contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
@@ -80,6 +78,14 @@ class GaussianBelief:
         means = np.array([other.mean for other in others])
         covariances = np.array([other.covariance for other in others])
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
+
+
+def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
+    """Return an initial distribution; if it is a mixture, with the angles of its means unwrapped about their mean."""
+    if not circular or not isinstance(start, GaussianMixture):
+        return start
+    means = unwrap_angles(start.means, start.weights, circular)
+    return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
 
 
 def predict_gaussians(transition: Transition, means: Array, covariances: Array, rule: MomentRule) -> Moments:
