@@ -125,24 +125,27 @@ TrackEnd = tuple[FilterResult | None, Exception | None]
 
 
 def _ends(build: Callable[[int], Any], tracks: list[Any], options: Mapping[str, Any]) -> Iterable[TrackEnd]:
-    """Return the ends of all tracks, in one batch if their filters can run so, else one after the other."""
+    """Return the ends of all tracks: in one batch if their filters can run so, else one after the other."""
     built: dict[int, Any] = {}
 
-    def make(k: int) -> Any:
-        return built.pop(k) if k in built else build(k)
-
     def alone(k: int) -> TrackEnd:
-        return _outcome(make, k, tracks[k], options)
+        return _outcome(lambda k: built.pop(k) if k in built else build(k), k, tracks[k], options)
+
+    def together(first: int, last: int) -> Iterable[TrackEnd]:
+        """Run tracks in one batch; if a track fails, each half by itself."""
+        try:
+            run = run_together([built[k] for k in range(first, last)], tracks[first:last], options)
+        except Exception:
+            middle = (first + last) // 2
+            return [alone(first)] if first == middle else [*together(first, middle), *together(middle, last)]
+        return map(alone, range(first, last)) if run is None else [(result, None) for result in run]
 
     with suppress(Exception):  # it is raised again where the track runs
         for k in range(len(tracks)):
             built[k] = build(k)
             if not isinstance(built[k], KalmanFilter):
                 break
-        else:
-            if tracks and (together := run_together(list(built.values()), tracks, options, alone)) is not None:
-                return together
-    return map(alone, range(len(tracks)))
+    return together(0, len(tracks)) if len(built) == len(tracks) > 1 else map(alone, range(len(tracks)))
 
 
 def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> TrackEnd:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,13 @@ from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
-from herdfilter.filters.kalman.batched import BatchedKalmanFilter
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import WithClutter
-from herdfilter.tracking.bank import Tracks, bank_of, born_gaussians
+from herdfilter.tracking.bank import GaussianFilters, Tracks, bank_of
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.track import (
@@ -145,9 +146,10 @@ class LMBTracker(Timed):
         births = (Birth(1.0, self.birth.initial),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
-        self._template = check_filter(self._make_filter, model.model, places)
-        # births of Gaussians need no filter each; one of the user's own may start elsewhere
-        self._gaussian = isinstance(filter, str) and BatchedKalmanFilter.of([self._template]) is not None
+        one = check_filter(self._make_filter, model.model, places)
+        # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
+        bank = bank_of([one] if one is not None and isinstance(filter, str) else [])
+        self._template = bank if isinstance(bank, GaussianFilters) else None
         self._held = self._start_tracks(starts, 0)
 
     @property
@@ -171,7 +173,9 @@ class LMBTracker(Timed):
         held = replace(self._held, existence=survival * self._held.existence)
         if isinstance(self.birth, BirthFromMeasurements):
             held = held.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
-        held = replace(held, bank=held.bank.predict(dt, control))
+        bank = copy.copy(held.bank)
+        bank.predict(dt, control)
+        held = replace(held, bank=bank)
         if not isinstance(self.birth, BirthFromMeasurements):
             held = held.join(self._start_tracks([one.within(dt) for one in self.birth], step, dt))
         self._held, self.step, self._unexplained = held, step, []
@@ -234,10 +238,9 @@ class LMBTracker(Timed):
         with np.errstate(divide="ignore"):
             log_factors = np.log(existence * detected) - log_clutter
         missed = 1 - existence * detected
-        predicted = bank.predicted_detections(sensor)
-        inside = gate_detections(model.model, *predicted[:3], z, missed, log_factors, self.gate_probability)
-        hypotheses = bank.hypotheses(z, inside, sensor, predicted)
-        matrix = association_matrix(existence, detected, hypotheses.log_densities, log_clutter)
+        given = {"z": z, "missed": missed, "log_factors": log_factors, "probability": self.gate_probability}
+        log_densities, merge = bank.hypotheses(z, partial(gate_detections, model.model, **given), sensor)
+        matrix = association_matrix(existence, detected, log_densities, log_clutter)
         if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
             matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
         impossible = ~(matrix > 0).any(axis=1)
@@ -256,7 +259,7 @@ class LMBTracker(Timed):
             )
         after, weights = update_existence(existence, detected, marginals)
         kept = np.flatnonzero(after >= self.prune)
-        tracks = Tracks([labels[i] for i in kept], after[kept], hypotheses.merge(kept, weights))
+        tracks = Tracks([labels[i] for i in kept], after[kept], merge(kept, weights))
         model.learn_size(z)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model.model, z, np.clip(unexplained, 0.0, 1.0))]
         return tracks
@@ -306,8 +309,8 @@ class LMBTracker(Timed):
         """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
         predicted = dt is not None
         step, starts = born if predicted else self.step, [one.initial for one in births]
-        if self._gaussian:
-            bank = born_gaussians(self._template, starts, step, self._clock.later(dt or 0.0))
+        if self._template and starts:
+            bank = self._template.born(starts, step, self._clock.later(dt or 0.0))
         else:
             bank = bank_of([start_filter(self._make_filter, self.model.model, one, step, predicted) for one in starts])
         labels = [(born, i) for i in range(len(births))]

@@ -3,60 +3,32 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
-from herdfilter._checks import (
-    LARGEST,
-    Array,
-    as_array,
-    as_covariance,
-    as_number,
-    as_numbers,
-    check_count,
-    short_repr,
-    unmasked,
-)
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
 from herdfilter._repr import summary_repr
-from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import (
-    GaussianBelief,
-    IteratedRule,
-    correct_gaussians,
-    observation_moments,
-    predict_gaussians,
-    update_gaussians,
-)
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
+from herdfilter.filters.kalman.gaussian import GaussianBelief, correct_gaussians, observation_moments, predict_gaussians
 from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
-from herdfilter.models.series import (
-    ZERO,
-    Clock,
-    Step,
-    Timed,
-    as_control,
-    as_duration,
-    as_objects,
-    is_reading,
-    own_times,
-    series,
-)
+from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
 
 
 class BatchedKalmanFilter(Timed):
     """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
 
-    Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`. The results are
-    the same to the last bit if the model's functions give the same bits for one state as for many.
+    Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: to the last bit
+    if the model's functions give a state the same bits, whichever others stand beside it.
 
     Parameters
     ----------
@@ -64,8 +36,7 @@ class BatchedKalmanFilter(Timed):
         As for `ExtendedKalmanFilter`; it needs no ``initial``.
     means : array_like, shape (K, d)
         Means of the states at step 0.
-    covariances : array_like, shape (K, d, d) or (1, d, d) or (d, d)
-        Their covariances, or the one that all share.
+    covariances : array_like, shape (K, d, d), or (d, d) if all states share one
     rule : {"unscented", "extended", "cubature"} or MomentRule
         The moments are those of the Kalman filter of that name.
 
@@ -83,7 +54,7 @@ class BatchedKalmanFilter(Timed):
 
     >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
     >>> kf = hf.BatchedKalmanFilter(walk, means=[[0, 1], [10, 1], [20, -1]], covariances=np.eye(2))
-    >>> for z in [[[1.1], [np.nan], [18.8]], [[2.1], [12.2], [17.9]]]:
+    >>> for z in [[1.1, np.nan, 18.8], [2.1, 12.2, 17.9]]:
     ...     kf.predict()
     ...     log_densities, outcomes = kf.update(z)
     ...
@@ -91,53 +62,44 @@ class BatchedKalmanFilter(Timed):
     ([2.1, 12.2, 17.9], (3, 2, 2))
     """
 
+    _by_model_at_start = False
+
     def __init__(
         self, model: contract.Model, means: ArrayLike, covariances: ArrayLike, rule: str | MomentRule = "unscented"
     ) -> None:
-        user = "BatchedKalmanFilter"
-        contract.require(model, user, ("dim",))
-        contract.require(model, user, contract.ADDITIVE, contract.FROM_NOISE)
-        contract.require(to_check(model), user, contract.OBSERVED)
+        contract.require(model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE))
+        contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
         if contract.has_scans(model):
-            raise TypeError(f"model: {user} needs a model of single observations, got {contract.kind(model)} with scans")
-        d = check_count("model.dim", model.dim)
-        states = as_array("means", means, (None, d)).copy()
-        count, matrices = len(states), as_covariance("covariances", covariances, d)
-        if matrices.ndim == 3 and len(matrices) not in (1, count):
-            raise ValueError(f"covariances: expected one, or one for each of {count} means, got {len(matrices)}")
-        self._stand(model, moment_rule(rule), states, np.broadcast_to(matrices, (count, d, d)).copy())
-
-    def _stand(
-        self, model: contract.Model, rule: MomentRule, means: Array, covariances: Array, step: int = 0, clock: Clock = ZERO
-    ) -> None:
-        self.model, self.rule, self.means, self.covariances = model, rule, means, covariances
-        self.step, self._clock = step, clock
-        self.log_likelihoods, self._by_model_at_start = np.zeros(len(means)), False
+            raise TypeError(f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker")
+        self.model, self.rule, self.step = model, moment_rule(rule), 0
+        self.means = as_array("means", means, (None, model.dim)).copy()
+        matrices, shape = as_covariance("covariances", covariances, model.dim), (*self.means.shape, model.dim)
+        if matrices.ndim == 3 and len(matrices) != shape[0]:
+            raise ValueError(f"covariances: expected one, or one for each of {shape[0]} means, got {len(matrices)}")
+        self.covariances, self.log_likelihoods = np.broadcast_to(matrices, shape).copy(), np.zeros(shape[0])
 
     @classmethod
-    def unchecked(cls, *args: Any) -> BatchedKalmanFilter:
-        """Return a batch of a model, a moment rule, means, covariances, a step and a clock."""
+    def of(cls, filters: Sequence[Any]) -> Self | None:
+        """Return a batch that stands where filters stand; None unless they differ in nothing but their Gaussians."""
+        first, rest = (*filters[:1], None)[0], ("predict", "update", "run", "predicted_observation", "combine")
+        if (
+            not isinstance(first, KalmanFilter)
+            or contract.has_scans(first.model)
+            or len(set(map(id, filters))) < len(filters)
+        ):
+            return None
+        kinds = {(type(one), id(getattr(one, "model", None)), one.step, one._clock) for one in filters}
+        beliefs = [getattr(one, "belief", None) for one in filters]
+        alike = all(type(belief) is GaussianBelief and belief.rule == beliefs[0].rule for belief in beliefs)
+        if (
+            len(kinds) > 1
+            or not alike
+            or any(getattr(type(first), name) is not getattr(KalmanFilter, name) for name in rest)
+        ):
+            return None
         batch = cls.__new__(cls)
-        batch._stand(*args)
-        return batch
-
-    @classmethod
-    def of(cls, filters: Sequence[Any]) -> BatchedKalmanFilter | None:
-        """Return a batch that stands where Kalman filters stand; None unless they share model, rule and step."""
-        if not filters or len(set(map(id, filters))) < len(filters):
-            return None
-        first, methods = filters[0], ("predict", "update", "run", "predicted_observation", "combine")
-        if not isinstance(first, KalmanFilter) or contract.has_scans(first.model):
-            return None
-        if any(getattr(type(first), name) is not getattr(KalmanFilter, name) for name in methods):
-            return None
-        for one in filters:
-            if not (type(one) is type(first) and one.model is first.model and one.step == first.step):
-                return None
-            if not (type(one.belief) is GaussianBelief and one.belief.rule == first.belief.rule):
-                return None
-        means, covariances = (np.array([getattr(one.belief, part) for one in filters]) for part in ("mean", "covariance"))
-        batch = cls.unchecked(first.model, first.belief.rule, means, covariances, first.step, first._clock)
+        batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
+        batch.means, batch.covariances = (np.array([getattr(b, name) for b in beliefs]) for name in ("mean", "covariance"))
         batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
         batch._by_model_at_start = any(one._by_model_at_start for one in filters)
         return batch
@@ -148,19 +110,15 @@ class BatchedKalmanFilter(Timed):
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step)
 
-    def take(self, rows: Any) -> BatchedKalmanFilter:
-        """Return a batch of chosen states, by an index of NumPy such as an array of integers (n,)."""
+    def take(self, rows: Any) -> Self:
+        """Return a batch of chosen states, by an index of NumPy such as integers (n,), which may be repeated."""
         chosen = copy.copy(self)
-        chosen.means, chosen.covariances = self.means[rows], self.covariances[rows]
-        chosen.log_likelihoods = self.log_likelihoods[rows]
+        for name in ("means", "covariances", "log_likelihoods"):
+            setattr(chosen, name, getattr(self, name)[rows])
         return chosen
 
-    def fits(self, other: BatchedKalmanFilter) -> bool:
-        """Return True if another batch has the same model and rule, and stands at the same step."""
-        return self.model is other.model and self.rule == other.rule and self.step == other.step
-
-    def joined(self, other: BatchedKalmanFilter) -> BatchedKalmanFilter:
-        """Return a batch of the states of this one and of another that fits it."""
+    def join(self, other: Self) -> Self:
+        """Return a batch of these states and those of another batch at the same step."""
         both = copy.copy(self)
         for name in ("means", "covariances", "log_likelihoods"):
             setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
@@ -169,11 +127,9 @@ class BatchedKalmanFilter(Timed):
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
         dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
-        if len(self):
-            transition = Transition(self.model, dt, control, self.step + 1)
-            means, covariances, _ = predict_gaussians(transition, self.means, self.covariances, self.rule)
-            self.means, self.covariances = transition.wrapped(means), covariances
-        self.step, self._clock = self.step + 1, self._clock.later(dt)
+        transition = Transition(self.model, dt, control, self.step + 1)
+        means, self.covariances, _ = predict_gaussians(transition, self.means, self.covariances, self.rule)
+        self.means, self.step, self._clock = transition.wrapped(means), self.step + 1, self._clock.later(dt)
 
     def update(
         self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None
@@ -185,7 +141,7 @@ class BatchedKalmanFilter(Timed):
         z : array_like, shape (K, k), or (K,) if k is 1, or None
             The observations. NaN marks missing entries; a state whose row is NaN keeps its prediction.
         sensor, gate
-            As in `ParticleFilter.update`; each state has its gate.
+            As in `ParticleFilter.update`; each state has its own gate.
 
         Returns
         -------
@@ -199,25 +155,34 @@ class BatchedKalmanFilter(Timed):
             As in `KalmanFilter.update`; all states are then as before.
         """
         if self.step == 0 and sensor is None and self._by_model_at_start:
-            raise RuntimeError("update: expected one observation of the initial state, step 0, got a second; call predict")
-        model, outcomes = self._observed_by(sensor), np.full(len(self), Outcome.MISSING, dtype=object)
-        increments, means, covariances = np.zeros(len(self)), self.means, self.covariances
-        rows = self._read(z)
-        if rows is not None and not np.isnan(rows).all():
-            predicted = self.predicted_observations(sensor)
-            means, covariances = means.copy(), covariances.copy()
-            for who, entries in _patterns(rows):
-                if gate is not None:
-                    inside = self._inside(gate, model, predicted, who, rows[who], entries)
-                    outcomes[who[~inside]] = Outcome.GATED
-                    who = who[inside]
-                found = self._corrected(model, predicted, who, rows[who], entries)
-                means[who], covariances[who], increments[who] = found
-                outcomes[who] = Outcome.UPDATED
-        self.means, self.covariances = means, covariances
-        self.log_likelihoods = self.log_likelihoods + increments
+            raise RuntimeError("update: expected one observation of the initial state, got a second; call predict between")
+        outcomes, log_densities = np.full(len(self), Outcome.MISSING), np.zeros(len(self))
+        rows = as_numbers("z", np.full(len(self), np.nan) if z is None else z, (len(self), None), missing=True)
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        if rows.ndim != 2 or len(rows) != len(self):
+            raise ValueError(f"z: expected a row for each of {len(self)} states, got shape {rows.shape} at step {self.step}")
+        wrong = (np.abs(rows) > LARGEST).any(axis=1)
+        if wrong.any():
+            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {rows[wrong][0]} at step {self.step}")
+        there, members = ~np.isnan(rows), np.zeros(len(rows), dtype=int)
+        patterns, members = (there[:1], members) if there.all() else np.unique(there, axis=0, return_inverse=True)
+        used, model = np.flatnonzero(patterns.any(axis=1)), self._observed_by(sensor)
+        predicted = self.predicted_observations(sensor) if len(used) else None
+        means, covariances = self.means.copy(), self.covariances.copy()
+        for i in used:
+            who = np.flatnonzero(members.ravel() == i)
+            if gate is not None:
+                share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
+                residuals, observed, _ = self._seen(model, who, rows[who], predicted)
+                distances = (residuals * np.linalg.solve(observed, residuals[:, :, None])[:, :, 0]).sum(axis=1)
+                beyond = distances > 2 * gammaincinv(residuals.shape[1] / 2, share)
+                outcomes[who[beyond]] = Outcome.GATED
+                who = who[~beyond]
+            means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
+            outcomes[who] = Outcome.UPDATED
+        self.means, self.covariances, self.log_likelihoods = means, covariances, self.log_likelihoods + log_densities
         self._by_model_at_start |= self.step == 0 and sensor is None
-        return increments, outcomes
+        return log_densities, outcomes
 
     def predicted_observations(self, sensor: Sensor | None = None) -> Moments:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step.
@@ -226,60 +191,36 @@ class BatchedKalmanFilter(Timed):
         """
         return observation_moments(self._observed_by(sensor), self.means, self.covariances, self.rule, self.step)
 
-    def hypotheses(
-        self, rows: np.ndarray, z: Array, sensor: Sensor | None = None, predicted: Moments | None = None
-    ) -> Moments:
-        """Update chosen states with chosen observations, as a tracker needs it; the filter itself stays as it is.
+    def corrected(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
+        """Return means, covariances and log-densities (n,) of states `who` (n,), each given its row of z (n, k).
 
-        Parameters
-        ----------
-        rows : ndarray of int, shape (P,)
-            Index of the state of each hypothesis, from 0.
-        z : ndarray, shape (P, k)
-            Its observation, finite.
-        sensor : Sensor, optional
-            As in `update`.
-        predicted : tuple, optional
-            What `predicted_observations` returned for this sensor at this step.
-
-        Returns
-        -------
-        means, covariances, log_densities : ndarray, shapes (P, d), (P, d, d) and (P,)
-
-        Examples
-        --------
-        Two detections are tried on one of two targets, the second detection on the other, too:
-
-        >>> kf = hf.BatchedKalmanFilter(hf.models.linear_chain(1), means=[[0.0], [4.0]], covariances=[[1.0]])
-        >>> kf.predict()
-        >>> z = np.array([[0.2], [3.0]])
-        >>> means, covariances, log_densities = kf.hypotheses(np.array([0, 0, 1]), z[[0, 1, 1]])
-        >>> np.exp(log_densities).round(2).tolist()
-        [0.26, 0.04, 0.21]
+        All rows lack the same entries. `predicted` are the moments of the observations of all states by `model`.
         """
-        predicted = self.predicted_observations(sensor) if predicted is None else predicted
-        return self._corrected(self._observed_by(sensor), predicted, rows, z, np.arange(z.shape[1]))
+        means, covariances = self.means[who], self.covariances[who]
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            if self.step == 0 and len(who):  # iterated, each until its own end
+                beliefs = [GaussianBelief(m, P, self.rule) for m, P in zip(means, covariances, strict=True)]
+                ends = [one.update(Observation(model, row, 0, None)) for one, row in zip(beliefs, z, strict=True)]
+                means, covariances = (np.array([getattr(b, name) for b, _ in ends]) for name in ("mean", "covariance"))
+                log_densities = np.array([log_density for _, log_density in ends])
+            else:
+                seen = self._seen(model, who, z, predicted)
+                means, covariances, log_densities = correct_gaussians(means, covariances, *seen, self.step)
+        finite = np.isfinite(means).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2)) & np.isfinite(log_densities)
+        if not finite.all():
+            raise overflow_error(z[int(np.argmin(finite))], self.step)
+        return wrap(means, contract.circular_dims(self.model)), covariances, log_densities
 
-    def run(
-        self,
-        observations: ArrayLike,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
-        times: ArrayLike | None = None,
-        start: Any = None,
-        gate: float | None = None,
-    ) -> list[FilterResult]:
-        """Predict to each row of observations (T, K, k) in turn, and update with it; return a result for each state.
-
-        The other arguments are those of `KalmanFilter.run`.
-        """
-        z = as_numbers("observations", observations, (None, len(self), None), missing=True)
-        if z.ndim == 2:
-            z = z[:, :, None]
-        if z.ndim != 3 or z.shape[1] != len(self):
-            raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        steps = series(z, dt, controls, times, start, clock=self._clock)
-        return run_batch(self, z, steps, np.full(len(self), len(z)), gate)
+    def _seen(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
+        """Return residuals, their covariances and those with the state, of the entries that are there."""
+        size = predicted[0].shape[1]
+        if z.shape[1] != size:
+            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape[1:]}")
+        residuals = wrap(z - predicted[0][who], contract.observation_circular(model, size))
+        there = ~np.isnan(z).any(axis=0)
+        if there.all():
+            return residuals, predicted[1][who], predicted[2][who]
+        return residuals[:, there], predicted[1][who][:, there][:, :, there], predicted[2][who][:, :, there]
 
     def _observed_by(self, sensor: Sensor | None) -> contract.Model:
         model = sensed(self.model, sensor)
@@ -287,190 +228,94 @@ class BatchedKalmanFilter(Timed):
             contract.require(model, type(self).__name__, contract.OBSERVED)
         return model
 
-    def _read(self, z: ArrayLike | None) -> Array | None:
-        if z is None:
-            return None
-        rows = as_numbers("z", z, (len(self), None), missing=True)
-        rows = rows[:, None] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or len(rows) != len(self):
-            raise ValueError(f"z: expected a row for each of {len(self)} states, got shape {rows.shape} at step {self.step}")
-        if (np.abs(rows) > LARGEST).any():
-            wrong = rows[(np.abs(rows) > LARGEST).any(axis=1)][0]
-            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {wrong} at step {self.step}")
-        return rows
+    def run(
+        self,
+        observations: ArrayLike,
+        dt: float | Sequence[float] | Array | None = None,
+        controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
+        gate: float | None = None,
+    ) -> list[FilterResult]:
+        """Predict to each row of observations (T, K, k) in turn, and update with it; return the result of each state.
 
-    def _residuals(self, model: contract.Model, predicted: Array, z: Array) -> Array:
-        size = predicted.shape[1]
-        if z.shape[1] != size:
-            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape[1:]}")
-        return wrap_angles(z - predicted, contract.observation_circular(model, size))
+        The other arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
+        """
+        z = as_numbers("observations", observations, (None, len(self), None), missing=True)
+        z = z[:, :, None] if z.ndim == 2 else z
+        if z.ndim != 3 or z.shape[1] != len(self):
+            raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
+        return self.run_ragged(z, np.full(len(self), len(z)), {"dt": dt, "controls": controls, "times": times}, gate)
 
-    def _inside(
-        self, gate: float, model: contract.Model, predicted: Moments, who: np.ndarray, z: Array, entries: np.ndarray
-    ) -> np.ndarray:
-        """Return True for each observation in the ellipsoid that holds its prediction with probability `gate`, (n,)."""
-        gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-        residuals = self._residuals(model, predicted[0][who], z)[:, entries]
-        covariances = predicted[1][who][:, entries[:, None], entries]
-        distances = (residuals * np.linalg.solve(covariances, residuals[:, :, None])[:, :, 0]).sum(axis=1)
-        inside: np.ndarray = ~(distances > 2 * gammaincinv(len(entries) / 2, gate))
-        return inside
-
-    def _corrected(
-        self, model: contract.Model, predicted: Moments, who: np.ndarray, z: Array, entries: np.ndarray
-    ) -> Moments:
-        """Return means, covariances and log-densities of states given the same entries of their observations (n, k)."""
-        means, covariances, (centres, observed, cross) = self.means[who], self.covariances[who], predicted
-        with np.errstate(over="ignore", invalid="ignore"):  # named below
-            if self.step == 0:  # each with iterations of its own, as in a `GaussianBelief`
-                own = [Observation(model, one, 0, None) for one in z]
-                found = [
-                    update_gaussians(seen, means[i, None], covariances[i, None], IteratedRule(seen))
-                    for i, seen in enumerate(own)
-                ]
-                moved, shrunk, log_densities = (np.concatenate(part) for part in zip(*found, strict=True))
-            else:
-                residuals = self._residuals(model, centres[who], z)
-                observed, cross = observed[who], cross[who]
-                if len(entries) < z.shape[1]:
-                    residuals, cross = residuals[:, entries], cross[:, :, entries]
-                    observed = observed[:, entries[:, None], entries]
-                moved, shrunk, log_densities = correct_gaussians(means, covariances, residuals, observed, cross, self.step)
-        finite = np.isfinite(moved).all(axis=1) & np.isfinite(shrunk).all(axis=(1, 2)) & np.isfinite(log_densities)
-        if not finite.all():
-            wrong = short_repr(z[int(np.argmin(finite))])
-            raise ValueError(
-                f"z: expected an observation that leaves moments and log-likelihood finite, got {wrong} at step "
-                f"{self.step}; choose larger units, or leave out the observation"
+    def run_ragged(
+        self, z: Array, lengths: np.ndarray, timing: Mapping[str, Any], gate: float | None = None
+    ) -> list[FilterResult]:
+        """Do as `run` with observations (T, K, k) of states that end after `lengths` (K,) steps, the longest first."""
+        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, **timing, clock=self._clock)
+        means, covariances = np.empty((count, T, d)), np.empty((count, T, d, d))
+        log_densities, outcomes = np.empty((count, T)), np.empty((count, T), dtype=object)
+        numbers, times, going = np.empty(T, dtype=int), as_objects([step.time for step in steps]), self.take(slice(None))
+        for t, step in enumerate(steps):
+            going = going.take(slice(np.count_nonzero(lengths > t)))
+            if step.dt > 0:
+                going.predict(step.dt, step.control)
+            going._clock, numbers[t], alive = step.clock, going.step, slice(len(going))
+            log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
+            means[alive, t], covariances[alive, t] = going.means, going.covariances
+        vars(self).update(vars(going))
+        dims = {"circular": contract.circular_dims(self.model), "position_dims": getattr(self.model, "position_dims", ())}
+        nothing, never = np.full(T, np.nan), np.zeros(T, dtype=bool)
+        per_state = zip(means, covariances, log_densities, outcomes, lengths.tolist(), strict=True)
+        return [
+            FilterResult(
+                *(part[:n].copy() for part in (m, P, nothing, never, log_density)),
+                tuple(outcome[:n]),
+                steps=numbers[:n].copy(),
+                times=times[:n].copy(),
+                **dims,
             )
-        return wrap_angles(moved, contract.circular_dims(self.model)), shrunk, log_densities
+            for m, P, log_density, outcome, n in per_state
+        ]
 
 
-def _patterns(z: Array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows of observations (K, k) that have the same entries, and these entries; none for rows without any."""
-    there = ~np.isnan(z)
-    if there.all():
-        yield np.arange(len(z)), np.arange(z.shape[1])
-        return
-    patterns, members = np.unique(there, axis=0, return_inverse=True)
-    for i, pattern in enumerate(patterns):
-        if pattern.any():
-            yield np.flatnonzero(members.ravel() == i), np.flatnonzero(pattern)
+def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
+    """Run Kalman filters on a track each, in one batch; None if filters or tracks do not fit together.
 
-
-def merge_by_owner(
-    means: Array, covariances: Array, weights: Array, owners: np.ndarray, circular: tuple[int, ...]
-) -> tuple[Array, Array]:
-    """Return mean and covariance of the mixture of each owner's Gaussians: `herdfilter.angles.merged`, for many at once.
-
-    The P Gaussians are sorted by their owners (P,), the weights of each sum to 1. Angles are wrapped.
-    """
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    counts = np.diff(starts, append=len(owners))
-    place = np.repeat(np.arange(len(starts)), counts)
-    x, share = means, weights[:, None]
-    if circular:
-        angles = means[:, list(circular)]
-        sums = [np.add.reduceat(share * part, starts) for part in (np.sin(angles), np.cos(angles))]
-        reference = np.arctan2(*sums)[place]
-        x = means.copy()
-        x[:, list(circular)] = reference + (angles - reference + np.pi) % (2 * np.pi) - np.pi
-    merged = np.add.reduceat(share * x, starts)
-    centred = x - merged[place]
-    spread = covariances + centred[:, :, None] * centred[:, None]
-    merged = wrap_angles(merged, circular)
-    spread = np.add.reduceat(share[:, :, None] * spread, starts)
-    alone = counts == 1
-    merged[alone], spread[alone] = means[starts[alone]], covariances[starts[alone]]
-    return merged, spread
-
-
-def run_batch(
-    batch: BatchedKalmanFilter, z: Array, steps: Sequence[Step], lengths: np.ndarray, gate: float | None = None
-) -> list[FilterResult]:
-    """Filter observations (T, K, k) of states that end after `lengths` (K,) steps, the longest first."""
-    (count, d), T, model = batch.means.shape, len(z), batch.model
-    means, covariances = np.empty((count, T, d)), np.empty((count, T, d, d))
-    increments, outcomes = np.empty((count, T)), np.empty((count, T), dtype=object)
-    times, numbers, going = as_objects([step.time for step in steps]), [], batch.take(slice(None))
-    for t, step in enumerate(steps):
-        alive = int(np.count_nonzero(lengths > t))
-        if alive < len(going):
-            going = going.take(slice(alive))
-        if step.dt > 0:
-            going.predict(step.dt, step.control)
-        going._clock = step.clock
-        increments[:alive, t], outcomes[:alive, t] = going.update(z[t, :alive], step.sensor, gate)
-        means[:alive, t], covariances[:alive, t] = going.means, going.covariances
-        numbers.append(going.step)
-    vars(batch).update(vars(going))
-    own = {"circular": contract.circular_dims(model), "position_dims": getattr(model, "position_dims", ())}
-    return [
-        FilterResult(
-            means[k, :n].copy(),
-            covariances[k, :n].copy(),
-            np.full(n, np.nan),
-            np.zeros(n, dtype=bool),
-            increments[k, :n].copy(),
-            tuple(outcomes[k, :n]),
-            steps=np.array(numbers[:n], dtype=int),
-            times=times[:n].copy(),
-            **own,
-        )
-        for k, n in enumerate(lengths.tolist())
-    ]
-
-
-def run_together(
-    filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any], alone: Callable[[int], Any]
-) -> list[Any] | None:
-    """Run Kalman filters on tracks in one batch; return (result, None) of each, None if they do not fit together.
-
-    If a step fails, each half of the tracks runs by itself, down to a single one: ``alone(k)`` returns its end. Filters and
-    results are as after runs one by one.
+    Filters and results are as after runs one by one; after an error the filters are as before.
     """
     batch, z = BatchedKalmanFilter.of(filters), [_as_rows(track) for track in tracks]
-    shared = {name: value for name, value in options.items() if name in ("dt", "controls", "times", "gate")}
-    if batch is None or len(shared) < len(options) or any(one._clock != filters[0]._clock for one in filters):
+    gate = options.get("gate")
+    timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
+    lengths, sizes = np.array([0 if rows is None else len(rows) for rows in z]), {np.shape(rows)[1:] for rows in z}
+    ragged = len(set(lengths.tolist())) > 1
+    if batch is None or () in sizes or len(sizes) > 1 or {*options} - {*timing, "gate"}:
         return None
-    if any(rows is None for rows in z) or len({rows.shape[1] for rows in z if len(rows)}) != 1:
+    if ragged and any(np.ndim(value) for value in timing.values()):
         return None
-    if len({len(rows) for rows in z}) > 1 and any(np.ndim(shared.get(name)) for name in ("dt", "controls", "times")):
-        return None
-    order = np.argsort([-len(rows) for rows in z], kind="stable")
-    lengths, size = np.array([len(z[k]) for k in order]), next(rows.shape[1] for rows in z if len(rows))
-    padded = np.full((lengths[0], len(z), size), np.nan)
+    order = np.argsort(-lengths, kind="stable")
+    padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for place, k in enumerate(order):
-        padded[: lengths[place], place] = z[k]
-    ends: dict[int, Any] = {}
-    gate = shared.pop("gate", None)
-
-    def run(places: np.ndarray) -> None:
-        longest = lengths[places[0]]
-        try:
-            steps = series(padded[:longest], **shared, clock=batch._clock)
-            results = run_batch(batch.take(order[places]), padded[:longest, places], steps, lengths[places], gate)
-        except Exception:
-            if len(places) == 1:
-                ends[int(order[places[0]])] = alone(int(order[places[0]]))
-                return
-            for half in np.array_split(places, 2):
-                run(half)
-            return
-        for k, result in zip(order[places].tolist(), results, strict=True):
-            ends[k] = result, None
-            _stand_at_end(filters[k], result, steps)
-
-    run(np.arange(len(z)))
-    return [ends[k] for k in range(len(z))]
+        padded[: lengths[k], place] = z[k]
+    found = batch.take(order).run_ragged(padded, lengths[order], timing, gate)
+    results = [found[place] for place in np.argsort(order)]
+    clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
+    for one, result in zip(filters, results, strict=True):
+        if len(result):
+            mean, covariance, increment = result.means[-1], result.covariances[-1], float(result.log_likelihoods[-1])
+            one._by_model_at_start |= result.steps[0] == 0
+            one.belief, one.step = GaussianBelief(mean, covariance, batch.rule), int(result.steps[-1])
+            one._clock, one.log_likelihood = (
+                clocks[len(result) - 1],
+                sum(result.log_likelihoods.tolist(), one.log_likelihood),
+            )
+            one.record = StepRecord(one.step, mean, covariance, np.nan, False, increment, result.outcomes[-1])
+    return results
 
 
 def _as_rows(track: Any) -> Array | None:
     """Return the observations of a track as an array (T, k); None if they are not plain numbers, or have times."""
     try:
-        if isinstance(track, Mapping | str) or own_times(track) is not None:
-            return None
-        if isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track):
+        timed = isinstance(track, Mapping) or own_times(track) is not None
+        if timed or (isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)):
             return None
         rows = as_numbers("observations", track, (None, None), missing=True)
     except (TypeError, ValueError):
@@ -478,14 +323,23 @@ def _as_rows(track: Any) -> Array | None:
     return rows[:, None] if rows.ndim == 1 else rows if rows.ndim == 2 else None
 
 
-def _stand_at_end(one: KalmanFilter, result: FilterResult, steps: Sequence[Step]) -> None:
-    """Bring a filter to where its run ended."""
-    count = len(result)
-    if not count:
-        return
-    mean, covariance, increment = result.means[-1], result.covariances[-1], float(result.log_likelihoods[-1])
-    one._by_model_at_start |= one.step == 0 and steps[0].dt == 0
-    one.belief = GaussianBelief(mean, covariance, one.belief.rule)
-    one.step, one._clock = int(result.steps[-1]), steps[count - 1].clock
-    one.log_likelihood = float(sum(result.log_likelihoods.tolist(), one.log_likelihood))
-    one.record = StepRecord(one.step, mean, covariance, np.nan, False, increment, result.outcomes[-1])
+def merge_by_owner(
+    means: Array, covariances: Array, weights: Array, owners: np.ndarray, circular: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Return mean and covariance of the mixture of each owner's Gaussians: `herdfilter.angles.merged`, for many at once.
+
+    The P Gaussians are sorted by their owners (P,), and the weights of each owner's sum to 1.
+    """
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    counts = np.diff(starts, append=len(owners))
+    place, share, x = np.repeat(np.arange(len(starts)), counts), weights[:, None], means.copy()
+    for i in circular:
+        sine, cosine = (np.add.reduceat(weights * wave(means[:, i]), starts) for wave in (np.sin, np.cos))
+        reference = np.arctan2(sine, cosine)[place]
+        x[:, i] = reference + (x[:, i] - reference + np.pi) % (2 * np.pi) - np.pi
+    merged = np.add.reduceat(share * x, starts)
+    centred = x - merged[place]
+    spread = np.add.reduceat(share[:, :, None] * (covariances + centred[:, :, None] * centred[:, None]), starts)
+    merged, alone = wrap(merged, circular), counts == 1
+    merged[alone], spread[alone] = means[starts[alone]], covariances[starts[alone]]
+    return merged, spread
