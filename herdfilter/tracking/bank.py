@@ -21,7 +21,7 @@ from herdfilter.models.series import Clock
 from herdfilter.tracking.track import Label, Track, TrackFilter, combine_filters, hypothesis_given
 
 Gate = Callable[[np.ndarray, Array, Array], np.ndarray]
-"""Tracks (n,), means (n, m) and covariances (n, m, m) of the detections that they predict -> those of all in gates, (T, M)."""
+"""Tracks (n,), means (n, m) and covariances (n, m, m) of the detections that they predict -> which are in gates, (T, M)."""
 
 Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
 """Tracks (n,), weights (T, 1 + M) of their hypotheses -> the filters of these tracks, each merged from its hypotheses."""
@@ -93,10 +93,8 @@ class GaussianFilters(BatchedKalmanFilter):
         """Return such filters with the moments of `starts`, at a step and a time."""
         born, circular = copy.copy(self), circular_dims(self.model)
         at = [unwrapped(start, circular) for start in starts]
-        born.means, born.covariances = (
-            wrap(np.array([one.mean for one in at]), circular),
-            np.array([one.covariance for one in at]),
-        )
+        born.means = wrap(np.array([one.mean for one in at]), circular)
+        born.covariances = np.array([one.covariance for one in at])
         born.log_likelihoods, born.step, born._clock = np.zeros(len(at)), step, clock
         return born
 

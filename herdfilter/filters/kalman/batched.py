@@ -23,6 +23,9 @@ from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, to_check
 from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
 
+METHODS = ("predict", "update", "run", "predicted_observation", "combine")
+"""What a Kalman filter does that a batch does in its place: not that of a subclass with its own."""
+
 
 class BatchedKalmanFilter(Timed):
     """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
@@ -62,8 +65,6 @@ class BatchedKalmanFilter(Timed):
     ([2.1, 12.2, 17.9], (3, 2, 2))
     """
 
-    _by_model_at_start = False
-
     def __init__(
         self, model: contract.Model, means: ArrayLike, covariances: ArrayLike, rule: str | MomentRule = "unscented"
     ) -> None:
@@ -81,27 +82,20 @@ class BatchedKalmanFilter(Timed):
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch that stands where filters stand; None unless they differ in nothing but their Gaussians."""
-        first, rest = (*filters[:1], None)[0], ("predict", "update", "run", "predicted_observation", "combine")
-        if (
-            not isinstance(first, KalmanFilter)
-            or contract.has_scans(first.model)
-            or len(set(map(id, filters))) < len(filters)
-        ):
+        first = next(iter(filters), None)
+        if not isinstance(first, KalmanFilter) or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
             return None
-        kinds = {(type(one), id(getattr(one, "model", None)), one.step, one._clock) for one in filters}
-        beliefs = [getattr(one, "belief", None) for one in filters]
-        alike = all(type(belief) is GaussianBelief and belief.rule == beliefs[0].rule for belief in beliefs)
-        if (
-            len(kinds) > 1
-            or not alike
-            or any(getattr(type(first), name) is not getattr(KalmanFilter, name) for name in rest)
-        ):
+        own = any(getattr(type(first), name) is not getattr(KalmanFilter, name) for name in METHODS)
+        if own or type(first.belief) is not GaussianBelief or any(type(one) is not type(first) for one in filters):
+            return None
+        beliefs = [one.belief for one in filters]
+        kinds = [(id(one.model), one.step, one._clock, getattr(one.belief, "rule", None)) for one in filters]
+        if any(kind != kinds[0] for kind in kinds) or (not first.step and any(one._by_model_at_start for one in filters)):
             return None
         batch = cls.__new__(cls)
         batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
         batch.means, batch.covariances = (np.array([getattr(b, name) for b in beliefs]) for name in ("mean", "covariance"))
         batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
-        batch._by_model_at_start = any(one._by_model_at_start for one in filters)
         return batch
 
     def __len__(self) -> int:
@@ -151,11 +145,9 @@ class BatchedKalmanFilter(Timed):
 
         Raises
         ------
-        IndefiniteCovarianceError, RuntimeError, TypeError, ValueError
+        IndefiniteCovarianceError, TypeError, ValueError
             As in `KalmanFilter.update`; all states are then as before.
         """
-        if self.step == 0 and sensor is None and self._by_model_at_start:
-            raise RuntimeError("update: expected one observation of the initial state, got a second; call predict between")
         outcomes, log_densities = np.full(len(self), Outcome.MISSING), np.zeros(len(self))
         rows = as_numbers("z", np.full(len(self), np.nan) if z is None else z, (len(self), None), missing=True)
         rows = rows[:, None] if rows.ndim == 1 else rows
@@ -181,7 +173,6 @@ class BatchedKalmanFilter(Timed):
             means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
             outcomes[who] = Outcome.UPDATED
         self.means, self.covariances, self.log_likelihoods = means, covariances, self.log_likelihoods + log_densities
-        self._by_model_at_start |= self.step == 0 and sensor is None
         return log_densities, outcomes
 
     def predicted_observations(self, sensor: Sensor | None = None) -> Moments:
@@ -285,16 +276,17 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     batch, z = BatchedKalmanFilter.of(filters), [_as_rows(track) for track in tracks]
     gate = options.get("gate")
     timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
-    lengths, sizes = np.array([0 if rows is None else len(rows) for rows in z]), {np.shape(rows)[1:] for rows in z}
-    ragged = len(set(lengths.tolist())) > 1
-    if batch is None or () in sizes or len(sizes) > 1 or {*options} - {*timing, "gate"}:
+    if batch is None or any(rows is None for rows in z) or {*options} - {*timing, "gate"}:
         return None
-    if ragged and any(np.ndim(value) for value in timing.values()):
+    lengths, sizes = np.array([len(rows) for rows in z]), {rows.shape[1:] for rows in z if len(rows)}
+    ragged = len(set(lengths.tolist())) > 1
+    if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
         return None
     order = np.argsort(-lengths, kind="stable")
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for place, k in enumerate(order):
-        padded[: lengths[k], place] = z[k]
+        if lengths[k]:
+            padded[: lengths[k], place] = z[k]
     found = batch.take(order).run_ragged(padded, lengths[order], timing, gate)
     results = [found[place] for place in np.argsort(order)]
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
@@ -303,10 +295,8 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
             mean, covariance, increment = result.means[-1], result.covariances[-1], float(result.log_likelihoods[-1])
             one._by_model_at_start |= result.steps[0] == 0
             one.belief, one.step = GaussianBelief(mean, covariance, batch.rule), int(result.steps[-1])
-            one._clock, one.log_likelihood = (
-                clocks[len(result) - 1],
-                sum(result.log_likelihoods.tolist(), one.log_likelihood),
-            )
+            one.log_likelihood = sum(result.log_likelihoods.tolist(), one.log_likelihood)
+            one._clock = clocks[len(result) - 1]
             one.record = StepRecord(one.step, mean, covariance, np.nan, False, increment, result.outcomes[-1])
     return results
 
