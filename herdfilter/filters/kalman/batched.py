@@ -31,7 +31,7 @@ class BatchedKalmanFilter(Timed):
     """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
 
     Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: to the last bit
-    if the model's functions give a state the same bits, whichever others stand beside it.
+    if the model has no angles and its functions give a state the same bits, whichever others stand beside it.
 
     Parameters
     ----------
@@ -160,6 +160,8 @@ class BatchedKalmanFilter(Timed):
         patterns, members = (there[:1], members) if there.all() else np.unique(there, axis=0, return_inverse=True)
         used, model = np.flatnonzero(patterns.any(axis=1)), self._observed_by(sensor)
         predicted = self.predicted_observations(sensor) if len(used) else None
+        if predicted is not None and (size := predicted[0].shape[1]) != rows.shape[1]:
+            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {rows.shape[1:]}")
         means, covariances = self.means.copy(), self.covariances.copy()
         for i in used:
             who = np.flatnonzero(members.ravel() == i)
@@ -204,10 +206,7 @@ class BatchedKalmanFilter(Timed):
 
     def _seen(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
         """Return residuals, their covariances and those with the state, of the entries that are there."""
-        size = predicted[0].shape[1]
-        if z.shape[1] != size:
-            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape[1:]}")
-        residuals = wrap(z - predicted[0][who], contract.observation_circular(model, size))
+        residuals = wrap(z - predicted[0][who], contract.observation_circular(model, z.shape[1]))
         there = ~np.isnan(z).any(axis=0)
         if there.all():
             return residuals, predicted[1][who], predicted[2][who]
