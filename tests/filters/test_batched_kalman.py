@@ -10,6 +10,7 @@ import herdfilter as hf
 from herdfilter.angles import merged
 from herdfilter.filters.kalman.batched import merge_by_owner
 from herdfilter.filters.kalman.gaussian import GaussianBelief
+from herdfilter.filters.kalman.rules import LINEAR_RULE
 
 EYE = np.eye(2)
 KINDS = {
@@ -66,10 +67,12 @@ def observed(model, count, steps, seed=1):
 
 
 def assert_alike(batch, singles, exact):
+    """To the last bit if `exact`; else to what the differences of an extended filter leave of rounding."""
+    loss = 1e-12 if singles[0].belief.rule != LINEAR_RULE else 1e-9
     for name in ("mean", "covariance", "log_likelihood"):
         expected = np.array([getattr(one, name) for one in singles])
         found = getattr(batch, f"{name}s")
-        np.testing.assert_allclose(found, expected, rtol=0 if exact else 1e-12, atol=0 if exact else 1e-12)
+        np.testing.assert_allclose(found, expected, rtol=0 if exact else loss, atol=0 if exact else loss)
 
 
 @pytest.mark.parametrize("rule", KINDS)
@@ -85,7 +88,7 @@ def test_each_state_is_filtered_as_by_a_filter_of_its_own(name, rule):
             one.predict(0.5)
             record = one.update(z[k], gate=0.99 if step > 2 else None)
             assert outcomes[k] is record.outcome
-            assert log_densities[k] == pytest.approx(record.log_likelihood, rel=1e-12, abs=1e-12)
+            assert log_densities[k] == pytest.approx(record.log_likelihood, rel=1e-9, abs=1e-9)
         assert_alike(batch, singles, exact=name == "row by row")
     assert (batch.step, batch.time) == (singles[0].step, singles[0].time)
     assert {outcome.name for outcome in outcomes} >= {"UPDATED"}
@@ -166,13 +169,13 @@ def test_mixtures_of_many_owners_are_merged_as_each_alone(circular):
     (
         lambda kf: kf.update([[1.0, 2.0]]),
         ValueError,
-        r"^z: expected a row for each of 7 states, got shape \(1, 2\) at step 0",
+        r"^z: expected a row for each of 7 states, got shape \(1, 2\)",
     ),
     (lambda kf: kf.update(np.ones((7, 3))), ValueError, r"^z: expected shape \(2,\), as observation_mean has, got \(3,\)"),
     (
         lambda kf: kf.update(np.full((7, 2), np.inf)),
         ValueError,
-        r"^z: expected finite numbers, .* got \[inf inf\] at step 0",
+        r"^z: expected finite numbers, .* got \[inf inf\]",
     ),
     (lambda kf: kf.update(np.ones((7, 2)), gate=2.0), ValueError, "^gate: expected a probability"),
     (lambda kf: kf.run(np.ones((3, 2, 2))), ValueError, r"^observations: expected shape \(T, 7, k\), got \(3, 2, 2\)"),

@@ -101,14 +101,15 @@ def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     assert isinstance(batched._held.bank, GaussianFilters)
     assert isinstance(listed._held.bank, ListedFilters)
     assert found.labels == expected.labels
+    close = {"rtol": 1e-9 if name == "ekf" else 1e-11, "atol": 1e-9 if name == "ekf" else 1e-11}  # differences lose digits
     assert sum(map(len, found.labels)) > 5
     for field in ("means", "covariances", "existence"):
         for one, other in zip(getattr(found, field), getattr(expected, field), strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11, err_msg=field)
+            np.testing.assert_allclose(one, other, **close, err_msg=field)
     assert [one.label for one in batched.tracks] == [one.label for one in listed.tracks]
     for one, other in zip(batched.tracks, listed.tracks, strict=True):
-        np.testing.assert_allclose(one.mean, other.mean, rtol=1e-11, atol=1e-11)
-        np.testing.assert_allclose(one.filter.covariance, other.filter.covariance, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(one.mean, other.mean, **close)
+        np.testing.assert_allclose(one.filter.covariance, other.filter.covariance, **close)
         assert one.existence == pytest.approx(other.existence, abs=1e-12)
         assert one.filter.step == batched.step
         assert one.filter.time == batched.time
