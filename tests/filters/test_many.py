@@ -127,7 +127,7 @@ def test_in_a_batch_a_track_that_fails_takes_no_other_with_it(monkeypatch):
     with pytest.raises(hf.TracksError) as caught:
         hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), tracks[:4])
     assert max(sizes) == 4
-    with pytest.raises(ValueError, match="^z: expected finite") as single:
+    with pytest.raises(ValueError, match=r"^z: expected finite") as single:
         hf.UnscentedKalmanFilter(WALK).run(tracks[1])
     assert {k: str(error) for k, error in caught.value.errors.items()} == {1: str(single.value)}
     others = [hf.UnscentedKalmanFilter(WALK).run(tracks[k]) for k in (0, 2, 3)]

@@ -110,7 +110,7 @@ def test_a_batch_of_tracks_is_the_same_tracks_one_by_one(scene, name):
     for one, other in zip(batched.tracks, listed.tracks, strict=True):
         np.testing.assert_allclose(one.mean, other.mean, **close)
         np.testing.assert_allclose(one.filter.covariance, other.filter.covariance, **close)
-        assert one.existence == pytest.approx(other.existence, abs=1e-12)
+        assert one.existence == pytest.approx(other.existence, abs=close["atol"])
         assert one.filter.step == batched.step
         assert one.filter.time == batched.time
 
