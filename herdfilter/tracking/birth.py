@@ -14,7 +14,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, observation_moments
 from herdfilter.filters.kalman.rules import LINEAR_RULE
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, observation_covariances, require
 from herdfilter.models.series import as_duration
 
 SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior
@@ -74,7 +74,9 @@ class BirthFromMeasurements:
 
     A detection that belongs to tracks with probability u starts a track at the next step, with the probability of existence
     :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. The distribution of its state is `prior`, updated with the
-    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step.
+    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step. Detections no
+    further apart than two of one target are on average, in the metric of their noise, start one track together: that two
+    targets appear at one place in one scan has a probability of the order of its square.
 
     Parameters
     ----------
@@ -132,9 +134,17 @@ class BirthFromMeasurements:
             positive = probabilities > 0
             if not positive.any():  # or no detection
                 continue
-            rates = self.expected * dt * probabilities[positive] / total
-            for rate, mean, covariance in zip(rates, *self.locate(model, z[positive], step), strict=True):
-                births.append(Birth(min(self.most, rate), GaussianMixture.unchecked(np.ones(1), mean[None], covariance)))
+            z, rates = z[positive], self.expected * dt * probabilities[positive] / total
+            means, covariances = self.locate(model, z, step)
+            alike = _near_pairs(model, z, means, step)
+            left = np.ones(len(z), dtype=bool)
+            for i in np.argsort(-alike.sum(axis=1), kind="stable"):
+                if left[i]:
+                    group = alike[i] & left
+                    left &= ~group
+                    rate = rates[group].sum()
+                    place = GaussianMixture.unchecked(rates[group] / rate, means[group], covariances[group])
+                    births.append(Birth(min(self.most, rate), place))
         return births
 
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
@@ -158,3 +168,15 @@ class BirthFromMeasurements:
         noises = spread - slopes @ cross
         covariances = shrinkage @ covariance @ shrinkage.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
         return wrap_angles(states, circular_dims(model)), covariances
+
+
+def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:
+    """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
+    size = z.shape[1]
+    apart = wrap_angles(z[:, None] - z, observation_circular(model, size))
+    try:
+        precisions = np.linalg.inv(2 * observation_covariances(model, states, size, step))
+    except np.linalg.LinAlgError:  # there is no noise
+        return np.eye(len(z), dtype=bool)
+    near: np.ndarray = ((apart @ precisions) * apart).sum(axis=2) <= size
+    return near | near.T

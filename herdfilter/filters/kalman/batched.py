@@ -225,27 +225,26 @@ class BatchedKalmanFilter(Timed):
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         gate: float | None = None,
+        lengths: ArrayLike | None = None,
     ) -> list[FilterResult]:
         """Predict to each row of observations (T, K, k) in turn, and update with it; return the result of each state.
 
-        The other arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
+        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch. The other
+        arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
         """
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        return self.run_ragged(z, np.full(len(self), len(z)), {"dt": dt, "controls": controls, "times": times}, gate)
-
-    def run_ragged(
-        self, z: Array, lengths: np.ndarray, timing: Mapping[str, Any], gate: float | None = None
-    ) -> list[FilterResult]:
-        """Do as `run` with observations (T, K, k) of states that end after `lengths` (K,) steps, the longest first."""
-        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, **timing, clock=self._clock)
+        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, dt, controls, times, clock=self._clock)
+        ends = as_array("lengths", np.full(count, T) if lengths is None else lengths, (count,)).astype(int)
+        if (np.diff(ends, prepend=T) > 0).any():
+            raise ValueError(f"lengths: expected numbers up to {T} in descending order, got {ends.tolist()}")
         means, covariances = np.empty((count, T, d)), np.empty((count, T, d, d))
         log_densities, outcomes = np.empty((count, T)), np.empty((count, T), dtype=object)
         numbers, times, going = np.empty(T, dtype=int), as_objects([step.time for step in steps]), self.take(slice(None))
         for t, step in enumerate(steps):
-            going = going.take(slice(np.count_nonzero(lengths > t)))
+            going = going.take(slice(np.count_nonzero(ends > t)))
             if step.dt > 0:
                 going.predict(step.dt, step.control)
             going._clock, numbers[t], alive = step.clock, going.step, slice(len(going))
@@ -254,7 +253,7 @@ class BatchedKalmanFilter(Timed):
         vars(self).update(vars(going))
         dims = {"circular": contract.circular_dims(self.model), "position_dims": getattr(self.model, "position_dims", ())}
         nothing, never = np.full(T, np.nan), np.zeros(T, dtype=bool)
-        per_state = zip(means, covariances, log_densities, outcomes, lengths.tolist(), strict=True)
+        per_state = zip(means, covariances, log_densities, outcomes, ends.tolist(), strict=True)
         return [
             FilterResult(
                 *(part[:n].copy() for part in (m, P, nothing, never, log_density)),
@@ -273,7 +272,6 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     Filters and results are as after runs one by one; after an error the filters are as before.
     """
     batch, z = BatchedKalmanFilter.of(filters), [_as_rows(track) for track in tracks]
-    gate = options.get("gate")
     timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
     if batch is None or any(rows is None for rows in z) or {*options} - {*timing, "gate"}:
         return None
@@ -286,7 +284,7 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     for place, k in enumerate(order):
         if lengths[k]:
             padded[: lengths[k], place] = z[k]
-    found = batch.take(order).run_ragged(padded, lengths[order], timing, gate)
+    found = batch.take(order).run(padded, **options, lengths=lengths[order])
     results = [found[place] for place in np.argsort(order)]
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
     for one, result in zip(filters, results, strict=True):
