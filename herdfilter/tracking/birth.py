@@ -178,5 +178,5 @@ def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:
         precisions = np.linalg.inv(2 * observation_covariances(model, states, size, step))
     except np.linalg.LinAlgError:  # there is no noise
         return np.eye(len(z), dtype=bool)
-    near: np.ndarray = ((apart @ precisions) * apart).sum(axis=2) <= size
-    return near | near.T
+    near = ((apart @ precisions) * apart).sum(axis=2) <= size
+    return np.asarray(near | near.T)

@@ -24,7 +24,7 @@ from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import WithClutter
-from herdfilter.tracking.bank import GaussianFilters, Tracks, bank_of
+from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks, bank_of
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.track import (
@@ -309,7 +309,8 @@ class LMBTracker(Timed):
         """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
         predicted = dt is not None
         step, starts = born if predicted else self.step, [one.initial for one in births]
-        if self._template and starts:
+        bank: ListedFilters | GaussianFilters
+        if self._template is not None and starts:
             bank = self._template.born(starts, step, self._clock.later(dt or 0.0))
         else:
             bank = bank_of([start_filter(self._make_filter, self.model.model, one, step, predicted) for one in starts])

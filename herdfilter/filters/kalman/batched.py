@@ -251,18 +251,21 @@ class BatchedKalmanFilter(Timed):
             log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
             means[alive, t], covariances[alive, t] = going.means, going.covariances
         vars(self).update(vars(going))
-        dims = {"circular": contract.circular_dims(self.model), "position_dims": getattr(self.model, "position_dims", ())}
-        nothing, never = np.full(T, np.nan), np.zeros(T, dtype=bool)
-        per_state = zip(means, covariances, log_densities, outcomes, ends.tolist(), strict=True)
+        circular, positions = contract.circular_dims(self.model), getattr(self.model, "position_dims", ())
         return [
             FilterResult(
-                *(part[:n].copy() for part in (m, P, nothing, never, log_density)),
-                tuple(outcome[:n]),
+                means[k, :n].copy(),
+                covariances[k, :n].copy(),
+                np.full(n, np.nan),
+                np.zeros(n, dtype=bool),
+                log_densities[k, :n].copy(),
+                tuple(outcomes[k, :n]),
                 steps=numbers[:n].copy(),
                 times=times[:n].copy(),
-                **dims,
+                circular=circular,
+                position_dims=positions,
             )
-            for m, P, log_density, outcome, n in per_state
+            for k, n in enumerate(ends.tolist())
         ]
 
 
@@ -271,9 +274,9 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
 
     Filters and results are as after runs one by one; after an error the filters are as before.
     """
-    batch, z = BatchedKalmanFilter.of(filters), [_as_rows(track) for track in tracks]
+    batch, z = BatchedKalmanFilter.of(filters), [rows for rows in map(_as_rows, tracks) if rows is not None]
     timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
-    if batch is None or any(rows is None for rows in z) or {*options} - {*timing, "gate"}:
+    if batch is None or len(z) < len(tracks) or {*options} - {*timing, "gate"}:
         return None
     lengths, sizes = np.array([len(rows) for rows in z]), {rows.shape[1:] for rows in z if len(rows)}
     ragged = len(set(lengths.tolist())) > 1
