@@ -8,6 +8,7 @@ step         milliseconds of one filter step on two cheap models, d = 4, beside 
 sqmc         milliseconds of one step of sequential quasi-Monte Carlo beside the package `particles`, against n
 compiled     microseconds of a step of bootstrap and auto, of models in NumPy and of compiled functions, in runs
 tracks       milliseconds to build a filter, for many tracks
+together     microseconds per track and step of many tracks, one filter after the other and in one batch
 tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
 
 python benchmarks/bench_speed.py [PARTS] [--quick]    all parts unless some are named
@@ -34,7 +35,17 @@ import pandas as pd
 import peers
 from common import announce, cpu_seconds, parser, particle_mixture, save, show, timed
 
-from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, simulate
+from herdfilter import (
+    ContinuousHerdedGibbs,
+    ExtendedKalmanFilter,
+    KernelHerding,
+    Points,
+    UnscentedKalmanFilter,
+    herding_error,
+    make_filter,
+    run_many,
+    simulate,
+)
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import UNGM, LinearGaussian, from_functions
 from herdfilter.paper.common import rotated_mixture
@@ -189,6 +200,24 @@ def tracks(args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def together(args: argparse.Namespace) -> pd.DataFrame:
+    """Microseconds per track and step of `run_many`, the building of filters included, and of filters one by one."""
+    rows, steps = [], 20
+    kinds = {"ekf": ExtendedKalmanFilter, "ukf": UnscentedKalmanFilter}
+    for name, (model, dt) in models().items():
+        for count in (10,) if args.quick else (10, 100, 1000):
+            z = [simulate(model, steps, np.random.default_rng([args.seed, k]), dt)[1] for k in range(count)]
+            few = z[: min(count, 50)]
+            for key, kind in kinds.items():
+                calls = [lambda c=kind, m=model, z=z, dt=dt: run_many(lambda k: c(m), z, progress=False, dt=dt)]
+                calls.append(lambda c=kind, m=model, z=few, dt=dt: [c(m).run(own, dt) for own in z])
+                rounds = [[timed(call)[0] for call in calls] for _ in range(args.repeats // 4 + 2)][1:]
+                us = 1e6 / steps * np.array(rounds) / [count, len(few)]
+                row = {"filter": key, "model": name, "tracks": count, "us": np.median(us[:, 0])}
+                rows.append(row | {"one_by_one_us": np.median(us[:, 1]), "ratio": np.median(us[:, 0] / us[:, 1])})
+    return pd.DataFrame(rows)
+
+
 def models() -> dict[str, tuple[Any, float]]:
     """Return the models and their time steps: two-sensor bearings; constant velocity in the plane, position observed."""
     one, none = np.eye(2), np.zeros((2, 2))
@@ -242,6 +271,7 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "sqmc": (sqmc, ["model", "n"]),
     "compiled": (compiled, ["filter", "model", "n"]),
     "tracks": (tracks, ["filter", "model"]),
+    "together": (together, ["filter", "model", "tracks"]),
     "tracker": (crowd.measured, ["filter", "association", "tracks"]),
 }
 

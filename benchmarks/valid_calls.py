@@ -178,7 +178,12 @@ def valid() -> None:
     hf.CubatureKalmanFilter(model=WALK).run(observations=Z, dt=1.0)
     hf.ExtendedKalmanFilter(model=WALK).run(observations=Z, dt=1.0)
     hf.UnscentedKalmanFilter(model=WALK, alpha=1.0, beta=0.0, kappa=1.0).run(observations=Z, dt=1.0)
-    _ = (kf := hf.UnscentedKalmanFilter(WALK)), kf.predict(dt=1.0), kf.update(z=[0.9])
+    _ = (
+        (kf := hf.UnscentedKalmanFilter(WALK)),
+        kf.predict(dt=1.0),
+        kf.update(z=[0.9]),
+        hf.BatchedKalmanFilter(model=WALK, means=[[0.0], [1.0]], covariances=[[1.0]], rule="unscented").run(np.ones((3, 2))),
+    )
     hf.EnsembleKalmanFilter(model=WALK, n_particles=20, rng=0).run(Z)
     hf.DaumHuangFilter(model=WALK, n_particles=20, rng=0, local=False, flow_steps=5).run(Z)
     hf.SmartSamplingKalmanFilter(model=WALK, n_particles=5).run(Z)

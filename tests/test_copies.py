@@ -265,6 +265,7 @@ def filtered():
 GIVEN = {
     "Association": lambda: hf.association.associate(RATIOS),
     "AugmentedProposal": lambda: hf.AugmentedProposal(hf.GaussianFit(), HERDED),
+    "BatchedKalmanFilter": lambda: hf.BatchedKalmanFilter(PLAIN, [[0.0, 0.0], [1.0, 2.0]], EYE),
     "Birth": lambda: hf.tracking.Birth(0.1, UNIT),
     "BirthFromMeasurements": lambda: hf.tracking.BirthFromMeasurements(UNIT),
     "Comparison": lambda: hf.compare("linear_gaussian", ["bootstrap"], particles=[5], runs=1),

@@ -329,6 +329,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_compiled": partial(plain, "speed_compiled"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
     "speed_tracker": partial(plain, "speed_tracker"),
+    "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_default.TABLES,

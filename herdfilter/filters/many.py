@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import starmap
+from contextlib import suppress
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
+from herdfilter.filters.kalman.batched import run_together
+from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import Counter, live_line
 from herdfilter.filters.results import FilterResult
 
@@ -66,7 +68,8 @@ def run_many(
         For each track, what ``run`` takes; or a mapping of its keyword arguments, ``observations`` among them, where tracks
         differ in times or controls.
     workers : int
-        Processes that share the work; with 1, this one does it. With more the filters live and end in the others.
+        Processes that share the work; with 1, this one does it, and Kalman filters of one Gaussian (ekf, ukf, ckf) that
+        share one model object run as a `BatchedKalmanFilter`. With more the filters live and end in the others.
     progress : bool
         Whether to tell on the error output how far it is, where it takes more than a second.
     **options
@@ -100,8 +103,10 @@ def run_many(
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
     calls: Iterable[Any] = ((build, k, track, options) for k, track in enumerate(tracks))
-    outcomes: Iterable[TrackEnd] = starmap(_outcome, calls)
-    if workers > 1 and len(tracks) > 1:
+    outcomes: Iterable[TrackEnd]
+    if workers == 1 or len(tracks) < 2:
+        outcomes = _ends(build, tracks, options)
+    else:
         from joblib import Parallel, delayed
 
         outcomes = Parallel(n_jobs=workers, return_as="generator")(delayed(_outcome)(*call) for call in calls)
@@ -117,6 +122,30 @@ def run_many(
 
 
 TrackEnd = tuple[FilterResult | None, Exception | None]
+
+
+def _ends(build: Callable[[int], Any], tracks: list[Any], options: Mapping[str, Any]) -> Iterable[TrackEnd]:
+    """Return the ends of all tracks: in one batch if their filters can run so, else one after the other."""
+    built: dict[int, Any] = {}
+
+    def alone(k: int) -> TrackEnd:
+        return _outcome(lambda k: built.pop(k) if k in built else build(k), k, tracks[k], options)
+
+    def together(first: int, last: int) -> Iterable[TrackEnd]:
+        """Run tracks in one batch; if a track fails, each half by itself."""
+        try:
+            run = run_together([built[k] for k in range(first, last)], tracks[first:last], options)
+        except Exception:
+            middle = (first + last) // 2
+            return [alone(first)] if first == middle else [*together(first, middle), *together(middle, last)]
+        return map(alone, range(first, last)) if run is None else [(result, None) for result in run]
+
+    with suppress(Exception):  # it is raised again where the track runs
+        for k in range(len(tracks)):
+            built[k] = build(k)
+            if not isinstance(built[k], KalmanFilter):
+                break
+    return together(0, len(tracks)) if len(built) == len(tracks) > 1 else map(alone, range(len(tracks)))
 
 
 def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> TrackEnd:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +45,7 @@ class GaussianBelief:
         contract.check_state(model, user, "mean", "covariance")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
         contract.require(to_check(model), user, contract.OBSERVED)
-        start, circular = model.initial, contract.circular_dims(model)
-        if circular and isinstance(start, GaussianMixture):
-            means = unwrap_angles(start.means, start.weights, circular)
-            start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
+        start = unwrapped(model.initial, contract.circular_dims(model))
         mean = contract.read_rows("initial.mean", start.mean, (model.dim,), 0)
         return cls(mean, contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
@@ -82,6 +80,14 @@ class GaussianBelief:
         means = np.array([other.mean for other in others])
         covariances = np.array([other.covariance for other in others])
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
+
+
+def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
+    """Return an initial distribution; if it is a mixture, with the angles of its means unwrapped about their mean."""
+    if not circular or not isinstance(start, GaussianMixture):
+        return start
+    means = unwrap_angles(start.means, start.weights, circular)
+    return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
 
 
 def predict_gaussians(transition: Transition, means: Array, covariances: Array, rule: MomentRule) -> Moments:
@@ -120,11 +126,16 @@ def update_gaussians(observation: Observation, means: Array, covariances: Array,
     Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and
     not wrapped, covariances (K, d, d), and log-densities (K,) of the finite part of the observation.
     """
-    step, contiguous = observation.step, np.ascontiguousarray
-    predicted, observed, cross = observation_moments(observation.model, means, covariances, rule, step)
+    predicted, observed, cross = observation_moments(observation.model, means, covariances, rule, observation.step)
     observed, cross = finite_part(observation, predicted, observed, cross)
-    residuals = observation.residuals(predicted)
-    (count, d), k = means.shape, residuals.shape[1]
+    return correct_gaussians(means, covariances, observation.residuals(predicted), observed, cross, observation.step)
+
+
+def correct_gaussians(
+    means: Array, covariances: Array, residuals: Array, observed: Array, cross: Array, step: int
+) -> Moments:
+    """Update each Gaussian with its residual (K, k), given the covariances (K, k, k) and (K, d, k) of `update_gaussians`."""
+    (count, d), k, contiguous = means.shape, residuals.shape[1], np.ascontiguousarray
     moved, shrunk, log_densities = means.copy(), np.empty((count, d, d)), np.full(count, np.nan)
     buffers = np.empty((max(k, d), max(k, d))), np.empty((k, d + 1))
     given = contiguous(covariances), contiguous(residuals), contiguous(observed), contiguous(cross)
@@ -222,6 +233,9 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     with suppress(np.linalg.LinAlgError):
         np.linalg.cholesky(covariances)
         return covariances
+    if len(covariances) > 1:  # each by itself: what one lacks changes no other
+        before = np.broadcast_to(before, covariances.shape)
+        return np.concatenate([definite(covariances[i, None], before[i], step, what) for i in range(len(covariances))])
     variances = np.diagonal(before, axis1=-2, axis2=-1)
     scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariances, axis1=1, axis2=2))))
     scale[scale == 0] = 1.0
