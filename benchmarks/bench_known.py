@@ -17,6 +17,7 @@ smoothers   smoothed means against the exact ones, of series whose seeds are cla
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
 hard        lost tracks and errors in random scenes of clutter and manoeuvres, over --scene-runs scenes from --seed on.
+hidden      the same where nothing is detected in a shadow: P_D as a function of the state beside numbers.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
 association_times  of these only the times, on gated scans, bands and dense matrices, and what auto takes beyond its method.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
@@ -238,6 +239,14 @@ def hard(args) -> None:
         table = hard_radar.compared(kind, in_gate, args.scene_runs, args.seed, args.workers)
         table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], "hard")
         show("Clutter and manoeuvres in random scenes", table)
+def hidden(args) -> None:
+    """Write how many tracks of one target are lost behind a shadow."""
+    for name, n in cluttered.HIDDEN_FILTERS:
+        table = cluttered.hidden(1.0, name, n, args.targets, args.seed, args.workers)
+        table = save(
+            "hidden", table, args.results, ["in_gate", "filter", "n", "detection"], f"hidden --targets {args.targets}"
+        )
+        show("Lost tracks behind a shadow", table)
 
 
 def harbour(args) -> None:
@@ -297,6 +306,7 @@ PARTS = {
     "harbour": harbour,
     "clutter": clutter,
     "hard": hard,
+    "hidden": hidden,
     "association": association,
     "association_times": association_times,
     "modes": modes,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
+from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, observation_moments
@@ -16,6 +16,7 @@ from herdfilter.filters.kalman.rules import LINEAR_RULE
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
 from herdfilter.models.series import as_duration
+from herdfilter.models.with_clutter import WithClutter
 
 SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior
 
@@ -61,9 +62,9 @@ class Birth:
 
 
 class UnexplainedDetections(NamedTuple):
-    """The detections z (k, m) of a scan, their observation model, and the probabilities (k,) that they are of no track."""
+    """The detections z (k, m) of a scan, the model that reads it, and the probabilities (k,) that they are of no track."""
 
-    model: Model
+    model: WithClutter
     z: Array
     probabilities: Array
 
@@ -74,7 +75,8 @@ class BirthFromMeasurements:
 
     A detection that belongs to tracks with probability u starts a track at the next step, with the probability of existence
     :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. The distribution of its state is `prior`, updated with the
-    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step.
+    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step. Where P_D or the
+    density of clutter vary, a scan's births are shared out by :math:`(1 - u) P_D / \kappa`.
 
     Parameters
     ----------
@@ -132,8 +134,13 @@ class BirthFromMeasurements:
             positive = probabilities > 0
             if not positive.any():  # or no detection
                 continue
-            rates = self.expected * dt * probabilities[positive] / total
-            for rate, mean, covariance in zip(rates, *self.locate(model, z[positive], step), strict=True):
+            shares, places = probabilities[positive], self.locate(model.model, z[positive], step)
+            if callable(model.detection_probability) or callable(model.clutter_density):
+                odds = shares * model.detection_probabilities(places[0], step)
+                odds = odds / model.clutter_densities(z[positive], step) if model.clutter_density else odds
+                shares = odds * (shares.sum() / max(odds.sum(), SMALLEST))
+            rates = self.expected * dt * shares / total
+            for rate, mean, covariance in zip(rates, *places, strict=True):
                 births.append(Birth(min(self.most, rate), GaussianMixture.unchecked(np.ones(1), mean[None], covariance)))
         return births
 

@@ -16,6 +16,8 @@ from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
+from herdfilter.filters.kalman.gaussian import expected_detection
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, require
@@ -219,7 +221,6 @@ class LMBTracker(Timed):
         """Return the tracks after a scan, and keep its unexplained detections for births."""
         tracks, fixed_births = self.tracks, not isinstance(self.birth, BirthFromMeasurements)
         model, sensor = scan_model(self.model, sensor)
-        detected, clutter = model.detection_probability, model.clutter_density
         if not fixed_births:
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
@@ -229,9 +230,14 @@ class LMBTracker(Timed):
 
         moments = [track.filter.predicted_observation(sensor) for track in tracks]
         existence = np.array([track.existence for track in tracks])
-        log_clutter = np.log(clutter) if clutter > 0 else -np.inf
+        detected = model.detection_probability
+        if callable(detected):
+            given = (np.array([getattr(track, name) for track in tracks]) for name in ("mean", "covariance"))
+            detected = expected_detection(model, *given, UNSCENTED_RULE, self.step) if tracks else 1.0
+        clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
-            log_factors = np.log(existence * detected) - log_clutter
+            log_clutter = np.log(clutter)
+            log_factors = np.log(existence * detected) - np.min(log_clutter, initial=np.inf)
         missed = 1 - existence * detected
         inside = gate_detections(model.model, moments, z, missed, log_factors, self.gate_probability)
         # the miss comes first: it uses the particles of the gate
@@ -256,7 +262,7 @@ class LMBTracker(Timed):
             )
         marginals = associate(matrix, self.association, self.rng).marginals
         unexplained = 1 - marginals[:, 1:].sum(axis=0)
-        if clutter == 0 and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
+        if np.all(clutter == 0) and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
             j = int(np.argmax(unexplained))
             raise ValueError(
                 f"scan: expected only detections of tracks, as the clutter density is zero, got {z[j]} as detection {j} at "
@@ -269,7 +275,7 @@ class LMBTracker(Timed):
                 filters = [miss, *(hypothesis.filter for hypothesis in own.values())]
                 kept.append(Track(track.label, float(r), combine_filters(filters, row[[0, *(1 + j for j in own)]])))
         model.learn_size(z)
-        self._unexplained = [*self._unexplained, UnexplainedDetections(model.model, z, np.clip(unexplained, 0.0, 1.0))]
+        self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
         return kept
 
     def run(

@@ -19,7 +19,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular, only_mode
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models.with_clutter import Factor, WithClutter
 
 SMALLEST_GATED_RATIO = 1e-6
 """A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
@@ -267,17 +267,18 @@ def gate_detections(
     return inside
 
 
-def association_matrix(existence: Array, detected: float, log_densities: Array, log_clutter: float) -> Array:
+def association_matrix(existence: Array, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
     """Return the matrix (T, 1 + M) of likelihood ratios, from logarithms, with each row up to a factor.
 
     A row is ``1 - r P_D`` for a target that does not exist or is missed, and ``r P_D g(z_j) / kappa`` for each detection
     (Reuter, Vo, Vo and Dietmayer 2014, "The labeled multi-Bernoulli filter"), with r from `existence` (T,), P_D `detected`,
-    log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`.
+    log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`. P_D is a number or (T,),
+    log kappa a number or (M,).
     """
     with np.errstate(divide="ignore"):
         logs = np.log(existence * detected)[:, None] + log_densities
         missed = np.log1p(-existence * detected)
-    if log_clutter > -np.inf:
+    if np.all(log_clutter > -np.inf):
         logs = logs - log_clutter
     elif logs.size:  # the limit of little clutter
         likeliest = logs.max(axis=0, initial=-np.inf)
@@ -288,11 +289,11 @@ def association_matrix(existence: Array, detected: float, log_densities: Array, 
     return matrix
 
 
-def update_existence(existence: Array, detected: float, marginals: Array) -> tuple[Array, Array]:
+def update_existence(existence: Array, detected: Factor, marginals: Array) -> tuple[Array, Array]:
     """Return the probabilities of existence (T,) after a scan, and of the hypotheses (T, 1 + M) of each existing target.
 
     The first hypothesis is a miss. Rows of hypotheses sum to 1, or to 0 if the target cannot exist. The arguments are the
-    probabilities of existence before, of detection, and the marginals of the association (T, 1 + M).
+    probabilities of existence before, of detection, a number or (T,), and the marginals of the association (T, 1 + M).
     """
     weights = marginals.copy()
     missed = 1 - existence * detected

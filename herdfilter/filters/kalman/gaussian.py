@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,6 +20,7 @@ from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
+from herdfilter.models.with_clutter import Factor, WithClutter
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
@@ -61,7 +62,8 @@ class GaussianBelief:
         circular = contract.circular_dims(observation.model)
         if contract.has_scans(observation.model):
             moments = observation_moments(observation.model, *given, self.rule, observation.step)
-            mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
+            detected = expected_detection(observation.model, *given, self.rule, observation.step)
+            mean, after, evidence = data_association(observation, self.mean, self.covariance, moments, detected)
             covariances = definite(after[None], self.covariance, observation.step, "updated")
             return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
         # a prior may be wide, and the rule's points far from where the first observation puts the state
@@ -147,13 +149,32 @@ def observation_moments(model: contract.Model, means: Array, covariances: Array,
         return predicted, spread + contract.observation_covariances(model, means, size, step), cross
 
     def entries(x: Array) -> Array:
-        noises = contract.observation_covariances(model, wrap_angles(x, circular), size, step)
+        noises = contract.observation_covariances(model, x, size, step)
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
     # by the law of total covariance the noise adds its covariance, expected over each Gaussian
-    noise, mean = contract.VectorFunction(entries, lambda _: ()), getattr(rule, "mean", None)
-    expected = mean(noise, means, covariances) if mean else moments_by(rule, noise, means, covariances)[0]
+    expected = _expected(entries, model, means, covariances, rule)
     return predicted, spread + expected.reshape(-1, size, size), cross
+
+
+def expected_detection(model: WithClutter, means: Array, covariances: Array, rule: MomentRule, step: int) -> Factor:
+    """Return P_D expected over each N(means[i], covariances[i]) by a rule for moments, (K,), or the number that it is.
+
+    The linear rule takes it at the means, others at their points. What negative weights put outside [0, 1] is clipped.
+    """
+    if not callable(model.detection_probability):
+        return model.detection_probability
+    found = _expected(lambda x: np.reshape(model.detection_probabilities(x, step), (-1, 1)), model, means, covariances, rule)
+    return np.clip(found[:, 0], 0.0, 1.0)
+
+
+def _expected(
+    function: Callable[[Array], Array], model: contract.Model, means: Array, covariances: Array, rule: MomentRule
+) -> Array:
+    """Return a function of states, (n, d) -> (n, k), expected over each Gaussian by a rule, (K, k)."""
+    circular, mean = contract.circular_dims(model), getattr(rule, "mean", None)
+    values = contract.VectorFunction(lambda x: function(wrap_angles(x, circular)), lambda _: ())
+    return np.asarray(mean(values, means, covariances) if mean else moments_by(rule, values, means, covariances)[0])
 
 
 @dataclass(frozen=True, eq=False)

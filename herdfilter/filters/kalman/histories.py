@@ -13,7 +13,13 @@ from herdfilter._checks import Array, check_count
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians, reweight, update_gaussians
+from herdfilter.filters.kalman.gaussian import (
+    expected_detection,
+    observation_moments,
+    predict_gaussians,
+    reweight,
+    update_gaussians,
+)
 from herdfilter.filters.kalman.interacting import initial_beliefs
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.kalman.update import scan_hypotheses
@@ -145,8 +151,8 @@ class HistoryBelief:
         for j in np.unique(self.modes):
             of, own = self.modes == j, observation.in_mode(int(j))
             given = self.means[of], self.covariances[of]
-            detections = observation_moments(own.model, *given, self.rule, observation.step)
-            terms, update = scan_hypotheses(own, *given, *detections)
+            by_rule = own.model, *given, self.rule, observation.step
+            terms, update = scan_hypotheses(own, *given, observation_moments(*by_rule), expected_detection(*by_rule))
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
