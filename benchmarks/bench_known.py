@@ -239,6 +239,8 @@ def hard(args) -> None:
         table = hard_radar.compared(kind, in_gate, args.scene_runs, args.seed, args.workers)
         table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], "hard")
         show("Clutter and manoeuvres in random scenes", table)
+
+
 def hidden(args) -> None:
     """Write how many tracks of one target are lost behind a shadow."""
     for name, n in cluttered.HIDDEN_FILTERS:

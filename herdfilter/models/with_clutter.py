@@ -37,8 +37,7 @@ class WithClutter:
     Without clutter a scan has at most one detection: the likelihood is :math:`P_D\, g(z \mid x)`, or :math:`1 - P_D` of an
     empty scan. If also :math:`P_D = 1`, filters do the same as with `model` alone, to the last bit.
 
-    :math:`P_D` may depend on the state, as that of a sensor with a limited field of view, and :math:`\kappa` on the place of
-    the detection. Filters of Gaussians take :math:`P_D` expected over each, by their own rule for moments.
+    If :math:`P_D` depends on the state, filters of Gaussians take it expected over each by their own rule for moments.
 
     Mean and covariance of an observation are those of the detection of the state. A ``log_likelihood`` of `model` must be a
     density of z with all its constants: a constant left out would count as clutter.
@@ -83,11 +82,9 @@ class WithClutter:
         contract.require_likelihood(self.model, "WithClutter")
         p, density = self.detection_probability, self.clutter_density
         if not callable(p):
-            p = as_number(
-                "detection_probability", p, "a number above 0, up to 1, or a function of states", lambda p: 0 < p <= 1
-            )
+            p = as_number("detection_probability", p, "a number above 0, up to 1, or a function", lambda p: 0 < p <= 1)
         if not callable(density):
-            expected = "a finite number of at least 0, or a function of detections"
+            expected = "a finite number of at least 0, or a function"
             density = as_number("clutter_density", density, expected, lambda density: 0 <= density < np.inf)
         assign(self, detection_probability=p, clutter_density=density)
         if self.region is None:
@@ -175,17 +172,13 @@ class WithClutter:
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
         """Return P_D of states (n, d), (n,), checked, or the number that it is for all."""
-        p = self.detection_probability
-        if not callable(p):
-            return p
-        return _values("detection_probability", p, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
+        values = "detection_probability", self.detection_probability, x, step
+        return _values(*values, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked, or the number that it is everywhere."""
-        density = self.clutter_density
-        if not callable(density):
-            return density
-        return _values("clutter_density", density, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
+        values = "clutter_density", self.clutter_density, scan, step
+        return _values(*values, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
@@ -281,14 +274,16 @@ class WithClutter:
         return region
 
 
-def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Array:
-    """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
-    if not len(x):
-        return np.empty(0)
+def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
+    """Return the values of a user's function at rows (n, k), (n,), if all of them fit; a number as it is."""
+    if not callable(given):
+        return float(given)
     try:
-        values = function(x)
+        values = given(x) if len(x) else np.empty(0)
     except Exception as error:
-        raise ValueError(f"{name}: expected {expected} for rows {x.shape}, got {error!r} at step {step}") from error
+        raise ValueError(
+            f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
+        ) from error
     array = contract.read_numbers(name, values, (len(x),), step)
     wrong = array[~fits(array)]
     if len(wrong):

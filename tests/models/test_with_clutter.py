@@ -162,10 +162,10 @@ def test_surplus_detections_without_clutter_are_named():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function of states, got 0"),
+        ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function, got 0"),
         ((1.1, 0.1), "detection_probability: .* got 1.1"),
         ((np.nan, 0.1), "detection_probability: .* got nan"),
-        ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function of detections, got -1"),
+        ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function, got -1"),
         ((0.9, np.inf), "clutter_density: .* got inf"),
         ((0.9, 0.1, [[1.0, 0.0]]), "region: expected rows"),
     ],
