@@ -187,11 +187,13 @@ class WithClutter:
         (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
         density = self.clutter_densities(scan, step)
+        logs: tuple[Factor, Factor]
         if isinstance(detected, float):
-            missed, found = (math.log1p(-detected) if detected < 1 else -math.inf), math.log(detected)
+            logs = (math.log1p(-detected) if detected < 1 else -math.inf), math.log(detected)
         else:
             with np.errstate(divide="ignore"):
-                missed, found = np.log1p(-detected), np.log(detected)
+                logs = np.log1p(-detected), np.log(detected)
+        missed, found = logs
         if isinstance(density, np.ndarray):
             return missed, found - np.log(density)[:, None]
         if density > 0:

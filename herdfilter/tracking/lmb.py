@@ -6,6 +6,7 @@ import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,12 +21,13 @@ from herdfilter.filters.kalman.gaussian import expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
-from herdfilter.models.contract import OBSERVED, require
+from herdfilter.models.contract import OBSERVED, circular_dims, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models.with_clutter import Factor, WithClutter
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
+from herdfilter.tracking.status import as_confirm
 from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
     Track,
@@ -82,6 +84,9 @@ class LMBTracker(Timed):
     gate_probability : float
         Probability that the gate of a Gaussian prediction holds the detection; 1 for no gate. It is a lower bound: likely
         detections beyond are not left out.
+    confirm : (int, int)
+        M and N: a track is tentative until M of N successive scans have detected it; see `DetectionHistory`. All tracks of
+        enough existence are reported, tentative ones too.
 
     Attributes
     ----------
@@ -120,6 +125,7 @@ class LMBTracker(Timed):
         prune: float = 1e-3,
         max_tracks: int = 200,
         gate_probability: float = 1 - 1e-9,
+        confirm: Sequence[int] = (3, 5),
     ) -> None:
         if not isinstance(model, WithClutter):
             raise TypeError(
@@ -135,11 +141,12 @@ class LMBTracker(Timed):
             one_of("filter", filter, catalogue())
         self.n_particles = check_count("n_particles", n_particles)
         self.rng = as_generator(rng)
-        self._seeds: Any = self.rng.bit_generator.seed_seq  # kept here, since copies of a generator lose it before NumPy 2
+        (self._seeds,) = self.rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
         self.report = as_probability("report", report)
         self.prune = as_probability("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
         self.gate_probability = as_probability("gate_probability", gate_probability)
+        self.confirm = as_confirm(confirm)
         self.step = 0
         self.record: TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
@@ -171,7 +178,7 @@ class LMBTracker(Timed):
             online = copy.copy(track.filter)
             online.predict(dt, control)
             alive = survival if track.label[0] < step else 1.0
-            tracks.append(Track(track.label, alive * track.existence, online))
+            tracks.append(Track(track.label, alive * track.existence, online, track.history.predict(dt)))
         if not isinstance(self.birth, BirthFromMeasurements):
             tracks += self._start_tracks([one.within(dt) for one in self.birth], step, predicted=True)
         self.tracks, self.step, self._unexplained = tracks, step, []
@@ -213,6 +220,7 @@ class LMBTracker(Timed):
             np.array([track.covariance for track in reported]).reshape(-1, dim, dim),
             np.array([track.existence for track in reported]),
             self.cardinality,
+            [track.history for track in reported],
         )
         _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks), len(reported))
         return self.record
@@ -230,10 +238,10 @@ class LMBTracker(Timed):
 
         moments = [track.filter.predicted_observation(sensor) for track in tracks]
         existence = np.array([track.existence for track in tracks])
-        detected = model.detection_probability
-        if callable(detected):
-            given = (np.array([getattr(track, name) for track in tracks]) for name in ("mean", "covariance"))
-            detected = expected_detection(model, *given, UNSCENTED_RULE, self.step) if tracks else 1.0
+        detected: Factor = 1.0 if callable(model.detection_probability) else model.detection_probability
+        if tracks and callable(model.detection_probability):
+            means, covariances = (np.array([getattr(one, name) for one in tracks]) for name in ("mean", "covariance"))
+            detected = expected_detection(model, means, covariances, UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)
@@ -269,11 +277,12 @@ class LMBTracker(Timed):
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         after, weights = update_existence(existence, detected, marginals)
-        kept = []
-        for track, r, miss, own, row in zip(tracks, after, misses, hypotheses, weights, strict=True):
+        kept, seen = [], marginals[:, 1:].sum(axis=1) > 0.5
+        for track, r, miss, own, row, found in zip(tracks, after, misses, hypotheses, weights, seen.tolist(), strict=True):
             if r >= self.prune:
                 filters = [miss, *(hypothesis.filter for hypothesis in own.values())]
-                kept.append(Track(track.label, float(r), combine_filters(filters, row[[0, *(1 + j for j in own)]])))
+                online, history = combine_filters(filters, row[[0, *(1 + j for j in own)]]), track.history
+                kept.append(Track(track.label, float(r), online, history.update(found, self.confirm)))
         model.learn_size(z)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
         return kept
@@ -305,7 +314,10 @@ class LMBTracker(Timed):
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
-        result: TrackingResult = run(self, steps, self.model.model.dim, watcher=watcher, collect=TrackingResult.collect)
+        model = self.model.model
+        positions = tuple(getattr(model, "position_dims", ()))
+        collect = partial(TrackingResult.collect, circular=circular_dims(model), position_dims=positions)
+        result: TrackingResult = run(self, steps, model.dim, watcher=watcher, collect=collect)
         return result
 
     def __repr__(self) -> str:
@@ -323,13 +335,16 @@ class LMBTracker(Timed):
         """Return tracks that are born at a step; their filters stand there if `predicted`, else at the present step."""
         make, model, step = self._make_filter, self.model.model, born if predicted else self.step
         return [
-            Track((born, i), one.probability, start_filter(make, model, one.initial, step, predicted))
+            Track(
+                (born, i), one.probability, start_filter(partial(make, label=(born, i)), model, one.initial, step, predicted)
+            )
             for i, one in enumerate(births)
         ]
 
-    def _make_filter(self, model: Any) -> Any:
-        """Return a filter with a generator of its own, so that tracks do not disturb one another."""
-        rng = np.random.Generator(type(self.rng.bit_generator)(self._seeds.spawn(1)[0]))
+    def _make_filter(self, model: Any, label: tuple[int, ...] = ()) -> Any:
+        """Return a filter with a generator of its own, by its label, so that tracks do not disturb one another."""
+        seeds = np.random.SeedSequence(self._seeds.entropy, spawn_key=(*self._seeds.spawn_key, *label))
+        rng = np.random.Generator(type(self.rng.bit_generator)(seeds))
         if isinstance(self.filter, str):
             return catalogue_spec(self.filter)(model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_ci
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.with_clutter import Factor, WithClutter
+from herdfilter.tracking.status import DetectionHistory
 
 SMALLEST_GATED_RATIO = 1e-6
 """A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
@@ -43,6 +44,8 @@ class Track:
         Probability that the target exists.
     filter : object
         The filter of its state. The tracker replaces it at each step, and does not change it.
+    history : DetectionHistory
+        Its detections, and from them its status.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class Track:
     label: Label
     existence: float
     filter: TrackFilter
+    history: DetectionHistory = field(default_factory=DetectionHistory)
 
     @property
     def mean(self) -> Array:
@@ -71,7 +75,7 @@ class Track:
         return self.filter.covariance
 
     def __repr__(self) -> str:
-        return summary_repr(self, label=self.label, existence=self.existence, filter=self.filter)
+        return summary_repr(self, label=self.label, existence=self.existence, status=self.history.status, filter=self.filter)
 
 
 class TrackFilter(Protocol):

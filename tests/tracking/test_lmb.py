@@ -192,7 +192,7 @@ def test_a_deterministic_tracker_uses_no_random_number(walk, cluttered, gaussian
 def test_a_tracker_resumes_where_it_was(walk, cluttered, gaussian):
     """Copied and pickled, after a scan and after a prediction, random filters included."""
     births = BirthFromMeasurements(gaussian(0, 0, variance=30.0), expected=1.0, most=0.5)
-    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=1)
+    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=2)
     *scans, last, final = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
     tracker.run(scans)
     others = [copy.deepcopy(tracker), pickle.loads(pickle.dumps(tracker))]
@@ -359,13 +359,26 @@ def test_of_equally_probable_tracks_the_older_are_kept(walk, cluttered, gaussian
     assert [track.label for track in tracker.tracks] == [(0, 0), (0, 1), (0, 2)]
 
 
+@pytest.mark.parametrize("detected", [0.7, 0.9])
+def test_of_two_tracks_of_one_target_one_remains_and_of_two_targets_side_by_side_both(detected, walk, cluttered, gaussian):
+    """Tracks are not merged: a scan with one detection for two tracks lowers the existence of one of them."""
+    for places in ([(0.0, 0.0)], [(0.0, 0.0), (5.0, 0.0)]):
+        counts = []
+        for seed in range(5):
+            starts = [Birth(0.9, gaussian(*places[0])), Birth(0.8, gaussian(*places[-1]))]
+            tracker = LMBTracker(cluttered(walk, detected, 1 / 400), (), filter="ukf", initial=starts)
+            found = tracker.run(scans_of(40, seed, places, detected, clutter=1))
+            counts += [len(labels) for labels in found.labels[20:]]
+        assert np.mean(counts) == pytest.approx(len(places), abs=0.15)
+
+
 def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(walk, cluttered, gaussian):
     births = [Birth(0.3, gaussian(0, 0)), Birth(0.3, gaussian(6, 0))]
     scans = scans_of(5, 3, [(0, 0), (6, 0)])
     result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(scans, dt=0.5)
     frame = result.to_dataframe(["east", "north"])
     assert frame.columns.tolist() == [
-        *("step", "time", "birth", "number", "existence"),
+        *("step", "time", "track_id", "birth", "number", "existence", "status", "detections", "time_since_detection"),
         *("east_mean", "east_sd", "north_mean", "north_sd"),
     ]
     assert len(frame) == sum(map(len, result.labels)) > 5
