@@ -101,7 +101,7 @@ def run(harbour: Harbour, name: str = "ukf", gps: bool = False) -> hf.FilterResu
 
 
 def with_delays(harbour: Harbour) -> hf.models.FunctionModel:
-    """Return the motion of position, velocity and the delays of radar and lidar (6,), from the vessel's first detection on."""
+    """Return the motion of position, velocity and the delays of radar and lidar (6,), from a first detection on."""
     mean, sd = PRIOR
     known = replace(harbour.constants["radar"], delay=mean).prior(harbour.initial["initial_mean"][:2])
     covariance = np.diag([0.0] * 4 + [sd**2] * 2)

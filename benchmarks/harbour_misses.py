@@ -38,9 +38,10 @@ def decomposed(folder: Path | None) -> pd.DataFrame:
         harbour = load_harbour(folder, **told | {"recording": recording, "constants_from": other})
         own = own_detections(replace(load_autoferry(folder, recording, ["radar"]), scans=harbour.scans))
         cutoff = scenario.targets.cutoff
+        around = [near(x[:, :2], z, cutoff).sum(axis=1) for x, z in zip(harbour.truth, harbour.scans, strict=True)]
+        shared = {"recording": recording, "vessels": own.shape[0] * 2, "two_detections": (np.array(around) > 1).sum()}
         for name, tracker in (named | {"told": lambda scenario, harbour: told_which(harbour, own)}).items():  # noqa: B023
-            row = {"recording": recording, "tracker": name, "scans": len(own)}
-            rows.append(row | parts(harbour.truth, tracker(scenario, harbour), own, cutoff))
+            rows.append(shared | {"tracker": name} | parts(harbour, tracker(scenario, harbour), own, cutoff))
     return pd.DataFrame(rows)
 
 
@@ -97,26 +98,39 @@ def told_which(harbour: Harbour, own: np.ndarray) -> Estimates:
     return [np.array(states).reshape(-1, 4) for states in found]
 
 
-def parts(truth: np.ndarray, estimates: Estimates, own: np.ndarray, cutoff: float) -> dict[str, float]:
-    """Mean GOSPA, the shares of its parts in the squared sum, and what is missed.
+def parts(harbour: Harbour, estimates: Estimates, own: np.ndarray, cutoff: float) -> dict[str, float]:
+    """Mean GOSPA, the shares of its parts in the squared sum, the RMSE of tracks, and what is missed and false.
 
-    A missed vessel counts as `unseen` if the scan has no detection of it, or its first one: no track can be there.
+    A missed vessel counts as `unseen` if the scan has no detection of it, or its first one: no track can be there. A false
+    estimate is at an echo if a detection lies within the cutoff of where the radar would see it.
     """
-    steps = [hf.tracking.gospa(x[:, :2], y[:, :2], cutoff) for x, y in zip(truth, estimates, strict=True)]
+    places = [x[:, :2] for x in harbour.truth], [y[:, :2] for y in estimates]
+    steps = [hf.tracking.gospa(x, y, cutoff) for x, y in zip(*places, strict=True)]
     sums = {name: sum(getattr(one, name) for one in steps) for name in ("localisation", "missed", "false")}
-    missed = np.array([lacking(x[:, :2], y[:, :2], cutoff) for x, y in zip(truth, estimates, strict=True)])
+    pairs = [apart(x, y, cutoff) for x, y in zip(*places, strict=True)]
+    missed = np.array([missing for missing, _ in pairs])
     seen = np.isfinite(own[..., 0])
     unseen = ~seen | (seen.cumsum(axis=0) == 1)
+    late = np.eye(4) - harbour.constants["radar"].delay * np.eye(4, k=2)
+    false = [y[wrong] @ late.T for y, (_, wrong) in zip(estimates, pairs, strict=True)]
+    echoes = sum(near(y[:, :2], scan, cutoff).any(axis=1).sum() for y, scan in zip(false, harbour.scans, strict=True))
     row = {"gospa": np.mean([one.distance for one in steps])}
     row |= {f"{name}_share": value / sum(sums.values()) for name, value in sums.items()}
-    row |= {"localisation": np.sqrt(sums["localisation"] / max((~missed).sum(), 1))}
-    return row | {"missed": missed.sum(), "missed_unseen": (missed & unseen).sum(), "unseen": unseen.sum()}
+    row |= {"rmse": np.sqrt(sums["localisation"] / (~missed).sum())}
+    row |= {"missed": missed.sum(), "missed_unseen": (missed & unseen).sum(), "unseen": unseen.sum()}
+    return row | {"false": sum(map(len, false)), "false_at_echoes": echoes}
 
 
-def lacking(truth: np.ndarray, estimates: np.ndarray, cutoff: float) -> np.ndarray:
-    """Return which targets (n, 2) have no estimate (m, 2) within the cutoff in the best assignment."""
+def apart(truth: np.ndarray, estimates: np.ndarray, cutoff: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return which targets (n, 2) and which estimates (m, 2) have no partner within the cutoff in the best assignment."""
     distances = np.linalg.norm(truth[:, None] - estimates[None], axis=2)
     i, j = linear_sum_assignment(np.minimum(distances, cutoff) ** 2)
-    result = np.ones(len(truth), dtype=bool)
-    result[i[distances[i, j] < cutoff]] = False
-    return result
+    within = distances[i, j] < cutoff
+    missed, false = np.ones(len(truth), dtype=bool), np.ones(len(estimates), dtype=bool)
+    missed[i[within]] = false[j[within]] = False
+    return missed, false
+
+
+def near(places: np.ndarray, scan: np.ndarray, distance: float) -> np.ndarray:
+    """Return which detections (k, 2) lie within a distance of which places (n, 2), (n, k)."""
+    return np.linalg.norm(places[:, None] - scan[None], axis=2) < distance
