@@ -61,14 +61,13 @@ def two() -> str:
 
 def delays() -> str:
     """Write how late the sensors are by GPS."""
-    rows = [
-        [row.recording]
-        + [f"{getattr(row, name):.1f}" for name in ("radar", "radar_1", "radar_2", "lidar", "lidar_1", "lidar_2")]
-        + [f"{row.speed_1:.1f} / {row.speed_2:.1f}"]
-        for row in read("harbour_delays").itertuples()
-    ]
-    heads = [f"{sensor} (s){of}" for sensor in ("radar", "lidar") for of in ("", ", vessel 1", ", vessel 2")]
-    return markdown(["recording", *heads, "speed of vessel 1 / 2 (m/s)"], rows, "harbour_delays")
+    rows = []
+    for _, row in read("harbour_delays").iterrows():
+        each = [" / ".join(f"{row[f'{name}_{vessel}']:.1f}" for vessel in (1, 2)) for name in ("radar", "lidar", "speed")]
+        apart = " / ".join(f"{row[f'radar_{vessel}'] - row[f'lidar_{vessel}']:.1f}" for vessel in (1, 2))
+        rows.append([row["recording"], f"{row['radar']:.1f}", each[0], f"{row['lidar']:.1f}", each[1], apart, each[2]])
+    heads = [f"{sensor} (s){of}" for sensor in ("radar", "lidar") for of in ("", ", vessel 1 / 2")]
+    return markdown(["recording", *heads, "radar - lidar, vessel 1 / 2", "speed (m/s)"], rows, "harbour_delays")
 
 
 def late() -> str:
