@@ -15,6 +15,8 @@ settling    how the log-likelihood of four-dimensional bearings settles as n gro
 chains      particle Metropolis-Hastings with these filters: how often it moves, and independent draws a second.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
+delays      how late the harbour's radar and lidar are, by GPS in all recordings in the folder, and as a state of a filter.
+misses      what the errors of trackers of the harbour's vessels are made of, and what nobody could have found.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
 hard        lost tracks and errors in random scenes of clutter and manoeuvres, over --scene-runs scenes from --seed on.
 hidden      the same where nothing is detected in a shadow: P_D as a function of the state beside numbers.
@@ -37,6 +39,8 @@ import associations
 import clutter as cluttered
 import forecasts
 import harbour as harbours
+import harbour_delays
+import harbour_misses
 import hard_radar
 import likelihoods
 import linear_parts
@@ -268,6 +272,19 @@ def harbour(args) -> None:
         show("Two vessels", table)
 
 
+def delays(args) -> None:
+    """Write how late the sensors of the harbour are."""
+    recordings = harbour_delays.by_recording(args.data)
+    show("Delays by GPS", save("harbour_delays", recordings, args.results, ["recording"], "delays"))
+    show("Delays as states", save("harbour_late", harbour_delays.as_states(args.data), args.results, options="delays"))
+
+
+def misses(args) -> None:
+    """Write what the errors of trackers of the harbour's vessels are made of."""
+    table = harbour_misses.decomposed(args.data)
+    show("What trackers miss", save("harbour_misses", table, args.results, options="misses"))
+
+
 def modes(args) -> None:
     """Write the errors of filters of models that jump."""
     first = manoeuvres.CLAIMS + args.seed
@@ -306,6 +323,8 @@ PARTS = {
     "chains": chains,
     "smoothers": smoothers,
     "harbour": harbour,
+    "delays": delays,
+    "misses": misses,
     "clutter": clutter,
     "hard": hard,
     "hidden": hidden,

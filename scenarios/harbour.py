@@ -38,6 +38,7 @@ class SensorConstants:
     ----------
     delay : float
         Seconds that a detection lies behind the vessel on its way: the least squares fit of position - delay * velocity.
+        It holds for one recording and its vessels: the radar's is 0.9 to 2.7 s in the nine of the repository.
     sd : float
         Standard deviation of a detection about that, in metres and each of the two directions; what differs between
         antenna and middle of the echo is in it.
