@@ -1,0 +1,275 @@
+"""Histories of modes and associations: a Gaussian for each while nothing speaks against it, else particles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter._covariances import covariance_factor
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.gaussian import IteratedRule
+from herdfilter.filters.kalman.histories import HistoryBelief, select_histories
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals import balanced, base
+from herdfilter.filters.proposals.automatic import AutomaticProposal
+from herdfilter.filters.proposals.gaussianity import Gaussianity
+from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
+from herdfilter.filters.proposals.scans import parts_from_scan
+from herdfilter.filters.transition import Transition
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models import contract
+
+
+@dataclass(frozen=True)
+class HistoryProposal:
+    """TODO."""
+
+    proposal: AutomaticProposal = field(default_factory=AutomaticProposal)
+    uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
+
+    def __post_init__(self) -> None:
+        base.check_part("proposal", self.proposal, AutomaticProposal, "an AutomaticProposal()")
+
+    def check(self, model: contract.Model) -> None:
+        """See `Proposal`."""
+        (self._in_modes if contract.jumps(model) else self.proposal).check(model)
+
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+        """See `Proposal`."""
+        jumps, parts = contract.jumps(model), []
+        for mode in np.flatnonzero(model.initial_modes).tolist() if jumps else [0]:
+            own = contract.in_mode(model, mode)
+            if contract.simulated_only(own) or not isinstance(own.initial, GaussianMixture):
+                return (self._in_modes if jumps else self.proposal).initial(model, n, rng)
+            means, covariances = wrap(own.initial.means, contract.circular_dims(model)), own.initial.covariances
+            given = gaussians(np.log(own.initial.weights), means, covariances)
+            parts.append(label(given, mode, model.initial_modes[mode]) if jumps else given)
+        return Particles.join(parts, n)
+
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """See `Proposal`."""
+        n, circular, known = particles.n_next, transition.circular, particles.gaussian
+        one = contract.in_mode(transition.model, 0)
+        if known is not None and (
+            contract.simulated_only(one) or not (observation is None or observation.in_mode(0).has_moments)
+        ):
+            particles = as_points(particles, circular, transition.step)
+            known = None
+        if known is None:
+            return Particles.join(self._points(transition, particles, rng, observation), n)
+        # points first: the more of the weight is theirs, the fewer have the histories earned
+        parts, log_evidence = [], -np.inf
+        if not known.all():
+            points, log_mass = subset(particles, ~known).normalised()
+            points.n_next = max(1, round(n * np.exp(log_mass)))
+            parts = [part.reweighted(np.full(len(part), log_mass)) for part in self._points(transition, points, rng, observation)]
+            log_evidence = Particles.join(parts).normalised()[1]
+        if known.any():
+            histories, log_mass = subset(particles, known).normalised()
+            parts += self._histories(transition, histories, log_mass, n, rng, observation, log_evidence)
+        return Particles.join(parts, n)
+
+    def _points(
+        self, transition: Transition, points: Particles, rng: np.random.Generator, observation: Observation | None
+    ) -> list[Particles]:
+        """Move points by the proposal, by modes and detections, and make one Gaussian of those that cannot be told from it."""
+        if not contract.jumps(transition.model):
+            sources = {0: (points, 1.0)}
+            onward = [transition]
+        else:
+            onward = [transition.of(model) for model in transition.model.models]
+            sources = self._in_modes.allot(onward, transition, points, rng, observation)
+        parts = []
+        for mode, (source, mass) in sources.items():
+            if observation is None:
+                moved = [self.proposal.propose(onward[mode], source, rng)]
+            else:
+                own = observation.in_mode(mode)
+                moved = parts_from_scan(self.proposal, onward[mode], source, rng, own)
+                observation.log_offset = own.log_offset
+            for part in moved:
+                part = settled(part, transition.circular)
+                parts.append(part if points.modes is None else label(part, mode, mass))
+        return parts
+
+    def _histories(
+        self,
+        transition: Transition,
+        histories: Particles,
+        log_mass: float,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation | None,
+        log_points: float,
+    ) -> list[Particles]:
+        kept, weights = select_histories(histories.weights, n)
+        histories = subset(histories, kept)
+        model, modes = transition.model, histories.modes
+        count = len(model.models) if contract.jumps(model) else 1
+        belief = belief_about(histories, weights, count, transition.circular)
+        predicted = belief.predict(transition)
+        matrix = model.transition_matrix if count > 1 else np.ones((1, 1))
+        parents = np.nonzero(matrix[belief.modes] > 0)[0]
+        if observation is None:
+            updated, log_density, which, hypotheses = predicted, 0.0, np.arange(len(parents)), np.zeros(len(parents), int)
+        else:
+            updated, log_density, which, hypotheses = predicted.branch(observation)
+            if observation.log_offset is None and log_density > -np.inf:
+                observation.log_offset = log_density
+        offset = 0.0 if observation is None else observation.log_offset or 0.0
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(updated.weights) + log_mass + log_density - offset
+            log_prior = np.log(predicted.weights[which]) + log_mass - offset
+        made = gaussians(log_weights, updated.means.copy(), updated.covariances.copy())
+        made.modes = None if modes is None else updated.modes
+        if log_density == -np.inf:
+            return [made]
+        # a history that has earned more points than its Kalman filter's sigma points
+        total = np.logaddexp(log_mass + log_density - offset, log_points)
+        earned = n * np.exp(log_weights - total)
+        refused, parts = [], []
+        for i in np.flatnonzero(earned > 2 * (model.dim + contract.noise_dim(contract.in_mode(model, 0))) + 1).tolist():
+            mode, own = int(updated.modes[i]), None
+            onward = transition.of(contract.in_mode(model, mode))
+            guide, log_factor = None, 0.0
+            if observation is not None:
+                guide, log_factor = guide_of(observation.in_mode(mode), int(hypotheses[i]))
+            start = belief.means[parents[which[i]]], covariance_factor(belief.covariances[parents[which[i]]])
+            part = self._from_gaussian(onward, *start, n, rng, guide)
+            shape, log_evidence = None, -np.inf
+            if part is not None:
+                part, log_evidence = part.normalised()
+                shape = Gaussianity(part, transition.circular)
+            log_factor += log_prior[i] + (0.0 if guide is None else guide.log_offset or 0.0)
+            if shape is not None and shape.gaussian:
+                made.x[i], made.covariances[i] = wrap(shape.mean, transition.circular), shape.root @ shape.root.T
+                made.log_weights[i] = log_factor + log_evidence
+                continue
+            source = as_points(gaussians(np.zeros(1), start[0][None], (start[1] @ start[1].T)[None], round(earned[i])), transition.circular, transition.step)
+            part = self.proposal.propose(onward, source, rng, guide)
+            part = settled(part.reweighted(np.full(len(part), log_factor)), transition.circular)
+            parts.append(part if modes is None else label(part, mode, 1.0))
+            refused.append(i)
+        return [subset(made, np.setdiff1d(np.arange(len(made)), refused)), *parts]
+
+    def _from_gaussian(
+        self, transition: Transition, mean: Array, root: Array, n: int, rng: np.random.Generator, guide: Observation | None
+    ) -> Particles | None:
+        """Return weighted successors of a Gaussian; None if fewer than half of them count."""
+        gaussian, only = Ancestors.gaussian(transition, mean, root), np.zeros(n, dtype=np.int64)
+        noise = gaussian.standard_noise(self.proposal.sampler, n, rng)
+        if guide is None:
+            return Particles.equal(gaussian.successors(only, noise))
+        _, update = gaussian.look_ahead(guide)
+        moved = gaussian.particles(guide, update, only, noise, np.full(n, -np.log(n)))
+        weighted, evidence = moved.normalised()
+        return moved if evidence > -np.inf and 2 * weighted.ess >= n else None
+
+    @cached_property
+    def _in_modes(self) -> ModeProposal:
+        return ModeProposal(self.proposal)
+
+
+def for_model(proposal: base.Proposal, model: contract.Model, resampling: Any) -> base.Proposal:
+    """Return the proposal as a filter of this model takes it: by histories, or by modes, where it has any."""
+    if isinstance(proposal, HistoryProposal):
+        return proposal
+    if isinstance(proposal, AutomaticProposal) and (contract.jumps(model) or contract.has_scans(model)):
+        return HistoryProposal(proposal)
+    return in_modes(proposal, model, resampling)
+
+
+def at_step(proposal: base.Proposal, particles: Particles, observation: Observation | None = None) -> base.Proposal:
+    """Return the proposal for a step: by histories once a sensor has given a scan."""
+    scan = observation is not None and contract.has_scans(observation.model)
+    if isinstance(proposal, AutomaticProposal) and (scan or particles.gaussian is not None):
+        return HistoryProposal(proposal)
+    return proposal
+
+
+def guide_of(observation: Observation, hypothesis: int) -> tuple[Observation | None, float]:
+    """Return the observation by a hypothesis, None for a miss, and the log of the factor of its density."""
+    if not contract.has_scans(observation.model):
+        return replace(observation, log_offset=None), 0.0
+    model = observation.model
+    missed, detected = model.log_factors(len(observation.z), observation.step)
+    if not hypothesis:
+        return None, missed
+    return Observation(model.model, observation.z[hypothesis - 1], observation.step, None), detected
+
+
+def gaussians(log_weights: Array, means: Array, covariances: Array, n_next: Any = None) -> Particles:
+    """Return histories, each a Gaussian."""
+    return Particles.unchecked(means, log_weights, None, n_next, covariances, np.ones(len(means), dtype=bool))
+
+
+def subset(particles: Particles, which: Any) -> Particles:
+    """Return some entries, with the weights that they have."""
+    arrays = (particles.modes, None, particles.covariances, particles.gaussian)
+    modes, _, covariances, gaussian = (None if one is None else one[which] for one in arrays)
+    n = particles.n_next
+    if gaussian is not None and not gaussian.any():
+        gaussian = covariances = None
+    return Particles.unchecked(particles.x[which], particles.log_weights[which], modes, n, covariances, gaussian)
+
+
+def settled(part: Particles, circular: tuple[int, ...]) -> Particles:
+    """Return one Gaussian in place of points that cannot be told from it, else the points."""
+    weighted, log_evidence = part.normalised()
+    d = part.x.shape[1]
+    if weighted.ess > 2 * d + 1 and (shape := Gaussianity(weighted, circular)).gaussian:
+        return gaussians(np.array([log_evidence]), wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None])
+    return _as_part(part)
+
+
+def _as_part(points: Particles) -> Particles:
+    """Return points as a part of histories."""
+    (m, d), none = points.x.shape, np.zeros(len(points), dtype=bool)
+    nothing = np.broadcast_to(np.zeros((d, d)), (m, d, d))
+    return Particles.unchecked(points.x, points.log_weights, points.modes, points.n_next, nothing, none)
+
+
+def as_points(particles: Particles, circular: tuple[int, ...], set_index: int) -> Particles:
+    """Return as many equal points as the next step has, dealt to histories by their weights, in place of their Gaussians."""
+    n, d = particles.n_next, particles.x.shape[1]
+    chosen = balanced.ranked_members(particles.x, particles.weights, circular, n)
+    noise = balanced.balanced_noise(n, d, set_index % balanced.SETS)
+    roots = covariance_factor(particles.covariances[chosen])
+    points = Particles.equal(wrap(particles.x[chosen] + (roots @ noise[:, :, None])[:, :, 0], circular))
+    points.modes = None if particles.modes is None else particles.modes[chosen]
+    return points
+
+
+def belief_about(histories: Particles, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE) -> HistoryBelief:
+    """Return histories as the mixture Kalman filter has them."""
+    modes = np.zeros(len(histories), dtype=np.int64) if histories.modes is None else histories.modes
+    return HistoryBelief(weights, histories.x, histories.covariances, modes, rule, histories.n_next, count, circular)
+
+
+def weigh(observation: Observation, particles: Particles) -> Particles:
+    """Return histories with their weights times the likelihood, not normalised; their Gaussians are updated."""
+    circular, known = contract.circular_dims(observation.model), particles.gaussian
+    if not observation.in_mode(0).has_moments:
+        return observation.weigh(as_points(particles, circular, observation.step))
+    parts = []
+    if known.any():
+        rule = UNSCENTED_RULE
+        if observation.step == 0 and not contract.has_scans(observation.model) and particles.modes is None:
+            rule = IteratedRule(observation)
+        histories, log_mass = subset(particles, known).normalised()
+        updated, log_density, *_ = belief_about(histories, histories.weights, 0, circular, rule).branch(observation)
+        made = gaussians(observation.less_offset(np.log(updated.weights) + log_mass + log_density), updated.means, updated.covariances)
+        made.modes = None if particles.modes is None else updated.modes
+        parts.append(made)
+    if not known.all():
+        parts.append(_as_part(observation.weigh(subset(particles, ~known))))
+    return Particles.join(parts, particles.n_next)
