@@ -19,7 +19,7 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
-from herdfilter.filters.proposals.lookahead import Ancestors
+from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
 from herdfilter.filters.proposals.scans import parts_from_scan
 from herdfilter.filters.transition import Transition
@@ -65,13 +65,13 @@ class HistoryProposal:
             particles = as_points(particles, circular, transition.step)
             known = None
         if known is None:
-            return Particles.join(self._points(transition, particles, rng, observation), n)
+            return Particles.join(self._points(transition, particles, n, rng, observation), n)
         # points first: the more of the weight is theirs, the fewer have the histories earned
         parts, log_evidence = [], -np.inf
         if not known.all():
             points, log_mass = subset(particles, ~known).normalised()
             points.n_next = max(1, round(n * np.exp(log_mass)))
-            parts = [part.reweighted(np.full(len(part), log_mass)) for part in self._points(transition, points, rng, observation)]
+            parts = [part.reweighted(np.full(len(part), log_mass)) for part in self._points(transition, points, n, rng, observation)]
             log_evidence = Particles.join(parts).normalised()[1]
         if known.any():
             histories, log_mass = subset(particles, known).normalised()
@@ -79,7 +79,7 @@ class HistoryProposal:
         return Particles.join(parts, n)
 
     def _points(
-        self, transition: Transition, points: Particles, rng: np.random.Generator, observation: Observation | None
+        self, transition: Transition, points: Particles, n: int, rng: np.random.Generator, observation: Observation | None
     ) -> list[Particles]:
         """Move points by the proposal, by modes and detections, and make one Gaussian of those that cannot be told from it."""
         if not contract.jumps(transition.model):
@@ -96,10 +96,8 @@ class HistoryProposal:
                 own = observation.in_mode(mode)
                 moved = parts_from_scan(self.proposal, onward[mode], source, rng, own)
                 observation.log_offset = own.log_offset
-            for part in moved:
-                part = settled(part, transition.circular)
-                parts.append(part if points.modes is None else label(part, mode, mass))
-        return parts
+            parts += moved if points.modes is None else [label(part, mode, mass) for part in moved]
+        return settled(parts, n, transition.circular)
 
     def _histories(
         self,
@@ -133,46 +131,57 @@ class HistoryProposal:
         made.modes = None if modes is None else updated.modes
         if log_density == -np.inf:
             return [made]
-        # a history that has earned more points than its Kalman filter's sigma points
-        total = np.logaddexp(log_mass + log_density - offset, log_points)
-        earned = n * np.exp(log_weights - total)
-        refused, parts = [], []
-        for i in np.flatnonzero(earned > 2 * (model.dim + contract.noise_dim(contract.in_mode(model, 0))) + 1).tolist():
-            mode, own = int(updated.modes[i]), None
-            onward = transition.of(contract.in_mode(model, mode))
-            guide, log_factor = None, 0.0
+        shares = np.exp(log_weights - np.logaddexp(log_mass + log_density - offset, log_points))
+        d = model.dim + contract.noise_dim(contract.in_mode(model, 0))
+        earned = n * shares > 2 * d + 1
+        tested = np.union1d(np.flatnonzero(earned), [shares.argmax()])
+        refused, parts = np.zeros(len(made), dtype=bool), []
+        for i in tested.tolist():
+            mode = int(updated.modes[i])
+            onward, guide, log_factor = transition.of(contract.in_mode(model, mode)), None, log_prior[i]
             if observation is not None:
-                guide, log_factor = guide_of(observation.in_mode(mode), int(hypotheses[i]))
+                guide, log_term = guide_of(observation.in_mode(mode), int(hypotheses[i]))
+                log_factor += log_term
             start = belief.means[parents[which[i]]], covariance_factor(belief.covariances[parents[which[i]]])
-            part = self._from_gaussian(onward, *start, n, rng, guide)
-            shape, log_evidence = None, -np.inf
-            if part is not None:
-                part, log_evidence = part.normalised()
-                shape = Gaussianity(part, transition.circular)
-            log_factor += log_prior[i] + (0.0 if guide is None else guide.log_offset or 0.0)
-            if shape is not None and shape.gaussian:
-                made.x[i], made.covariances[i] = wrap(shape.mean, transition.circular), shape.root @ shape.root.T
-                made.log_weights[i] = log_factor + log_evidence
+            found = self._gaussian(onward, *start, n, rng, guide)
+            refused[i] = found is None
+            if not earned[i]:
                 continue
-            source = as_points(gaussians(np.zeros(1), start[0][None], (start[1] @ start[1].T)[None], round(earned[i])), transition.circular, transition.step)
-            part = self.proposal.propose(onward, source, rng, guide)
-            part = settled(part.reweighted(np.full(len(part), log_factor)), transition.circular)
-            parts.append(part if modes is None else label(part, mode, 1.0))
-            refused.append(i)
-        return [subset(made, np.setdiff1d(np.arange(len(made)), refused)), *parts]
+            if found is None:
+                source = gaussians(np.zeros(1), start[0][None], (start[1] @ start[1].T)[None], max(1, round(n * shares[i])))
+                source = as_points(source, transition.circular, transition.step)
+                part = self.proposal.propose(onward, source, rng, guide)
+                log_factor += 0.0 if guide is None else guide.log_offset or 0.0
+                part = _as_part(part.reweighted(np.full(len(part), log_factor)))
+                parts.append(part if modes is None else label(part, mode, 1.0))
+            else:
+                made.x[i], made.covariances[i] = wrap(found[0], transition.circular), found[1]
+                made.log_weights[i] = log_factor + found[2]
+        if 2 * shares[refused].sum() > shares[tested].sum():
+            points = as_points(histories, transition.circular, transition.step)
+            points.n_next = max(1, round(n * np.exp(log_mass)))
+            return [part.reweighted(np.full(len(part), log_mass)) for part in self._points(transition, points, n, rng, observation)]
+        return [subset(made, ~(refused & earned)), *parts]
 
-    def _from_gaussian(
+    def _gaussian(
         self, transition: Transition, mean: Array, root: Array, n: int, rng: np.random.Generator, guide: Observation | None
-    ) -> Particles | None:
-        """Return weighted successors of a Gaussian; None if fewer than half of them count."""
-        gaussian, only = Ancestors.gaussian(transition, mean, root), np.zeros(n, dtype=np.int64)
-        noise = gaussian.standard_noise(self.proposal.sampler, n, rng)
+    ) -> tuple[Array, Array, float] | None:
+        """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if they are refused."""
+        m = SPARE_POINTS
+        gaussian, only = Ancestors.gaussian(transition, mean, root), np.zeros(m, dtype=np.int64)
+        noise = gaussian.standard_noise(self.proposal.sampler, m, rng)
+        log_offset = 0.0
         if guide is None:
-            return Particles.equal(gaussian.successors(only, noise))
-        _, update = gaussian.look_ahead(guide)
-        moved = gaussian.particles(guide, update, only, noise, np.full(n, -np.log(n)))
-        weighted, evidence = moved.normalised()
-        return moved if evidence > -np.inf and 2 * weighted.ess >= n else None
+            moved = Particles.equal(gaussian.successors(only, noise))
+        else:
+            _, update = gaussian.look_ahead(guide)
+            moved = gaussian.particles(guide, update, only, noise, np.full(m, -np.log(m)))
+            log_offset = guide.log_offset or 0.0
+        weighted, log_evidence = moved.normalised()
+        if log_evidence == -np.inf or 2 * weighted.ess < m:
+            return None
+        shape = Gaussianity(weighted, transition.circular)
+        return (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset) if shape.excess(n) <= 1 else None
 
     @cached_property
     def _in_modes(self) -> ModeProposal:
@@ -222,13 +231,20 @@ def subset(particles: Particles, which: Any) -> Particles:
     return Particles.unchecked(particles.x[which], particles.log_weights[which], modes, n, covariances, gaussian)
 
 
-def settled(part: Particles, circular: tuple[int, ...]) -> Particles:
-    """Return one Gaussian in place of points that cannot be told from it, else the points."""
-    weighted, log_evidence = part.normalised()
-    d = part.x.shape[1]
-    if weighted.ess > 2 * d + 1 and (shape := Gaussianity(weighted, circular)).gaussian:
-        return gaussians(np.array([log_evidence]), wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None])
-    return _as_part(part)
+def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[Particles]:
+    """Return one Gaussian in place of each part that cannot be told from it, else its points.
+
+    A part of few points cannot be told from anything
+    """
+    found = []
+    for part in parts:
+        weighted, log_evidence = part.normalised()
+        d, made = part.x.shape[1], _as_part(part)
+        if log_evidence > -np.inf and (shape := Gaussianity(weighted, circular)).excess(n) <= 2:
+            made = gaussians(np.array([log_evidence]), wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None])
+            made.modes = None if part.modes is None else part.modes[:1]
+        found.append(made)
+    return found
 
 
 def _as_part(points: Particles) -> Particles:
