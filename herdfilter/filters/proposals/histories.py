@@ -62,10 +62,11 @@ class HistoryProposal:
         if known is not None and (
             contract.simulated_only(one) or not (observation is None or observation.in_mode(0).has_moments)
         ):
-            particles = as_points(particles, circular, transition.step)
-            known = None
+            return Particles.join(self._points(transition, as_points(particles, circular, transition.step), n, rng, observation), n)
         if known is None:
-            return Particles.join(self._points(transition, particles, n, rng, observation), n)
+            whole = settled([particles], n, circular) if particles.modes is None else [_as_part(particles)]
+            particles = Particles.join(whole, n)
+            known = particles.gaussian
         # points first: the more of the weight is theirs, the fewer have the histories earned
         parts, log_evidence = [], -np.inf
         if not known.all():
@@ -192,7 +193,7 @@ def for_model(proposal: base.Proposal, model: contract.Model, resampling: Any) -
     """Return the proposal as a filter of this model takes it: by histories, or by modes, where it has any."""
     if isinstance(proposal, HistoryProposal):
         return proposal
-    if isinstance(proposal, AutomaticProposal) and (contract.jumps(model) or contract.has_scans(model)):
+    if isinstance(proposal, AutomaticProposal) and contract.jumps(model):
         return HistoryProposal(proposal)
     return in_modes(proposal, model, resampling)
 
