@@ -18,10 +18,9 @@ from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.particles import Particles, check_particles
-from herdfilter.filters.proposals import BootstrapProposal, Proposal
+from herdfilter.filters.proposals import BootstrapProposal, Proposal, histories
 from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.proposals.guided import initial_given
-from herdfilter.filters.proposals import histories
 from herdfilter.filters.proposals.rao_blackwellised import weigh
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
@@ -36,7 +35,9 @@ _log = logging.getLogger(__name__)
 
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
-STATE = {name: name for name in ("weights", "log_weights", "n_next", "modes", "covariances", "gaussian")} | {"particles": "x"}
+STATE = {name: name for name in ("weights", "log_weights", "n_next", "modes", "covariances", "gaussian")} | {
+    "particles": "x"
+}
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
@@ -355,7 +356,11 @@ class ParticleFilter(OnlineFilter):
         return {name: value for name, value in held.items() if value is not None}
 
     def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: np.array(state[name]) for name in STATE if name in state or name not in ("modes", "covariances", "gaussian")}
+        given = {
+            name: np.array(state[name])
+            for name in STATE
+            if name in state or name not in ("modes", "covariances", "gaussian")
+        }
         shape, n_next = given["particles"].shape, int(given["n_next"])
         if shape[1:] != (self.model.dim,) or n_next != self.n_particles or given["weights"].shape != shape[:1]:
             raise ValueError(
@@ -388,7 +393,9 @@ class ParticleFilter(OnlineFilter):
             return None
         if particles.gaussian is None:
             return predicted_observation(model, particles, self.step)
-        return histories.belief_about(particles, particles.weights, 0, self._circular).predicted_observation(model, self.step)
+        return histories.belief_about(particles, particles.weights, 0, self._circular).predicted_observation(
+            model, self.step
+        )
 
     def combine(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).

@@ -29,7 +29,51 @@ from herdfilter.models import contract
 
 @dataclass(frozen=True)
 class HistoryProposal:
-    """TODO."""
+    r"""Carries histories of modes and associations: a Gaussian for each while nothing speaks against it, else particles.
+
+    A Gaussian goes on as in `MixtureKalmanFilter`: all modes continue it, and a miss or each detection of a scan updates it
+    by an unscented Kalman filter. At most n go on to the next step. On linear Gaussian models the result is that filter's.
+
+    A history of weight w has earned n w of the n particles. Where these are more than the sigma points of its state and
+    noise, its successors are looked at: points drawn from Kalman's update of state and noise, with exact weights. Their
+    moments and mean weight replace Kalman's (the Gaussian particle filter of Kotecha and Djuric 2003). The Gaussian is
+    refused if fewer than half of the points count, or if n particles could tell them from a Gaussian by their third or
+    fourth cumulants. Then n w particles go on by the wrapped proposal. If most of the weight that is looked at, the heaviest
+    history at least, is refused, all histories become particles: the light ones follow the heavy ones.
+
+    Particles go on by modes as in `ModeProposal`, and each detection of a scan guides a share of them. Those of one mode and
+    detection become one Gaussian again where n particles could not tell them from it.
+
+    A filter of a model that jumps wraps `AutomaticProposal` into this one, any other at the first scan that it is given.
+    Given as the proposal it also keeps the hypotheses of a track apart. In a filter ``particles`` are n equal points drawn
+    from all histories without random numbers; ``ess`` counts a Gaussian as the n w equal particles that it stands for.
+
+    Parameters
+    ----------
+    proposal : AutomaticProposal
+        For the particles.
+
+    Raises
+    ------
+    TypeError
+        If `proposal` is another one.
+
+    See Also
+    --------
+    MixtureKalmanFilter, ModeProposal
+
+    Examples
+    --------
+    A walk with short and long steps, seen among false alarms: the mixture Kalman filter.
+
+    >>> short, long = (hf.models.LinearGaussian([[1]], [[1]], [[q]], [[1]], [0], [[1]]) for q in (0.01, 4.0))
+    >>> walk = hf.models.JumpMarkov([short, long], [[0.9, 0.1], [0.2, 0.8]])
+    >>> model = hf.models.WithClutter(walk, detection_probability=0.9, clutter_density=0.05)
+    >>> scans = [[[0.1], [7.0]], [], [[3.1], [-2.0]], [[6.0]]]
+    >>> pf = hf.ParticleFilter(model, 50, hf.HistoryProposal())
+    >>> np.allclose(pf.run(scans).means, hf.MixtureKalmanFilter(model, 50).run(scans).means)
+    True
+    """
 
     proposal: AutomaticProposal = field(default_factory=AutomaticProposal)
     uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
@@ -59,10 +103,13 @@ class HistoryProposal:
         """See `Proposal`."""
         n, circular, known = particles.n_next, transition.circular, particles.gaussian
         one = contract.in_mode(transition.model, 0)
+        # Gaussians need functions of the noise and moments of the observation
         if known is not None and (
             contract.simulated_only(one) or not (observation is None or observation.in_mode(0).has_moments)
         ):
-            return Particles.join(self._points(transition, as_points(particles, circular, transition.step), n, rng, observation), n)
+            return Particles.join(
+                self._points(transition, as_points(particles, circular, transition.step), n, rng, observation), n
+            )
         if known is None:
             whole = settled([particles], n, circular) if particles.modes is None else [_as_part(particles)]
             particles = Particles.join(whole, n)
@@ -72,7 +119,10 @@ class HistoryProposal:
         if not known.all():
             points, log_mass = subset(particles, ~known).normalised()
             points.n_next = max(1, round(n * np.exp(log_mass)))
-            parts = [part.reweighted(np.full(len(part), log_mass)) for part in self._points(transition, points, n, rng, observation)]
+            parts = [
+                part.reweighted(np.full(len(part), log_mass))
+                for part in self._points(transition, points, n, rng, observation)
+            ]
             log_evidence = Particles.join(parts).normalised()[1]
         if known.any():
             histories, log_mass = subset(particles, known).normalised()
@@ -82,7 +132,7 @@ class HistoryProposal:
     def _points(
         self, transition: Transition, points: Particles, n: int, rng: np.random.Generator, observation: Observation | None
     ) -> list[Particles]:
-        """Move points by the proposal, by modes and detections, and make one Gaussian of those that cannot be told from it."""
+        """Move points by the proposal; in parts, by modes and detections."""
         if not contract.jumps(transition.model):
             sources = {0: (points, 1.0)}
             onward = [transition]
@@ -110,6 +160,7 @@ class HistoryProposal:
         observation: Observation | None,
         log_points: float,
     ) -> list[Particles]:
+        """Continue histories of the weight `log_mass` by modes and hypotheses; `log_points` is the evidence of points."""
         kept, weights = select_histories(histories.weights, n)
         histories = subset(histories, kept)
         model, modes = transition.model, histories.modes
@@ -161,7 +212,10 @@ class HistoryProposal:
         if 2 * shares[refused].sum() > shares[tested].sum():
             points = as_points(histories, transition.circular, transition.step)
             points.n_next = max(1, round(n * np.exp(log_mass)))
-            return [part.reweighted(np.full(len(part), log_mass)) for part in self._points(transition, points, n, rng, observation)]
+            return [
+                part.reweighted(np.full(len(part), log_mass))
+                for part in self._points(transition, points, n, rng, observation)
+            ]
         return [subset(made, ~(refused & earned)), *parts]
 
     def _gaussian(
@@ -223,24 +277,19 @@ def gaussians(log_weights: Array, means: Array, covariances: Array, n_next: Any 
 
 
 def subset(particles: Particles, which: Any) -> Particles:
-    """Return some entries, with the weights that they have."""
-    arrays = (particles.modes, None, particles.covariances, particles.gaussian)
-    modes, _, covariances, gaussian = (None if one is None else one[which] for one in arrays)
-    n = particles.n_next
-    if gaussian is not None and not gaussian.any():
-        gaussian = covariances = None
-    return Particles.unchecked(particles.x[which], particles.log_weights[which], modes, n, covariances, gaussian)
+    """Return some entries of histories, with the weights that they have; as plain particles if all of them are points."""
+    arrays = particles.modes, particles.covariances, particles.gaussian
+    modes, covariances, gaussian = (None if one is None else one[which] for one in arrays)
+    about = (covariances, gaussian) if gaussian.any() else ()
+    return Particles.unchecked(particles.x[which], particles.log_weights[which], modes, particles.n_next, *about)
 
 
 def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[Particles]:
-    """Return one Gaussian in place of each part that cannot be told from it, else its points.
-
-    A part of few points cannot be told from anything
-    """
+    """Return one Gaussian in place of each part that n particles could not tell from it, else its points."""
     found = []
     for part in parts:
         weighted, log_evidence = part.normalised()
-        d, made = part.x.shape[1], _as_part(part)
+        made = _as_part(part)
         if log_evidence > -np.inf and (shape := Gaussianity(weighted, circular)).excess(n) <= 2:
             made = gaussians(np.array([log_evidence]), wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None])
             made.modes = None if part.modes is None else part.modes[:1]
@@ -266,7 +315,9 @@ def as_points(particles: Particles, circular: tuple[int, ...], set_index: int) -
     return points
 
 
-def belief_about(histories: Particles, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE) -> HistoryBelief:
+def belief_about(
+    histories: Particles, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE
+) -> HistoryBelief:
     """Return histories as the mixture Kalman filter has them."""
     modes = np.zeros(len(histories), dtype=np.int64) if histories.modes is None else histories.modes
     return HistoryBelief(weights, histories.x, histories.covariances, modes, rule, histories.n_next, count, circular)
@@ -284,7 +335,9 @@ def weigh(observation: Observation, particles: Particles) -> Particles:
             rule = IteratedRule(observation)
         histories, log_mass = subset(particles, known).normalised()
         updated, log_density, *_ = belief_about(histories, histories.weights, 0, circular, rule).branch(observation)
-        made = gaussians(observation.less_offset(np.log(updated.weights) + log_mass + log_density), updated.means, updated.covariances)
+        made = gaussians(
+            observation.less_offset(np.log(updated.weights) + log_mass + log_density), updated.means, updated.covariances
+        )
         made.modes = None if particles.modes is None else updated.modes
         parts.append(made)
     if not known.all():
