@@ -37,7 +37,7 @@ class HistoryProposal:
     A history of weight w has earned n w of the n particles. Where these are more than the sigma points of its state and
     noise, its successors are looked at: points drawn from Kalman's update of state and noise, with exact weights. Their
     moments and mean weight replace Kalman's (the Gaussian particle filter of Kotecha and Djuric 2003). The Gaussian is
-    refused if fewer than half of the points count, or if n particles could tell them from a Gaussian by their third or
+    refused if fewer than n of the points count, or if n particles could tell them from a Gaussian by their third or
     fourth cumulants. Then n w particles go on by the wrapped proposal. If most of the weight that is looked at, the heaviest
     history at least, is refused, all histories become particles: the light ones follow the heavy ones.
 
@@ -233,7 +233,7 @@ class HistoryProposal:
             moved = gaussian.particles(guide, update, only, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
         weighted, log_evidence = moved.normalised()
-        if log_evidence == -np.inf or 2 * weighted.ess < m:
+        if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
         shape = Gaussianity(weighted, transition.circular)
         return (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset) if shape.excess(n) <= 1 else None
