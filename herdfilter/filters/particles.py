@@ -42,10 +42,10 @@ class Particles:
     (3.0, 2.666667)
     """
 
-    covariances: Array | None = None
+    covariances: Any = None
     """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all; see `RaoBlackwellisedProposal`."""
 
-    gaussian: NDArray[np.bool_] | None = None
+    gaussian: Any = None
     """True (n,) where a particle stands for the Gaussian of a history, else it is a point; see `HistoryProposal`."""
 
     def __init__(

@@ -280,7 +280,7 @@ def subset(particles: Particles, which: Any) -> Particles:
     """Return some entries of histories, with the weights that they have; as plain particles if all of them are points."""
     arrays = particles.modes, particles.covariances, particles.gaussian
     modes, covariances, gaussian = (None if one is None else one[which] for one in arrays)
-    about = (covariances, gaussian) if gaussian.any() else ()
+    about = (covariances, gaussian) if gaussian is not None and gaussian.any() else ()
     return Particles.unchecked(particles.x[which], particles.log_weights[which], modes, particles.n_next, *about)
 
 
@@ -330,7 +330,7 @@ def weigh(observation: Observation, particles: Particles) -> Particles:
         return observation.weigh(as_points(particles, circular, observation.step))
     parts = []
     if known.any():
-        rule = UNSCENTED_RULE
+        rule: Any = UNSCENTED_RULE
         if observation.step == 0 and not contract.has_scans(observation.model) and particles.modes is None:
             rule = IteratedRule(observation)
         histories, log_mass = subset(particles, known).normalised()
