@@ -152,6 +152,7 @@ def valid() -> None:
     hf.ParticleFilter(model=WALK, n_particles=20, resample_below=0.5, rng=0).run(Z)
     uses(hf.AugmentedProposal(fit=hf.GaussianFit(), sampler=hf.RandomSampling()))
     uses(hf.AutomaticProposal(sampler=hf.KernelHerding(0.5)))
+    uses(hf.HistoryProposal(proposal=hf.AutomaticProposal()))
     uses(hf.AuxiliaryProposal(resampling=hf.SystematicResampling()))
     uses(hf.BootstrapProposal())
     uses(hf.FlowProposal(local=True, flow_steps=5))

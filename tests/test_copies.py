@@ -289,6 +289,7 @@ GIVEN = {
     "InteractingMultipleModel": lambda: jumping(hf.InteractingMultipleModel),
     "JumpMarkov": lambda: CASES["jumping"][0],
     "KalmanMixtureProposal": lambda: hf.KalmanMixtureProposal(HERDED),
+    "HistoryProposal": lambda: hf.HistoryProposal(),
     "KernelMean": lambda: hf.kernels.KernelMean(hf.kernels.Matern(), UNIT.weights, UNIT.means, UNIT.distinct_covariances),
     "LMBTracker": tracked,
     "LinearGaussian": lambda: LIVELY,

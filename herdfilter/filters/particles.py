@@ -42,8 +42,11 @@ class Particles:
     (3.0, 2.666667)
     """
 
-    covariances: Array | None = None
+    covariances: Any = None
     """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all; see `RaoBlackwellisedProposal`."""
+
+    gaussian: Any = None
+    """True (n,) where a particle stands for the Gaussian of a history, else it is a point; see `HistoryProposal`."""
 
     def __init__(
         self, particles: ArrayLike, log_weights: ArrayLike, modes: NDArray[np.int64] | None = None, n_next: int | None = None
@@ -59,10 +62,17 @@ class Particles:
 
     @classmethod
     def unchecked(
-        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, covariances: Any = None
+        cls,
+        particles: Array,
+        log_weights: Array,
+        modes: Any = None,
+        n_next: Any = None,
+        covariances: Any = None,
+        gaussian: Any = None,
     ) -> Particles:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
+        self.gaussian = gaussian
         self.x, self.log_weights, self.modes, self.covariances = particles, log_weights, modes, covariances
         self.n_next = len(particles) if n_next is None else n_next
         return self
@@ -92,8 +102,11 @@ class Particles:
 
     @cached_property
     def ess(self) -> float:
-        """Effective sample size ``1 / sum_i w_i^2``."""
-        return float(1.0 / (self.weights @ self.weights))
+        """Effective sample size ``1 / sum_i w_i^2``; the Gaussian of a history counts as ``w_i n_next`` equal particles."""
+        if self.gaussian is None:
+            return float(1.0 / (self.weights @ self.weights))
+        squares = np.where(self.gaussian, self.weights * np.minimum(self.weights, 1 / self.n_next), self.weights**2)
+        return float(1.0 / squares.sum())
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
@@ -105,7 +118,7 @@ class Particles:
 
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next, self.covariances)
+        return self._with(self.log_weights + log_factors)
 
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
@@ -113,12 +126,14 @@ class Particles:
         modes = [part.modes for part in parts if part.modes is not None]
         about = [(part, part.covariances) for part in parts if part.covariances is not None]
         covariances = [np.broadcast_to(own, (len(part), *own.shape[1:])) for part, own in about]
+        gaussian = [part.gaussian for part in parts if part.gaussian is not None]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
             n_next,
             np.concatenate(covariances) if covariances else None,
+            np.concatenate(gaussian) if gaussian else None,
         )
 
     def normalised(self) -> tuple[Particles, float]:
@@ -138,9 +153,12 @@ class Particles:
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
         log_weights = relative - math.log(total)
-        particles = Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances)
+        particles = self._with(log_weights)
         particles.weights = weights / total
         return particles, float(peak) + math.log(total)
+
+    def _with(self, log_weights: Array) -> Particles:
+        return Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances, self.gaussian)
 
     def __repr__(self) -> str:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])
@@ -150,7 +168,8 @@ def check_particles(particles: Any, part: object, method: str, shape: tuple[int,
     """Return the result of a part's method if it is particles of this shape, else raise an error that names the method."""
     if isinstance(particles, Particles):
         x, weights = np.shape(particles.x), np.shape(particles.log_weights)
-        if x == shape and weights == shape[:1]:
+        histories = particles.gaussian is not None and x[1:] == shape[1:]  # as many as there are
+        if (x == shape or histories) and weights == x[:1]:
             return particles
     name = f"{type(part).__name__}.{method}"
     if not isinstance(particles, Particles):

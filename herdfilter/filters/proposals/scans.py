@@ -42,9 +42,17 @@ def propose_from_scan(
     proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
 ) -> Particles:
     """Return the particles that a proposal makes; of a scan detection by detection, unless it uses the whole scan."""
+    parts = parts_from_scan(proposal, transition, particles, rng, observation)
+    return parts[0] if len(parts) == 1 else Particles.join(parts)
+
+
+def parts_from_scan(
+    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
+) -> list[Particles]:
+    """Return the same in parts, one for each hypothesis that guides particles."""
     model = observation.model
     if not isinstance(model, WithClutter) or proposal.uses.whole_scan or not observation.has_moments:
-        return proposal.propose(transition, particles, rng, observation)
+        return [proposal.propose(transition, particles, rng, observation)]
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
     rest, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
@@ -69,7 +77,7 @@ def propose_from_scan(
         reached = [float(offset.max()) for part, offset in pairs if (part.log_weights + offset).max() > -np.inf]
         observation.log_offset = max(reached, default=None)
     common = observation.log_offset or 0.0
-    return Particles.join([part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)])
+    return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
 
 
 class _Rest(NamedTuple):
