@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numba import njit
@@ -18,6 +19,8 @@ Estimate = Literal["conditionals", "counts", "joint"]
 ESTIMATES = ("conditionals", "counts", "joint")
 KEYS = ("set", "assignment")
 FIRST_VISITS = ("irrational", "argmax")
+MOST_BYTES = 2**25
+"""Of the weight vectors of a herded run, and four times those of the numbers that a random run draws at once."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class HerdedGibbs(Method):
     neglect: float | Literal["auto"] = "auto"
     first_visit: Literal["irrational", "argmax"] = "irrational"
     estimate: Estimate = "conditionals"
+    pairs: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
@@ -93,8 +97,11 @@ class HerdedGibbs(Method):
                 if all(number % prime for prime in primes):
                     primes.append(number)
             steps = np.sqrt(primes) % 1
-        found = sweep_tracks(rows, np.empty((0, len(rows))), self.sweeps, codes, counts_for, steps)
-        return estimate_marginals(self.estimate, ratios, *found)
+        moves = gibbs_moves(rows, self.pairs)
+        most = min(self.sweeps * np.count_nonzero(moves >= 0), MOST_BYTES // (8 * rows.shape[1] + 64))
+        size = 2 ** int(2 * most).bit_length()  # at least half of the slots stay free: at most 64 bytes a vector
+        table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros((1 + most, rows.shape[1]))
+        return run_sweeps(self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], codes, counts_for, steps, table)
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,7 @@ class RandomGibbs(Method):
 
     sweeps: int = 1000
     estimate: Estimate = "conditionals"
+    pairs: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
@@ -130,10 +138,13 @@ class RandomGibbs(Method):
     def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
-        uniforms = as_generator(rng).random((self.sweeps, len(rows)))
+        moves, generator = gibbs_moves(rows, self.pairs), as_generator(rng)
+        draws = np.count_nonzero(moves >= 0)
+        part = 1 + MOST_BYTES // (32 * draws)
+        uniforms = (generator.random((min(part, self.sweeps - n), draws)) for n in range(0, self.sweeps, part))
         unused = np.zeros(rows.shape, np.uint64), np.zeros(rows.shape, np.bool_), np.zeros(len(rows))
-        found = sweep_tracks(rows, uniforms, self.sweeps, *unused)
-        return estimate_marginals(self.estimate, ratios, *found)
+        table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, rows.shape[1]))
+        return run_sweeps(self.estimate, ratios, rows, moves, uniforms, *unused, table)
 
 
 def gibbs_rows(ratios: Array) -> Array:
@@ -148,95 +159,142 @@ def gibbs_rows(ratios: Array) -> Array:
     return rows
 
 
-def estimate_marginals(estimate: Estimate, ratios: Array, sums: Array, states: Integers) -> tuple[Array, float]:
-    """Return the marginals by one of the `ESTIMATES`, and the log evidence or NaN."""
-    if estimate == "conditionals":
-        return sums / len(states), np.nan
+def gibbs_moves(rows: Array, pairs: bool) -> Integers:
+    """Return the moves of a sweep, shape (moves, 2): each track alone, (t, -1), and pairs (t, s) to be drawn jointly.
+
+    Given that all other measurements are taken, a track drawn alone lets go of its own with the probability that it is
+    missed. A joint move costs as much as three single ones. So it pays for two tracks that let go less than once in three
+    sweeps, both counted. Of these pairs, a sweep has those of a spanning tree of most overlap, so that exchanges reach all
+    tracks, and each track's 1 + log2(T) of most overlap. Overlap is the probability of the same measurement if the tracks
+    were independent.
+    """
+    tracks = len(rows)
+    alone = np.column_stack([np.arange(tracks), np.full(tracks, -1)])
+    if not pairs:
+        return alone
+    missed, measured = rows[:, :1], rows[:, 1:]
+    keeps = (measured * measured / (missed + measured)).sum(axis=1)
+    overlap = np.where(np.add.outer(1 - keeps, 1 - keeps) < 1 / 3, measured @ measured.T, 0.0)
+    np.fill_diagonal(overlap, 0)
+    if not overlap.any():
+        return alone
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    joint = minimum_spanning_tree(-overlap).toarray() < 0
+    closest = np.argsort(-overlap, axis=1, kind="stable")[:, : 1 + (tracks - 1).bit_length()]
+    np.put_along_axis(joint, closest, True, axis=1)
+    return np.concatenate([alone, np.argwhere(np.triu((joint | joint.T) & (overlap > 0)))])
+
+
+def run_sweeps(
+    estimate: Estimate, ratios: Array, rows: Array, moves: Integers, uniforms: Iterable[Array], *herding: Any
+) -> tuple[Array, float]:
+    """Sweep in parts; return the marginals by one of the `ESTIMATES`, and the log evidence or NaN."""
     tracks, columns = ratios.shape
-    if estimate == "counts":
-        return np.array([np.bincount(states[:, t], minlength=columns) for t in range(tracks)]) / len(states), np.nan
-    distinct = np.unique(states, axis=0)
-    log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
-    return weighted_marginals(distinct, log_weights, ratios.shape)
+    state = np.zeros(tracks, np.int64)
+    sums = np.zeros((2, tracks, columns))  # of conditionals, and of states
+    parts = []
+    for part in uniforms:
+        parts.append(np.empty((len(part) if estimate == "joint" else 0, tracks), np.int64))
+        sweep_tracks(rows, moves, part, *herding, state, sums, parts[-1])
+    if estimate == "joint":
+        distinct = np.unique(np.concatenate(parts), axis=0)
+        log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
+        return weighted_marginals(distinct, log_weights, ratios.shape)
+    found = sums[ESTIMATES.index(estimate)]
+    return found / found.sum(axis=1, keepdims=True), np.nan
 
 
 @njit(cache=True, nogil=True)
-def sweep_tracks(ratios, uniforms, n_sweeps, codes, counts_for, steps):
-    """Sweep over the tracks from all missed; return the sums of the conditionals and the state after each sweep.
+def sweep_tracks(ratios, moves, uniforms, codes, counts_for, steps, table, state, sums, states):
+    """Sweep over the moves; add to the sums of conditionals and of states, and write the state after each sweep.
 
-    With uniform numbers, shape (n_sweeps, T), every track draws from its conditional. Without, shape (0, T), it is herded
-    with one weight vector for each key: the exclusive or of the codes of the other tracks' measurements that count for the
-    track. At the first visit of a key the value is drawn with the track's additive sequence, or is that of largest weight
-    if the step of the sequence is 0.
+    A move (t, s) draws t from its conditional given the others but s, then s given all others; a move (t, -1) draws t
+    alone. With uniform numbers, shape (sweeps, draws), conditionals are inverted. Without, shape (sweeps, 0), each is
+    herded with one weight vector for each key: the exclusive or of a code of the draw and the codes of the other tracks'
+    measurements that count for t or, while it is open, s. At the first visit of a key the value is drawn with the track's
+    additive sequence, or is that of largest weight if the step of the sequence is 0. If the table is full, all visits of
+    keys that it lacks are first ones.
     """
     tracks, columns = ratios.shape
-    size = 2
-    if not len(uniforms):
-        while size < 2 * n_sweeps * tracks:
-            size *= 2
-    keys = np.zeros(size, np.uint64)  # a hash table with open addresses
-    places = np.zeros(size, np.int64)  # rows of the weights, from 1 on; 0 for a free slot
-    weights = np.zeros((256, columns))
+    keys, places, weights = table  # a hash table with open addresses: rows of the weights from 1 on, 0 for a free slot
+    mask = np.uint64(len(keys) - 1)
     met = 0
     at = np.zeros(tracks)  # of the additive sequences
-    state = np.zeros(tracks, np.int64)
     free = np.ones(columns, np.bool_)
+    for t in range(tracks):
+        free[state[t]] = state[t] == 0
     p = np.empty(columns)
-    sums = np.zeros((tracks, columns))
-    states = np.empty((n_sweeps, tracks), np.int64)
-    for sweep in range(n_sweeps):
-        for t in range(tracks):
-            free[state[t]] = True
-            total = 0.0
-            for j in range(columns):
-                p[j] = ratios[t, j] if free[j] else 0.0
-                total += p[j]
-            for j in range(columns):
-                p[j] /= total
-                sums[t, j] += p[j]
-
-            u = -1.0
-            w = weights[0]
-            if len(uniforms):
-                u = uniforms[sweep, t]
-            else:
-                key = codes[t, 0]
-                for s in range(tracks):
-                    if s != t and counts_for[t, state[s]]:
-                        key ^= codes[s, state[s]]
-                i = key & np.uint64(size - 1)
-                while places[i] > 0 and keys[i] != key:
-                    i = (i + np.uint64(1)) & np.uint64(size - 1)
-                if places[i] == 0:
-                    met += 1
-                    if met == len(weights):
-                        larger = np.zeros((2 * met, columns))
-                        for k in range(met):
-                            for j in range(columns):
-                                larger[k, j] = weights[k, j]
-                        weights = larger
-                    keys[i] = key
-                    places[i] = met
-                    if steps[t] > 0:
-                        at[t] = (at[t] + steps[t]) % 1.0
-                        u = at[t]
-                w = weights[places[i]]
+    for sweep in range(len(uniforms)):
+        draw = 0
+        for move in range(len(moves)):
+            first, second = moves[move]
+            free[state[first]] = True
+            if second >= 0:
+                free[state[second]] = True
+            for t, s in ((first, second), (second, -1)):
+                if t < 0:
+                    continue
+                total, top, rest = 1.0, 0, 0.0  # of row s: free entries, the largest, and the sum of all but that
+                if s >= 0:
+                    total = ratios[s, 0]
+                    for j in range(1, columns):
+                        if free[j]:
+                            total += ratios[s, j]
+                            rest += min(ratios[s, j], ratios[s, top])
+                            top = j if ratios[s, j] > ratios[s, top] else top
+                norm = 0.0
                 for j in range(columns):
-                    w[j] += p[j]
+                    p[j] = ratios[t, j] if free[j] else 0.0
+                    if s >= 0 and j > 0:  # p(t has j) is proportional to row t times what is left of row s
+                        p[j] *= (rest if j == top else total - ratios[s, j]) / total
+                    norm += p[j]
+                for j in range(columns):
+                    p[j] /= norm
+                    sums[0, t, j] += p[j]
 
-            value = 0
-            if u >= 0:
-                below = p[0]
-                for j in range(1, columns):
-                    if u >= below and p[j] > 0:
-                        value = j
-                    below += p[j]
-            else:
-                for j in range(1, columns):
-                    if p[j] > 0 and w[j] > w[value]:
-                        value = j
-            w[value] -= 1.0
-            state[t] = value
-            free[value] = value == 0
-            states[sweep, t] = value
-    return sums, states
+                u = -1.0
+                w = weights[0]
+                if uniforms.shape[1]:
+                    u = uniforms[sweep, draw]
+                    draw += 1
+                else:
+                    key = codes[t, 0]
+                    if second >= 0:
+                        key = codes[first, 0] - codes[second, 0] if s >= 0 else codes[first, 0] + codes[second, 0]
+                    for r in range(tracks):
+                        if r != t and r != s and (counts_for[t, state[r]] or (s >= 0 and counts_for[s, state[r]])):
+                            key ^= codes[r, state[r]]
+                    i = key & mask
+                    while places[i] > 0 and keys[i] != key:
+                        i = (i + np.uint64(1)) & mask
+                    if places[i] == 0:
+                        if met + 1 < len(weights):
+                            met += 1
+                            keys[i] = key
+                            places[i] = met
+                        if steps[t] > 0:
+                            at[t] = (at[t] + steps[t]) % 1.0
+                            u = at[t]
+                    w = weights[places[i]]
+                    for j in range(columns):
+                        w[j] += p[j]
+
+                value = 0
+                if u >= 0:
+                    below = p[0]
+                    for j in range(1, columns):
+                        if u >= below and p[j] > 0:
+                            value = j
+                        below += p[j]
+                else:
+                    for j in range(1, columns):
+                        if p[j] > 0 and w[j] > w[value]:
+                            value = j
+                w[value] -= 1.0
+                state[t] = value
+                free[value] = value == 0
+        for t in range(tracks):
+            sums[1, t, state[t]] += 1.0
+            if len(states):
+                states[sweep, t] = state[t]

@@ -6,7 +6,7 @@ import pytest
 from herdfilter import association
 from herdfilter.association import HerdedGibbs, RandomGibbs
 
-PUBLISHED = {"key": "assignment", "first_visit": "argmax"}
+PUBLISHED = {"key": "assignment", "first_visit": "argmax", "pairs": False}
 
 
 def distance(p, q):
