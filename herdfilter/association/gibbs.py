@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numba import njit
 
-from herdfilter._checks import Array, as_generator, as_positive, check_count, one_of
+from herdfilter._checks import Array, as_generator, as_positive, check_count, check_flags, one_of
 from herdfilter.association.base import Integers, Method
 from herdfilter.association.k_best import weighted_marginals
 
@@ -19,8 +19,10 @@ Estimate = Literal["conditionals", "counts", "joint"]
 ESTIMATES = ("conditionals", "counts", "joint")
 KEYS = ("set", "assignment")
 FIRST_VISITS = ("irrational", "argmax")
+PATIENCE = 100
+"""Visits after which an assignment has a vector of its own: the error of a herded conditional falls as 1/visits."""
 MOST_BYTES = 2**25
-"""Of the weight vectors of a herded run, and four times those of the numbers that a random run draws at once."""
+"""Bound of the table of weight vectors of a herded run; a quarter of it holds uniform numbers of a random run."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,14 @@ class HerdedGibbs(Method):
     Each track in turn adds its conditional p, given the measurements of the others, to a weight vector w, takes the
     measurement of largest weight, and subtracts 1 from it. Wolf and Baum (2020), "Deterministic Gibbs sampling for data
     association in multi-object tracking", keep one w for each track and assignment of all others:
-    ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint")``. By default there is one for each
-    track and set of measurements in use: the conditional depends on nothing else, and each set is visited more often.
+    ``HerdedGibbs(sweeps, key="assignment", first_visit="argmax", estimate="joint", pairs=False)``. By default there is one
+    for each track and set of measurements in use: the conditional depends on nothing else, and each set is visited more
+    often. An assignment of all others that was met 100 times gets its own.
+
+    Two close tracks that are hardly ever missed cannot exchange their measurements one after the other. Such pairs are
+    drawn jointly (block Gibbs sampling): one track from its conditional with the other summed out, then the other. Pairs
+    reach neither an exchange that only three tracks can make in a ring (each has two of three measurements in its gate),
+    nor one whose steps are all very improbable: then take `Exact`.
 
     Parameters
     ----------
@@ -48,12 +56,15 @@ class HerdedGibbs(Method):
         At the first visit of a weight vector, its argmax would always be the most probable measurement. By default the
         measurement is drawn with the next multiple of an irrational number, modulo 1.
     estimate : {"conditionals", "counts", "joint"}
-        As in `RandomGibbs`.
+        As in `RandomGibbs`; "joint" keeps the state after each sweep.
+    pairs : bool
+        Draw pairs of tracks jointly where single moves would rarely exchange their measurements.
 
     Raises
     ------
     ValueError
-        From `marginals`: if a track that competes with others has a first column of 0.
+        From `marginals`: if a track that competes with others has a first column of 0. Moves of one or two tracks need not
+        connect the assignments then.
 
     Examples
     --------
@@ -76,6 +87,7 @@ class HerdedGibbs(Method):
         one_of("key", self.key, KEYS)
         one_of("first_visit", self.first_visit, FIRST_VISITS)
         one_of("estimate", self.estimate, ESTIMATES)
+        check_flags(pairs=self.pairs)
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
             object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
 
@@ -83,11 +95,8 @@ class HerdedGibbs(Method):
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
         codes = np.random.default_rng(0).integers(2**64, size=rows.shape, dtype=np.uint64)  # any that differ
-        counts_for = np.ones(rows.shape, np.bool_)
-        if self.key == "set":
-            codes[:, 1:] = codes[0, 1:]
-            counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
-        counts_for[:, 0] = False
+        counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
+        patience = PATIENCE if self.key == "set" else 0
         steps = np.zeros(len(rows))
         if self.first_visit == "irrational":
             primes: list[int] = []  # their square roots are independent over the rational numbers
@@ -98,17 +107,18 @@ class HerdedGibbs(Method):
                     primes.append(number)
             steps = np.sqrt(primes) % 1
         moves = gibbs_moves(rows, self.pairs)
-        most = min(self.sweeps * np.count_nonzero(moves >= 0), MOST_BYTES // (8 * rows.shape[1] + 64))
-        size = 2 ** int(2 * most).bit_length()  # at least half of the slots stay free: at most 64 bytes a vector
-        table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros((1 + most, rows.shape[1]))
-        return run_sweeps(self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], codes, counts_for, steps, table)
+        most = min(self.sweeps * np.count_nonzero(moves >= 0), MOST_BYTES // (8 * rows.shape[1] + 72))
+        size = 2 ** int(2 * most).bit_length()  # at least half of the slots stay free: 36 to 72 bytes a vector
+        table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros(size, np.uint16)
+        herding = codes, counts_for, patience, steps, table, np.zeros((1 + most, rows.shape[1]))
+        return run_sweeps(self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], *herding)
 
 
 @dataclass(frozen=True)
 class RandomGibbs(Method):
     """Random Gibbs sampling: each track in turn draws from its conditional, given the measurements of the others.
 
-    As for `HerdedGibbs`, a track that competes with others needs a positive first column.
+    Pairs and limits are those of `HerdedGibbs`: a track that competes with others needs a positive first column.
 
     Parameters
     ----------
@@ -117,6 +127,8 @@ class RandomGibbs(Method):
     estimate : {"conditionals", "counts", "joint"}
         Marginals are averages of the conditional probabilities (Rao-Blackwell), relative frequencies of the states after
         each sweep, or sums over the distinct states, weighted by their products of ratios.
+    pairs : bool
+        As in `HerdedGibbs`.
 
     Examples
     --------
@@ -134,6 +146,7 @@ class RandomGibbs(Method):
     def __post_init__(self) -> None:
         object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
         one_of("estimate", self.estimate, ESTIMATES)
+        check_flags(pairs=self.pairs)
 
     def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
@@ -142,9 +155,9 @@ class RandomGibbs(Method):
         draws = np.count_nonzero(moves >= 0)
         part = 1 + MOST_BYTES // (32 * draws)
         uniforms = (generator.random((min(part, self.sweeps - n), draws)) for n in range(0, self.sweeps, part))
-        unused = np.zeros(rows.shape, np.uint64), np.zeros(rows.shape, np.bool_), np.zeros(len(rows))
-        table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros((1, rows.shape[1]))
-        return run_sweeps(self.estimate, ratios, rows, moves, uniforms, *unused, table)
+        table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint16)
+        unused = np.zeros(rows.shape, np.uint64), rows > 0, 0, np.zeros(len(rows)), table, np.zeros((1, rows.shape[1]))
+        return run_sweeps(self.estimate, ratios, rows, moves, uniforms, *unused)
 
 
 def gibbs_rows(ratios: Array) -> Array:
@@ -153,7 +166,7 @@ def gibbs_rows(ratios: Array) -> Array:
     rows /= rows.sum(axis=1, keepdims=True)
     if (rows[:, 0] == 0).any():
         raise ValueError(
-            "ratios: expected a positive first column for Gibbs sampling, which changes one track at a time, got 0 in a row "
+            "ratios: expected a positive first column for Gibbs sampling, which changes two tracks at most, got 0 in a row "
             "that competes with others: take Exact() or BeliefPropagation()"
         )
     return rows
@@ -206,18 +219,19 @@ def run_sweeps(
 
 
 @njit(cache=True, nogil=True)
-def sweep_tracks(ratios, moves, uniforms, codes, counts_for, steps, table, state, sums, states):
+def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, table, weights, state, sums, states):
     """Sweep over the moves; add to the sums of conditionals and of states, and write the state after each sweep.
 
     A move (t, s) draws t from its conditional given the others but s, then s given all others; a move (t, -1) draws t
     alone. With uniform numbers, shape (sweeps, draws), conditionals are inverted. Without, shape (sweeps, 0), each is
-    herded with one weight vector for each key: the exclusive or of a code of the draw and the codes of the other tracks'
-    measurements that count for t or, while it is open, s. At the first visit of a key the value is drawn with the track's
-    additive sequence, or is that of largest weight if the step of the sequence is 0. If the table is full, all visits of
-    keys that it lacks are first ones.
+    herded with one weight vector for each key: the exclusive or of a code of the draw and codes of the measurements of
+    the others that count for t (or for s, if it is open). Once the whole assignment of the others was met `patience`
+    times, it gets a vector of its own, a copy to begin with. At the first visit of a key the value is drawn with the
+    track's additive sequence, or is that of largest weight if the step of the sequence is 0. Keys that find no place for
+    weights are always new.
     """
     tracks, columns = ratios.shape
-    keys, places, weights = table  # a hash table with open addresses: rows of the weights from 1 on, 0 for a free slot
+    keys, places, visits = table  # a hash table with open addresses: rows of the weights from 1 on, 0 for a free slot
     mask = np.uint64(len(keys) - 1)
     met = 0
     at = np.zeros(tracks)  # of the additive sequences
@@ -262,21 +276,34 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, steps, table, state
                     key = codes[t, 0]
                     if second >= 0:
                         key = codes[first, 0] - codes[second, 0] if s >= 0 else codes[first, 0] + codes[second, 0]
+                    whole = ~key
                     for r in range(tracks):
-                        if r != t and r != s and (counts_for[t, state[r]] or (s >= 0 and counts_for[s, state[r]])):
-                            key ^= codes[r, state[r]]
-                    i = key & mask
-                    while places[i] > 0 and keys[i] != key:
-                        i = (i + np.uint64(1)) & mask
-                    if places[i] == 0:
-                        if met + 1 < len(weights):
+                        if r != t and r != s and state[r] > 0:
+                            whole ^= codes[r, state[r]]
+                            if counts_for[t, state[r]] or (s >= 0 and counts_for[s, state[r]]):
+                                key ^= codes[0, state[r]]
+                    place, new = 0, True
+                    for code in (key if patience else whole, whole):
+                        if code == whole and visits[whole & mask] < patience:
+                            visits[whole & mask] += 1
+                            break
+                        i = code & mask
+                        while places[i] > 0 and keys[i] != code:
+                            i = (i + np.uint64(1)) & mask
+                        if place == 0:
+                            new = places[i] == 0
+                        if places[i] == 0 and met + 1 < len(weights):
                             met += 1
-                            keys[i] = key
+                            keys[i] = code
                             places[i] = met
-                        if steps[t] > 0:
-                            at[t] = (at[t] + steps[t]) % 1.0
-                            u = at[t]
-                    w = weights[places[i]]
+                            for j in range(columns):
+                                weights[met, j] = weights[place, j]
+                        if places[i] > 0:
+                            place = places[i]
+                    if new and steps[t] > 0:
+                        at[t] = (at[t] + steps[t]) % 1.0
+                        u = at[t]
+                    w = weights[place]
                     for j in range(columns):
                         w[j] += p[j]
 
