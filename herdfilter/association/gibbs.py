@@ -189,13 +189,12 @@ def gibbs_moves(rows: Array, pairs: bool) -> Integers:
     keeps = (measured * measured / (missed + measured)).sum(axis=1)
     overlap = np.where(np.add.outer(1 - keeps, 1 - keeps) < 1 / 3, measured @ measured.T, 0.0)
     np.fill_diagonal(overlap, 0)
-    if not overlap.any():
-        return alone
-    from scipy.sparse.csgraph import minimum_spanning_tree
+    joint, closest = overlap > 0, 1 + (tracks - 1).bit_length()
+    if tracks > 1 + closest and joint.any():
+        from scipy.sparse.csgraph import minimum_spanning_tree
 
-    joint = minimum_spanning_tree(-overlap).toarray() < 0
-    closest = np.argsort(-overlap, axis=1, kind="stable")[:, : 1 + (tracks - 1).bit_length()]
-    np.put_along_axis(joint, closest, True, axis=1)
+        joint = minimum_spanning_tree(-overlap).toarray() < 0
+        np.put_along_axis(joint, np.argsort(-overlap, axis=1, kind="stable")[:, :closest], True, axis=1)
     return np.concatenate([alone, np.argwhere(np.triu((joint | joint.T) & (overlap > 0)))])
 
 
