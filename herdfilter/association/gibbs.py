@@ -107,10 +107,11 @@ class HerdedGibbs(Method):
                     primes.append(number)
             steps = np.sqrt(primes) % 1
         moves = gibbs_moves(rows, self.pairs)
-        most = min(self.sweeps * np.count_nonzero(moves >= 0), MOST_BYTES // (8 * rows.shape[1] + 72))
+        draws = np.count_nonzero(moves >= 0)
+        most = min(self.sweeps * draws, MOST_BYTES // (8 * rows.shape[1] + 72))
         size = 2 ** int(2 * most).bit_length()  # at least half of the slots stay free: 36 to 72 bytes a vector
         table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros(size, np.uint16)
-        herding = codes, counts_for, patience, steps, table, np.zeros((1 + most, rows.shape[1]))
+        herding = codes, counts_for, patience, steps, table, np.zeros((draws + most, rows.shape[1]))
         return run_sweeps(self.estimate, ratios, rows, moves, [np.empty((self.sweeps, 0))], *herding)
 
 
@@ -226,13 +227,13 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
     herded with one weight vector for each key: the exclusive or of a code of the draw and codes of the measurements of
     the others that count for t (or for s, if it is open). Once the whole assignment of the others was met `patience`
     times, it gets a vector of its own, a copy to begin with. At the first visit of a key the value is drawn with the
-    track's additive sequence, or is that of largest weight if the step of the sequence is 0. Keys that find no place for
-    weights are always new.
+    track's additive sequence, or is that of largest weight if the step of the sequence is 0. Keys that find no place in
+    the table share one vector for each draw of a sweep.
     """
     tracks, columns = ratios.shape
-    keys, places, visits = table  # a hash table with open addresses: rows of the weights from 1 on, 0 for a free slot
+    keys, places, visits = table  # a hash table with open addresses: rows of the weights, 0 for a free slot
     mask = np.uint64(len(keys) - 1)
-    met = 0
+    met = np.count_nonzero(moves >= 0) - 1  # the first vectors belong to the draws of a sweep
     at = np.zeros(tracks)  # of the additive sequences
     free = np.ones(columns, np.bool_)
     for t in range(tracks):
@@ -270,7 +271,6 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
                 w = weights[0]
                 if uniforms.shape[1]:
                     u = uniforms[sweep, draw]
-                    draw += 1
                 else:
                     key = codes[t, 0]
                     if second >= 0:
@@ -299,6 +299,8 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
                                 weights[met, j] = weights[place, j]
                         if places[i] > 0:
                             place = places[i]
+                    if place == 0:  # the table is full
+                        place, new = draw, False
                     if new and steps[t] > 0:
                         at[t] = (at[t] + steps[t]) % 1.0
                         u = at[t]
@@ -320,6 +322,7 @@ def sweep_tracks(ratios, moves, uniforms, codes, counts_for, patience, steps, ta
                 w[value] -= 1.0
                 state[t] = value
                 free[value] = value == 0
+                draw += 1
         for t in range(tracks):
             sums[1, t, state[t]] += 1.0
             if len(states):
