@@ -107,7 +107,7 @@ class HerdedGibbs(Method):
                     primes.append(number)
             steps = np.sqrt(primes) % 1
         moves = gibbs_moves(rows, self.pairs)
-        draws = np.count_nonzero(moves >= 0)
+        draws = int(np.count_nonzero(moves >= 0))
         most = min(self.sweeps * draws, MOST_BYTES // (8 * rows.shape[1] + 72))
         size = 2 ** int(2 * most).bit_length()  # at least half of the slots stay free: 36 to 72 bytes a vector
         table = np.zeros(size, np.uint64), np.zeros(size, np.int64), np.zeros(size, np.uint16)
@@ -153,7 +153,7 @@ class RandomGibbs(Method):
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
         moves, generator = gibbs_moves(rows, self.pairs), as_generator(rng)
-        draws = np.count_nonzero(moves >= 0)
+        draws = int(np.count_nonzero(moves >= 0))
         part = 1 + MOST_BYTES // (32 * draws)
         uniforms = (generator.random((min(part, self.sweeps - n), draws)) for n in range(0, self.sweeps, part))
         table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint16)
@@ -209,7 +209,8 @@ def run_sweeps(
     parts = []
     for part in uniforms:
         parts.append(np.empty((len(part) if estimate == "joint" else 0, tracks), np.int64))
-        sweep_tracks(rows, moves, part, *herding, state, sums, parts[-1])
+        given = rows, moves, part, *herding, state, sums, parts[-1]
+        sweep_tracks(*given)
     if estimate == "joint":
         distinct = np.unique(np.concatenate(parts), axis=0)
         log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
