@@ -213,9 +213,11 @@ def smoothers(args) -> None:
 def association(args) -> None:
     """Write the errors of the marginals of association."""
     seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + args.matrices)
-    for family in associations.FAMILIES:
-        for tracks in args.tracks:
-            table = associations.measured(family, tracks, seeds)
+    cases = [(family, tracks, associations.SWEEPS) for family in associations.FAMILIES for tracks in args.tracks]
+    cases += [(family, tracks, (300,)) for family in associations.CLOSE for tracks in associations.CLOSE_TRACKS]
+    for family, tracks, sweeps in cases:
+        if family in (args.matrices_of or [family]):
+            table = associations.measured(family, tracks, seeds, sweeps)
             save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
     association_times(args)
@@ -363,6 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--scene-runs", type=int, default=60, help="of each kind of hard scene")
     options.add_argument("--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate")
     options.add_argument("--matrices", type=int, default=100, help="of the association")
+    options.add_argument("--matrices-of", nargs="+", choices=[*associations.FAMILIES, *associations.CLOSE])
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")
     options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")

@@ -645,6 +645,10 @@ def test_association_is_measured_against_exact_marginals(benchmark_module):
     herded = table.loc["herded Gibbs"]
     assert herded["ratio"] == pytest.approx(herded["variation"] / table.loc["random Gibbs", "variation"])
     assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
+    module = benchmark_module("associations")
+    close = module.measured("close, clutter 1e-05", 3, range(4), sweeps=(300,)).set_index("method")
+    assert close.loc["herded Gibbs", "worst"] < 0.1 < close.loc["herded Gibbs, no pairs", "worst"]
+    assert close.loc["herded Gibbs", "ratio"] < 0.5
 
 
 def test_coverage_of_forecasts_counts_what_is_inside(study, benchmark_module):
