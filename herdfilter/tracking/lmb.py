@@ -127,10 +127,7 @@ class LMBTracker(Timed):
         confirm: Sequence[int] = (3, 5),
     ) -> None:
         if not isinstance(model, WithClutter):
-            raise TypeError(
-                "model: expected a herdfilter.models.WithClutter, the model of detections and clutter, got "
-                f"{type(model).__name__}"
-            )
+            raise TypeError(f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}")
         self.model = model
         self.birth = birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         self.survival_probability = as_probability("survival_probability", survival_probability)
@@ -311,10 +308,9 @@ class LMBTracker(Timed):
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
-        model = self.model.model
-        positions = tuple(getattr(model, "position_dims", ()))
-        collect = partial(TrackingResult.collect, circular=circular_dims(model), position_dims=positions)
-        result: TrackingResult = run(self, steps, model.dim, watcher=watcher, collect=collect)
+        positions = tuple(getattr(self.model, "position_dims", ()))
+        collect = partial(TrackingResult.collect, circular=circular_dims(self.model), position_dims=positions)
+        result: TrackingResult = run(self, steps, self.model.dim, watcher=watcher, collect=collect)
         return result
 
     def __repr__(self) -> str:

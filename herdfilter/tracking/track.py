@@ -67,12 +67,12 @@ class Track:
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,)."""
-        return self.filter.mean
+        return np.asarray(self.filter.mean)
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, shape (d, d)."""
-        return self.filter.covariance
+        return np.asarray(self.filter.covariance)
 
     def __repr__(self) -> str:
         return summary_repr(self, label=self.label, existence=self.existence, status=self.history.status, filter=self.filter)
@@ -96,11 +96,7 @@ def hypothesis_given(online: Any, z: ArrayLike | None, sensor: Sensor | None = N
 
 
 def combine_filters(filters: Sequence[Any], weights: Array) -> Any:
-    """Return one filter for several hypotheses about the same state, with probabilities (H,) that sum to 1.
-
-    A Gaussian takes the mean and the covariance of the mixture (the JPDA filter of Bar-Shalom and Tse 1975). The weighted
-    particles of all hypotheses are concatenated; the next step resamples the usual number.
-    """
+    """Return one filter for hypotheses about one state, with probabilities (H,) of sum 1 (Bar-Shalom and Tse 1975)."""
     positive = np.flatnonzero(weights).tolist()
     first = filters[positive[0]]
     return first if len(positive) == 1 else first.combine([filters[i] for i in positive], weights[positive])

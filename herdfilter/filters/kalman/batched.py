@@ -160,26 +160,24 @@ class BatchedKalmanFilter(Timed):
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) != len(self):
             raise ValueError(f"z: expected a row for each of {len(self)} states, got shape {rows.shape} at step {self.step}")
-        wrong = (np.abs(rows) > LARGEST).any(axis=1)
-        if wrong.any():
-            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {rows[wrong][0]} at step {self.step}")
+        for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
+            Observation.read(model, row, self.step)  # raises its error
         there = ~np.isnan(rows)
         if not there.any():
             return log_densities, outcomes
         predicted = self.predicted_observations(sensor)
-        if (size := predicted[0].shape[1]) != rows.shape[1]:
-            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {rows.shape[1:]}")
+        Observation(model, rows[0], self.step).expect(predicted[0].shape[1:], "observation_mean")
         means, covariances = self.means.copy(), self.covariances.copy()
-        for pattern in there[:1] if there.all() else np.unique(there, axis=0):  # of entries that are there
-            who = np.flatnonzero((there == pattern).all(axis=1))
-            if gate is not None and pattern.any():
+        for pattern in there[:1] if there.all() else np.unique(there[there.any(axis=1)], axis=0):
+            who = np.flatnonzero((there == pattern).all(axis=1))  # all lack the same entries
+            if gate is not None:
                 share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
                 residuals, observed, _ = self._seen(model, who, rows[who], predicted)
                 distances = (residuals * np.linalg.solve(observed, residuals[:, :, None])[:, :, 0]).sum(axis=1)
                 beyond = distances > 2 * gammaincinv(residuals.shape[1] / 2, share)
                 outcomes[who[beyond]] = Outcome.GATED
                 who = who[~beyond]
-            if pattern.any() and len(who):
+            if len(who):
                 means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
                 outcomes[who] = Outcome.UPDATED
         self.means, self.covariances, self.log_likelihoods = means, covariances, self.log_likelihoods + log_densities
