@@ -58,7 +58,7 @@ class ListedFilters(list[Any]):
         """
         moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self)}
         known = [i for i, one in moments.items() if one is not None]
-        inside = gate(np.array(known, dtype=int), *(np.array([moments[i][part] for i in known]) for part in (0, 1)))  # type: ignore[index]
+        inside = gate(np.array(known, dtype=int), *(np.array([moments[i][part] for i in known]) for part in (0, 1)))
         # the misses come first: they use the particles of the gate
         updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self]
         log_densities = np.full(inside.shape, -np.inf)

@@ -86,7 +86,7 @@ class BatchedKalmanFilter(Timed):
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch that stands where filters stand; None unless they differ in nothing but their Gaussians."""
-        first = next(iter(filters), None)
+        first: Any = next(iter(filters), None)
         if type(first) not in KINDS or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
             return None
         alike = all(
@@ -251,14 +251,12 @@ class BatchedKalmanFilter(Timed):
             log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
             means[alive, t], covariances[alive, t] = going.means, going.covariances
         vars(self).update(vars(going))
-        positions = getattr(self.model, "position_dims", ())
-        drawn: dict[str, Any] = {"circular": contract.circular_dims(self.model), "position_dims": positions}
-        given = means, covariances, np.full((count, T), np.nan), np.zeros((count, T), dtype=bool), log_densities
+        circular, positions = contract.circular_dims(self.model), getattr(self.model, "position_dims", ())
         results = []
         for k, n in enumerate(ends.tolist()):
-            parts = [part[k, :n].copy() for part in given]
-            when = {"steps": numbers[:n].copy(), "times": times[:n].copy()}
-            results.append(FilterResult(*parts, tuple(outcomes[k, :n]), **when, **drawn))
+            own = means[k, :n].copy(), covariances[k, :n].copy(), np.full(n, np.nan), np.zeros(n, dtype=bool)
+            rest = log_densities[k, :n].copy(), tuple(outcomes[k, :n]), None, None, numbers[:n].copy(), times[:n].copy()
+            results.append(FilterResult(*own, *rest, circular=circular, position_dims=positions))  # type: ignore[arg-type]
         return results
 
 
