@@ -14,15 +14,20 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter, merge_by_owner
 from herdfilter.filters.kalman.gaussian import GaussianBelief, unwrapped
+from herdfilter.filters.particle_filter import NEGLIGIBLE_SET, ParticleFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims
-from herdfilter.models.sensors import Sensor
+from herdfilter.models.contract import circular_dims, in_mode, jumps
+from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Clock
+from herdfilter.models.with_clutter import detection_log_densities
 from herdfilter.tracking.status import DetectionHistory
 from herdfilter.tracking.track import Label, Track, combine_filters, hypothesis_given
 
 Gate = Callable[[np.ndarray, Array, Array], np.ndarray]
 """Tracks (n,), means (n, m) and covariances (n, m, m) of the detections that they predict -> which are in gates, (T, M)."""
+
+Foretell = Callable[[Array], Array]
+"""Log-densities (T, M), -inf outside the gates -> the probability (T, M) that a detection belongs to a track."""
 
 Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
 """Tracks (n,), weights (T, 1 + M) of their hypotheses -> the filters of these tracks, each merged from its hypotheses."""
@@ -51,22 +56,32 @@ class ListedFilters(list[Any]):
         for one in self:
             one.predict(dt, control)
 
-    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None) -> tuple[Array, Merge]:
+    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
         """Update each track with no detection, and with each of the detections z (M, m) in its gate.
 
-        Return their log-densities (T, M), minus infinity outside the gates, and the function that merges.
+        Return their log-densities (T, M), minus infinity outside the gates, and the function that merges. Particles are
+        spared where the moments of the prediction foretell that a hypothesis is too light to be merged: its density is then
+        that of the Gaussian.
         """
         moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self)}
         known = [i for i, one in moments.items() if one is not None]
-        inside = gate(np.array(known, dtype=int), *(np.array([moments[i][part] for i in known]) for part in (0, 1)))
+        predicted = tuple(np.array([moments[i][part] for i in known]) for part in (0, 1))
+        inside = gate(np.array(known, dtype=int), *predicted)
+        log_densities = np.full(inside.shape, -np.inf)
+        if foretell is not None and 0 < len(known) == len(self) and all(isinstance(one, ParticleFilter) for one in self):
+            model = sensed(self[0].model, sensor)
+            model = in_mode(model, 0) if jumps(model) else model  # for the angles of an observation
+            log_densities[inside] = detection_log_densities(model, z, *predicted, self[0].step).T[inside]
+            inside &= foretell(log_densities) >= NEGLIGIBLE_SET / np.array([[one.n_particles] for one in self])
         # the misses come first: they use the particles of the gate
         updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self]
-        log_densities = np.full(inside.shape, -np.inf)
         for i, j in np.argwhere(inside).tolist():
             updated[i][1 + j], log_densities[i, j] = hypothesis_given(self[i], z[j], sensor)
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
-            return ListedFilters(combine_filters([*updated[i].values()], weights[i, [*updated[i]]]) for i in tracks)
+            shares = [weights[i, [*updated[i]]] for i in tracks]
+            pairs = zip(tracks, shares, strict=True)
+            return ListedFilters(combine_filters([*updated[i].values()], share / share.sum()) for i, share in pairs)
 
         return log_densities, merge
 
@@ -92,8 +107,8 @@ class GaussianFilters(BatchedKalmanFilter):
         born.log_likelihoods, born.step, born._clock = np.zeros(len(at)), step, clock
         return born
 
-    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None) -> tuple[Array, Merge]:
-        """See `ListedFilters.hypotheses`."""
+    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
+        """See `ListedFilters.hypotheses`; all are updated."""
         count, predicted = len(self), self.predicted_observations(sensor)
         inside = gate(np.arange(count), *predicted[:2])
         tracks, detections = np.nonzero(inside)

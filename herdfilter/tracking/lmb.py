@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
 from herdfilter._repr import summary_repr
+from herdfilter.association.belief_propagation import AssociationWarning
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
@@ -255,10 +256,23 @@ class LMBTracker(Timed):
             log_factors = np.log(existence * detected) - np.min(log_clutter, initial=np.inf)
         missed = 1 - existence * detected
         given = {"z": z, "missed": missed, "log_factors": log_factors, "probability": self.gate_probability}
-        log_densities, merge = bank.hypotheses(z, partial(gate_detections, model.model, **given), sensor)
-        matrix = association_matrix(existence, detected, log_densities, log_clutter)
-        if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
-            matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
+
+        def ratios(log_densities: Array) -> Array:
+            matrix = association_matrix(existence, detected, log_densities, log_clutter)
+            if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
+                matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
+            return matrix
+
+        def foretell(log_densities: Array) -> Array:
+            matrix = ratios(log_densities)
+            if not (matrix > 0).any(axis=1).all():
+                return np.ones_like(log_densities)
+            with warnings.catch_warnings(action="ignore", category=AssociationWarning):
+                return associate(matrix, "belief-propagation").marginals[:, 1:]
+
+        gate = partial(gate_detections, model.model, **given)
+        log_densities, merge = bank.hypotheses(z, gate, sensor, foretell if self.gate_probability < 1 else None)
+        matrix = ratios(log_densities)
         impossible = ~(matrix > 0).any(axis=1)
         if impossible.any():
             raise ValueError(
