@@ -5,16 +5,17 @@ the constant of the Gaussian one for reported figures.
 """
 
 from herdfilter._repr import listing_of
-from herdfilter.kernels.base import (
+from herdfilter.kernels.base import KernelMean, as_kernel, density_product, expected_kernel, expected_kernel_pair, log_normaliser
+from herdfilter.kernels.radial import (
+    Energy,
+    Gaussian,
+    InverseMultiquadric,
     Kernel,
-    KernelMean,
-    as_kernel,
-    density_product,
-    expected_kernel,
-    expected_kernel_pair,
-    log_normaliser,
+    Laplace,
+    LocalizedCumulative,
+    Matern,
+    Student,
 )
-from herdfilter.kernels.radial import Energy, Gaussian, InverseMultiquadric, Laplace, LocalizedCumulative, Matern, Student
 
 __all__ = [
     "Energy",
