@@ -5,7 +5,14 @@ the constant of the Gaussian one for reported figures.
 """
 
 from herdfilter._repr import listing_of
-from herdfilter.kernels.base import KernelMean, as_kernel, density_product, expected_kernel, expected_kernel_pair, log_normaliser
+from herdfilter.kernels.base import (
+    KernelMean,
+    as_kernel,
+    density_product,
+    expected_kernel,
+    expected_kernel_pair,
+    log_normaliser,
+)
 from herdfilter.kernels.radial import (
     Energy,
     Gaussian,

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import GaussianStart, IndependentNoise, assign_positive, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import (
+    GaussianStart,
+    IndependentNoise,
+    assign_positive,
+    range_and_bearing,
+    range_and_bearing_jacobian,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

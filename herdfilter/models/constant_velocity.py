@@ -62,11 +62,6 @@ class ConstantVelocity(IndependentNoise, WhiteAcceleration):
         self._assign_start(len(mean))
         assign(self, position_dims=tuple(range(len(mean) // 2)))
 
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.initial_mean)
-
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
         jacobian = np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2))

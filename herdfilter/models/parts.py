@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -32,6 +31,7 @@ MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter:
 class GaussianStart:
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
+    dim: int
     initial_mean: Array
     initial_covariance: Array
 
@@ -43,10 +43,10 @@ class GaussianStart:
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def _assign_start(self, dim: int) -> None:
-        """Check the mean and the covariance and store them as arrays."""
+        """Check the mean and the covariance and store them as arrays, and the dimension."""
         mean = as_array("initial_mean", self.initial_mean, (dim,))
         covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
-        assign(self, initial_mean=mean, initial_covariance=covariance)
+        assign(self, dim=dim, initial_mean=mean, initial_covariance=covariance)
 
 
 class IndependentNoise:
@@ -65,24 +65,25 @@ class IndependentNoise:
 
     @cached_property
     def _noise(self) -> tuple[Array, Array, Array]:
-        """Standard deviations of the entries, logarithms of the peaks of their densities, and whole turns of angles, (k,)."""
+        """Logarithms of the entries' peak densities (k,); inverse deviations and turns of angles, a number if all are alike."""
         sd = np.array(self._observation_sd)
         turns = np.zeros(len(sd))
         turns[list(self.observation_circular)] = 2 * np.pi
-        return sd, -np.log(sd * math.sqrt(2 * math.pi)), turns
+        inverse, turns = (values[0] if np.ptp(values) == 0 else values for values in (1 / sd, turns))
+        return -np.log(sd * math.sqrt(2 * math.pi)), inverse, turns
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
-        sd, log_peaks, turns = self._noise
-        z, observed = as_partial_observation(z, len(sd))
+        log_peaks, inverse, turns = self._noise
+        z, observed = as_partial_observation(z, len(log_peaks))
         residual = z - model.observation_mean(x, step)
         if self.observation_circular:
             residual -= turns * np.rint(residual / (2 * np.pi))
-        scaled = residual / sd
-        if len(observed) < len(sd):
-            scaled, log_peaks = scaled[:, observed], log_peaks[observed]
-        return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", scaled, scaled))
+        residual *= inverse
+        if len(observed) < len(z):
+            residual, log_peaks = residual[:, observed], log_peaks[observed]
+        return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
 
 
 class EntriesObserved(IndependentNoise):
@@ -144,7 +145,7 @@ class WhiteAcceleration(GaussianStart):
         return self.spectral_density * np.kron(acceleration_block(dt), np.eye(len(self.initial_mean) // 2))
 
 
-class PlanarSensors(IndependentNoise, WhiteAcceleration, ABC):
+class PlanarSensors(IndependentNoise, WhiteAcceleration):
     """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
 
     sensors: Array
@@ -164,10 +165,6 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration, ABC):
     def _offsets(self, x: Array) -> Array:
         """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
         return x[:, None, :2] - self.sensors
-
-    @abstractmethod
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Observation of every sensor without noise, (n, 4) -> (n, S)."""
 
     @property
     def _observation_sd(self) -> Any:

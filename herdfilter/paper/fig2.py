@@ -81,7 +81,7 @@ class WeightFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class HerdingWeights(common.PaperFigure):
+class HerdingWeights:
     """The function on a grid, its maximum, and the coordinate that the sampler chose."""
 
     title: ClassVar[str] = "Fig. 2: the herding weight function of one coordinate"
