@@ -65,7 +65,7 @@ class IndependentNoise:
 
     @cached_property
     def _noise(self) -> tuple[Array, Array, Array]:
-        """Logarithms of the entries' peak densities (k,); inverse deviations and turns of angles, a number if all are alike."""
+        """Logarithms of the entries' peak densities (k,); inverse deviations and turns, each one number if all are alike."""
         sd = np.array(self._observation_sd)
         turns = np.zeros(len(sd))
         turns[list(self.observation_circular)] = 2 * np.pi

@@ -283,5 +283,4 @@ def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> 
 
 def _mean_over_runs(values: Array) -> Array:
     count = np.isfinite(values).sum(axis=0)
-    means: Array = np.nansum(values, axis=0) / np.where(count > 0, count, np.nan)
-    return means
+    return np.asarray(np.nansum(values, axis=0) / np.where(count > 0, count, np.nan))
