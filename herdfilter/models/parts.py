@@ -81,7 +81,7 @@ class IndependentNoise:
         if self.observation_circular:
             residual -= turns * np.rint(residual / (2 * np.pi))
         residual *= inverse
-        if len(observed) < len(z):
+        if len(observed) < z.shape[-1]:
             residual, log_peaks = residual[:, observed], log_peaks[observed]
         return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
 

@@ -123,12 +123,11 @@ def written_at_once(file: Path) -> Iterator[IO[bytes]]:
 
 
 def warn_if_unusable() -> None:
-    """Warn if the cache is wanted but its folder cannot be written."""
+    """Warn, once per process, if the cache is wanted but its folder cannot be written."""
     folder = _cache_folder()
     reason = _references(folder)[1]
     if reason:
-        text = f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time"
-        warnings.warn(text, stacklevel=2)
+        _warn(f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time")
 
 
 def sources(model: Any) -> list[str]:
@@ -184,3 +183,8 @@ def check_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
+
+
+@cache
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
