@@ -112,9 +112,8 @@ class HistoryProposal:
         if known is not None and (
             contract.simulated_only(one) or not (observation is None or observation.in_mode(0).has_moments)
         ):
-            return Particles.join(
-                self._points(transition, as_points(particles, circular, transition.step), n, rng, observation), n
-            )
+            points = as_points(particles, circular, transition.step)
+            return Particles.join(self._points(transition, points, 0.0, n, rng, observation), n)
         if known is None:
             whole = settled([particles], n, circular) if particles.modes is None else [_as_part(particles)]
             particles = Particles.join(whole, n)
@@ -123,11 +122,7 @@ class HistoryProposal:
         parts, log_evidence = [], -np.inf
         if not known.all():
             points, log_mass = subset(particles, ~known).normalised()
-            points.n_next = max(1, round(n * np.exp(log_mass)))
-            parts = [
-                part.reweighted(np.full(len(part), log_mass))
-                for part in self._points(transition, points, n, rng, observation)
-            ]
+            parts = self._points(transition, points, log_mass, n, rng, observation)
             log_evidence = Particles.join(parts).normalised()[1]
         if known.any():
             histories, log_mass = subset(particles, known).normalised()
@@ -135,9 +130,16 @@ class HistoryProposal:
         return Particles.join(parts, n)
 
     def _points(
-        self, transition: Transition, points: Particles, n: int, rng: np.random.Generator, observation: Observation | None
+        self,
+        transition: Transition,
+        points: Particles,
+        log_mass: float,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation | None,
     ) -> list[Particles]:
-        """Move points by the proposal; in parts, by modes and detections."""
+        """Move points, of the weight `log_mass`, by the proposal; in parts, by modes and detections."""
+        points.n_next = max(1, round(n * np.exp(log_mass)))
         if not contract.jumps(transition.model):
             sources = {0: (points, 1.0)}
             onward = [transition]
@@ -153,7 +155,7 @@ class HistoryProposal:
                 moved = parts_from_scan(self.proposal, onward[mode], source, rng, own)
                 observation.log_offset = own.log_offset
             parts += moved if points.modes is None else [label(part, mode, mass) for part in moved]
-        return settled(parts, n, transition.circular)
+        return [part.reweighted(np.full(len(part), log_mass)) for part in settled(parts, n, transition.circular)]
 
     def _histories(
         self,
@@ -216,11 +218,7 @@ class HistoryProposal:
                 made.log_weights[i] = log_prior[i] + found[2]
         if 2 * shares[refused].sum() > shares[tested].sum():
             points = as_points(histories, transition.circular, transition.step)
-            points.n_next = max(1, round(n * np.exp(log_mass)))
-            return [
-                part.reweighted(np.full(len(part), log_mass))
-                for part in self._points(transition, points, n, rng, observation)
-            ]
+            return self._points(transition, points, log_mass, n, rng, observation)
         return [subset(made, ~(refused & earned)), *parts]
 
     def _gaussian(
