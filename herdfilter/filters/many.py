@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import starmap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, starmap
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
+from herdfilter.filters.particle_tracks import run_together
 from herdfilter.filters.progress import Counter, live_line
 from herdfilter.filters.results import FilterResult
+
+TOGETHER = 64
+"""Most tracks that are filtered at once: more have no gain, as their arrays leave the processor's cache."""
 
 
 class TracksError(RuntimeError):
@@ -99,14 +103,16 @@ def run_many(
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
-    calls: Iterable[Any] = ((build, k, track, options) for k, track in enumerate(tracks))
-    outcomes: Iterable[TrackEnd] = starmap(_outcome, calls)
+    size = min(TOGETHER, -(-len(tracks) // workers)) or 1
+    blocks = [range(start, min(start + size, len(tracks))) for start in range(0, len(tracks), size)]
+    calls: Iterable[Any] = ((build, block, [tracks[k] for k in block], options) for block in blocks)
+    outcomes: Iterable[Iterable[TrackEnd]] = starmap(_outcomes, calls)
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
-        outcomes = Parallel(n_jobs=workers, return_as="generator")(delayed(_outcome)(*call) for call in calls)
+        outcomes = Parallel(n_jobs=workers, return_as="generator")(delayed(_listed)(*call) for call in calls)
     with live_line(count, progress and bool(tracks)):
-        for k, (result, error) in enumerate(outcomes):
+        for k, (result, error) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
             if error is not None:
                 errors[k] = error
@@ -119,9 +125,28 @@ def run_many(
 TrackEnd = tuple[FilterResult | None, Exception | None]
 
 
-def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> TrackEnd:
-    given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
-    try:
-        return make(k).run(**given), None
-    except Exception as error:
-        return getattr(error, "result", None), error
+def _outcomes(
+    build: Callable[[int], Any], block: Sequence[int], tracks: Sequence[Any], options: Mapping[str, Any]
+) -> Iterator[TrackEnd]:
+    """Filter the tracks of a block: all at once where their filters can, else one after the other."""
+    filters: list[Any] = []
+    for k in block:
+        try:
+            filters.append(build(k))
+        except Exception as error:
+            filters.append(error)
+    plain = not any(isinstance(track, Mapping) for track in tracks)
+    results = run_together(filters, tracks, **options) if plain else [None] * len(tracks)
+    for track, result in zip(tracks, results, strict=True):
+        one = filters.pop(0)
+        try:
+            if isinstance(one, Exception):
+                raise one
+            given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
+            yield one.run(**given) if result is None else result, None
+        except Exception as error:
+            yield getattr(error, "result", None), error
+
+
+def _listed(*call: Any) -> list[TrackEnd]:
+    return list(_outcomes(*call))

@@ -61,10 +61,10 @@ class Particles:
     def unchecked(
         cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, covariances: Any = None
     ) -> Particles:
-        """Build without validation, for arrays that are valid by construction."""
+        """Build without validation, for arrays that are valid by construction; with a leading axis they are of tracks."""
         self = object.__new__(cls)
         self.x, self.log_weights, self.modes, self.covariances = particles, log_weights, modes, covariances
-        self.n_next = len(particles) if n_next is None else n_next
+        self.n_next = particles.shape[-2] if n_next is None else n_next
         return self
 
     @classmethod
@@ -82,8 +82,22 @@ class Particles:
         made.weights = weights
         return made
 
+    def of_tracks(self, which: Any) -> Particles:
+        """Return the particles of some of several tracks, or by an integer of one."""
+        part = Particles.unchecked(self.x[which], self.log_weights[which])
+        part.weights = self.weights[which]
+        return part
+
+    def replaced(self, which: Any, others: Particles, better: Any) -> Particles:
+        """Return the particles with those of others where they are `better`; of several tracks, others are of `which`."""
+        if self.x.ndim == 2:
+            return others if better else self
+        x, log_weights, taken = self.x.copy(), self.log_weights.copy(), np.flatnonzero(which)[better]
+        x[taken], log_weights[taken] = others.x[better], others.log_weights[better]
+        return Particles.unchecked(x, log_weights)
+
     def __len__(self) -> int:
-        return len(self.x)
+        return int(self.x.shape[-2])
 
     @cached_property
     def weights(self) -> Array:
@@ -91,9 +105,11 @@ class Particles:
         return np.exp(self.log_weights)
 
     @cached_property
-    def ess(self) -> float:
-        """Effective sample size ``1 / sum_i w_i^2``."""
-        return float(1.0 / (self.weights @ self.weights))
+    def ess(self) -> Any:
+        """Effective sample size ``1 / sum_i w_i^2``, a number; of several tracks (B,)."""
+        with np.errstate(divide="ignore"):  # of weights that all vanish
+            sizes = (1.0 / (self.weights[..., None, :] @ self.weights[..., None]))[..., 0, 0]
+        return float(sizes) if sizes.ndim == 0 else sizes
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
@@ -121,26 +137,26 @@ class Particles:
             np.concatenate(covariances) if covariances else None,
         )
 
-    def normalised(self) -> tuple[Particles, float]:
+    def normalised(self) -> tuple[Particles, Any]:
         """Return the particles with weights that sum to 1, and the logarithm of the sum before.
 
         Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
-        added to their logarithms, however large.
+        added to their logarithms, however large. Of several tracks the logarithms are (B,).
         """
         return self._normalised
 
     @cached_property
-    def _normalised(self) -> tuple[Particles, float]:
-        peak = self.log_weights.max()
-        if peak == -np.inf:
-            return self, -np.inf
-        relative = self.log_weights - peak
+    def _normalised(self) -> tuple[Particles, Any]:
+        peaks = self.log_weights.max(axis=-1, keepdims=True)
+        relative = self.log_weights - np.where(peaks == -np.inf, 0.0, peaks)
         weights = np.exp(relative)
-        total = float(np.add.reduce(weights))
-        log_weights = relative - math.log(total)
-        particles = Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances)
-        particles.weights = weights / total
-        return particles, float(peak) + math.log(total)
+        totals = np.add.reduce(weights, axis=-1, keepdims=True)
+        totals[totals == 0.0] = 1.0
+        logs = np.reshape([math.log(total) for total in totals.ravel().tolist()], totals.shape)
+        particles = Particles.unchecked(self.x, relative - logs, self.modes, self.n_next, self.covariances)
+        particles.weights = weights / totals
+        sums = (peaks + logs)[..., 0]
+        return particles, float(sums) if sums.ndim == 0 else sums
 
     def __repr__(self) -> str:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])

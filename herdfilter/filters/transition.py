@@ -111,17 +111,19 @@ class Transition:
             )
 
     def mean(self, x: Array) -> Array:
-        """Transition mean of each state, (n, d)."""
-        return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
+        """Transition mean of each state, (..., n, d); the model is asked once."""
+        means = contract.transition_mean(self.model, x.reshape(-1, x.shape[-1]), self.dt, self.control, self.step)
+        return means.reshape(x.shape)
 
     def propagate(self, x: Array, noise: Array) -> Array:
-        """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
+        """States that standard normal noise (..., n, `noise_dim`) takes x to, (..., n, d); the model is asked once."""
         if self.additive:
             root = self._noise.factor
             moved: Array = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
         else:
-            value = self.model.transition(x, noise, self.dt, self.control, self.step)
-            moved = contract.read_rows("transition", value, x.shape, self.step)
+            rows, noise = x.reshape(-1, x.shape[-1]), noise.reshape(-1, noise.shape[-1])
+            value = self.model.transition(rows, noise, self.dt, self.control, self.step)
+            moved = contract.read_rows("transition", value, rows.shape, self.step).reshape(x.shape)
         return wrap(moved, self.circular) if self.circular else moved
 
     def propagate_joint(self, joint: Array) -> Array:
@@ -131,7 +133,7 @@ class Transition:
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
-            return self.propagate(x, rng.standard_normal((len(x), self.noise_dim)))
+            return self.propagate(x, rng.standard_normal((*x.shape[:-1], self.noise_dim)))
         value = self.model.sample_transition(x, rng, self.dt, self.control, self.step)
         return self.wrapped(contract.read_rows("sample_transition", value, x.shape, self.step))
 

@@ -122,8 +122,8 @@ class AutomaticProposal:
         if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
-            blind = update.share(z[:few], np.zeros(few)) >= 0.5
-            if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
+            blind = update.shares(z[:few], np.zeros(few))[0] >= 0.5
+            if found.gaussian and size * (1 / update.shares(*update.draw(only[:few], z[:few]))[0] - 1) <= 1:
                 moved = gaussian.particles(guide, update, only, z, np.full(n, -np.log(n)))
                 weighted, evidence = moved.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:

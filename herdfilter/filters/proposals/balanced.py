@@ -76,9 +76,11 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
 def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
     """Return members of weighted points (M, d): n at even steps through their ranks, or at ascending numbers from 0 to 1."""
     u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
-    if len(x) == 1:
-        return np.zeros(len(u), dtype=np.int64)
+    if x.shape[-2] == 1:
+        return np.zeros((*x.shape[:-2], len(u)), dtype=np.int64)
     order = hilbert_order(x, weights, circular)
+    if x.ndim > 2:
+        return np.array([own[inverse_cdf(row[own], u)] for own, row in zip(order, weights, strict=True)])
     return order[inverse_cdf(weights[order], u)]
 
 
@@ -213,6 +215,8 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     The curve fills the unit cube, into which each coordinate is mapped by the logistic function of its standardised value.
     Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
     """
+    if x.ndim > 2:  # of tracks
+        return np.array([hilbert_order(*track, circular) for track in zip(x, weights, strict=True)])
     x = unwrap_angles(x, weights, circular)
     n, d = x.shape
     if d == 1:

@@ -39,6 +39,8 @@ def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
 class Ancestors(NamedTuple):
     """M weighted states, and the width of the Gaussian about each; successors are a function of their noise, N(0, I).
 
+    All arrays may have a leading axis of tracks; members are then counted through all of them, (B M).
+
     Attributes
     ----------
     transition : Transition
@@ -68,17 +70,32 @@ class Ancestors(NamedTuple):
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(transition, mean[None], np.ones(1), len(root) + transition.noise_dim, root)
+        return cls(transition, mean[..., None, :], np.ones((*mean.shape[:-1], 1)), mean.shape[-1] + transition.noise_dim, root)
 
     @classmethod
-    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Ancestors:
+    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: Any) -> Ancestors:
         """Put a Gaussian about every particle, `width` of the standard deviation of all; mean and covariance stay.
 
         The particles are drawn together about their mean, in compensation (Liu and West 2001).
         """
         x = unwrap(particles.x, particles.weights, transition.circular)
+        width, mean = np.asarray(width)[..., None, None], mean[..., None, :]
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-        return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
+        return cls(transition, x, particles.weights, x.shape[-1] + transition.noise_dim, width * root)
+
+    def of_tracks(self, which: Any) -> Ancestors:
+        """Return those of some of several tracks."""
+        root, means = (None if part is None else part[which] for part in (self.root, self.means))
+        return self._replace(x=self.x[which], weights=self.weights[which], root=root, means=means)
+
+    @property
+    def members(self) -> Indices:
+        """Indices of all members, (M,)."""
+        return np.arange(self.weights.size).reshape(self.weights.shape)
+
+    def ranked(self, x: Array, weights: Array, places: int | Array) -> Indices:
+        """Return members (m,) at even steps through the ranks of weighted places x (M, d)."""
+        return balanced.ranked_members(x, weights, self.transition.circular, places) + self.members[..., :1]
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set that serves at this step."""
@@ -89,15 +106,16 @@ class Ancestors(NamedTuple):
     def successors(self, chosen: Any, noise: Array) -> Array:
         """Successors (m, d) of the chosen members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            return self.transition.wrapped(self.means[chosen] + noise @ self.transition.factor.T)
-        start = self.x[chosen]
+            means = self.means.reshape(-1, self.means.shape[-1])
+            return self.transition.wrapped(means[chosen] + noise @ self.transition.factor.T)
+        d = self.x.shape[-1]
+        start = self.x.reshape(-1, d)[chosen]
         if self.root is None:
             return self.transition.propagate(start, noise)
-        d = len(self.root)
-        start = start + noise[:, :d] @ self.root.T
+        start = start + noise[..., :d] @ self.root.swapaxes(-1, -2)
         if self.transition.circular:
             start = self.transition.wrapped(start)
-        return self.transition.propagate(start, noise[:, d:])
+        return self.transition.propagate(start, noise[..., d:])
 
     @property
     def sigma_points(self) -> tuple[Array, Array]:
@@ -108,23 +126,24 @@ class Ancestors(NamedTuple):
         """Successors (M, d) of all members at no noise."""
         if self.means is not None:
             return self.transition.wrapped(self.means)
-        return self.successors(slice(None), np.zeros((len(self.x), self.noise_dim)))
+        return self.successors(self.members, np.zeros((*self.weights.shape, self.noise_dim)))
 
     def sigma_successors(self, members: Indices) -> Array:
         """Successors (B, p, d) of members (B,) at the p `sigma_points` of their noise."""
         noise, _ = self.sigma_points
-        count, p = len(members), len(noise)
+        d, p = self.x.shape[-1], len(noise)
         if self.means is not None:
-            return self.transition.wrapped(self.means[members, None] + noise @ self.transition.factor.T)
+            means = self.means.reshape(-1, d)[members][..., None, :]
+            return self.transition.wrapped(means + noise @ self.transition.factor.T)
         if self.root is None or not self.transition.additive:
-            x = self.successors(np.repeat(members, p), np.tile(noise, (count, 1)))
-            return x.reshape(count, p, -1)
+            repeated = np.repeat(members, p, axis=-1)
+            noise = np.broadcast_to(np.tile(noise, (members.shape[-1], 1)), (*repeated.shape, self.noise_dim))
+            return self.successors(repeated, noise).reshape(*members.shape, p, d)
         # points that start from the same state share its transition mean
-        d = len(self.root)
         starts, start_of = _distinct_starts(self.noise_dim, d)
-        x = self.x[members, None] + noise[starts, :d] @ self.root.T
-        means = self.transition.mean(self.transition.wrapped(x).reshape(-1, d)).reshape(count, -1, d)
-        return self.transition.wrapped(means[:, start_of] + noise[:, d:] @ self.transition.factor.T)
+        x = self.x.reshape(-1, d)[members][..., None, :] + noise[starts, :d] @ self.root[..., None, :, :].swapaxes(-1, -2)
+        means = self.transition.mean(self.transition.wrapped(x))
+        return self.transition.wrapped(means[..., start_of, :] + noise[:, d:] @ self.transition.factor.T)
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: what the transition noise makes of it, and the whole.
@@ -134,8 +153,8 @@ class Ancestors(NamedTuple):
         if self.means is not None:
             noise = self.transition.factor @ self.transition.factor.T
             means = unwrap(self.means, self.weights, self.transition.circular)
-            centred = means - self.weights @ means
-            return noise, noise + (self.weights * centred.T) @ centred
+            centred = means - self.weights[..., None, :] @ means
+            return noise, noise + (self.weights[..., None, :] * centred.swapaxes(-1, -2)) @ centred
         weights = self.sigma_points[1]
         x = unwrap(self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular)
         slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
@@ -150,34 +169,36 @@ class Ancestors(NamedTuple):
         more states than there are members, at most.
         """
         points, weights = self.sigma_points
-        (count, d), p = self.x.shape, len(points)
+        (count, d), p = self.x.shape[-2:], len(points)
         asked = p if observation.has_moments else max(p, len(stencil(d)[0]))
         gains = min(count, -(-(count + SPARE_POINTS) // asked))
-        group = members = np.arange(count)
+        members = self.members
+        group = members.ravel()
         if gains < count:
             centres = self.centres()
-            order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
-            group = np.empty_like(members)
-            group[order] = members * gains // count
-            members = order[(2 * np.arange(gains) + 1) * count // (2 * gains)]
+            order = balanced.hilbert_order(centres, self.weights, self.transition.circular) + members[..., :1]
+            group[order] = np.arange(count) * gains // count + members[..., :1] // count * gains
+            members = order[..., (2 * np.arange(gains) + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members)
         if gains == count:
-            centres = ahead[:, 0]
+            centres = ahead[..., 0, :]
         if not observation.has_moments:
-            slopes = wrap(ahead[:, 1 : self.noise_dim + 1] - ahead[:, self.noise_dim + 1 :], self.transition.circular)
-            slopes *= np.sqrt(0.5 * weights[1])
-            made = linear_observations(observation, self.transition, centres, self.weights, members, group, slopes, points)
+            up, down = ahead[..., 1 : self.noise_dim + 1, :], ahead[..., self.noise_dim + 1 :, :]
+            slopes = (wrap(up - down, self.transition.circular) * np.sqrt(0.5 * weights[1])).reshape(-1, self.noise_dim, d)
+            given = self.transition, centres.reshape(-1, d), self.weights.ravel(), members.ravel(), group, slopes, points
+            made = linear_observations(observation, *given)
             update = update_noise(made[0], weights, points, made[1], np.eye(d)[None], group, observation.step)
             return centres, update._replace(log_densities=update.log_densities + made[2])
         states = ahead.reshape(-1, d)
-        values = observation.mean(states if gains == count else np.concatenate([states, centres]))
-        by_gain = values[: gains * p].reshape(gains, p, -1)
+        values = observation.mean(states if gains == count else np.concatenate([states, centres.reshape(-1, d)]))
+        by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
         offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[..., observation.observed_entries]
-        residuals = observation.residuals(by_gain[:, 0] if gains == count else values[gains * p :])
+        at_centres = (by_gain[:, 0] if gains == count else values[len(states) :]).reshape(*self.weights.shape, -1)
+        k = len(observation.observed_entries)
+        residuals = observation.residuals(at_centres).reshape(-1, k)
         noises = observation.noises(states)
         if len(noises) > 1:
-            k = len(observation.observed_entries)
-            noises = np.tensordot(noises.reshape(gains, p, k, k), weights, (1, 0))
+            noises = np.tensordot(noises.reshape(-1, p, k, k), weights, (1, 0))
         return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
     def particles(
@@ -227,20 +248,28 @@ class NoiseUpdate(NamedTuple):
     residuals: Array
     noises: Array
 
-    def share(self, noise: Array, log_weights: Array) -> float:
-        """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.
+    def shares(self, noise: Array, log_weights: Array) -> Array:
+        """Effective shares (n,), from 0 to 1, of points at noise (n, m, D) or (m, D) of each particle.
 
-        The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
+        The mean observation is taken for quadratic in each entry of the noise, as far as the particle's own sigma points
+        tell. Log-weights (n, m) or (m,) lack the likelihood.
         """
-        lower = np.empty(self.noises.shape[1:])
-        return float(_share(self.offsets[0], self.residuals[0], self.noises, lower, noise, log_weights))
+        n, k = self.residuals.shape
+        noise = np.broadcast_to(noise, (n, *noise.shape[-2:]))
+        log_weights, noises = np.broadcast_to(log_weights, noise.shape[:2]), np.broadcast_to(self.noises, (n, k, k))
+        shares, lower = np.empty(n), np.empty((k, k))
+        for i in range(n):
+            shares[i] = _share(self.offsets[i], self.residuals[i], noises[i : i + 1], lower, noise[i], log_weights[i])
+        return shares
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        noise, log_ratio = np.empty_like(z), np.empty(len(z))
-        z = z.view()
+        dim = z.shape[-1]
+        noise, log_ratio = np.empty((*chosen.shape, dim)), np.empty(chosen.shape)
+        z = np.broadcast_to(z, noise.shape).reshape(-1, dim)
         z.flags.writeable = False  # as some are: `_draw` is not compiled for both
-        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
+        out = noise.reshape(-1, dim), log_ratio.reshape(-1)
+        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen.reshape(-1), z, *out)
         return noise, log_ratio
 
     def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:

@@ -1,0 +1,170 @@
+"""Particle filters of many tracks by one model, all at once: a step calls each function of the model once for all tracks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.filters import compiled_loop
+from herdfilter.filters.observation import Observation, Observations
+from herdfilter.filters.particle_filter import ParticleFilter
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
+from herdfilter.filters.resampling import CopyingResampling
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.transition import Transition
+from herdfilter.models import contract
+from herdfilter.models.series import Step, as_objects, series
+
+ALIKE = "n_particles", "proposal", "resampling", "resample_below", "on_degeneracy"
+"""Attributes that filters must share to run together, beside their model."""
+
+
+class Generators:
+    """The random generators of filters, each of which draws the numbers of its own track."""
+
+    def __init__(self, filters: Sequence[ParticleFilter]) -> None:
+        self.own = [pf.rng for pf in filters]
+
+    def standard_normal(self, shape: tuple[int, ...]) -> Array:
+        """Draw (B, ...), a row by each generator."""
+        return np.stack([rng.standard_normal(shape[1:]) for rng in self.own])
+
+
+def run_together(
+    filters: Sequence[Any], tracks: Sequence[Any], dt: Any = None, keep_particles: bool = False, **others: Any
+) -> list[FilterResult | None]:
+    """Run particle filters that are alike over a track each, all at once; return what `ParticleFilter.run` would of each.
+
+    None stands for a filter that has to run by itself and is at its start: if they are not alike, or tracks have times,
+    controls or sensors of their own, or one fails.
+    """
+    results: list[FilterResult | None] = [None] * len(filters)
+    if others or type(keep_particles) is not bool or not _alike(filters) or any(iter(track) is track for track in tracks):
+        return results
+    before = [pf.rng.bit_generator.state for pf in filters]
+    try:
+        steps = [series(track, dt) for track in tracks]
+        if len({(step.dt, step.control, step.sensor) for track in steps for step in track}) == 1 and steps[0][0].dt > 0:
+            results = _run(filters, steps, keep_particles)
+    except Exception:  # raised again by the filter that it belongs to
+        results = [None] * len(filters)
+    for pf, state, result in zip(filters, before, results, strict=True):
+        if result is None:
+            pf.reset()
+            pf.rng.bit_generator.state = state
+        else:
+            pf._warn_if_alone(result.steps, result.ess, result.outcomes)
+    return results
+
+
+def _alike(filters: Sequence[Any]) -> bool:
+    """Return True if filters differ in their generators only, and their proposal carries many tracks at once."""
+    first = filters[0]
+    if len(filters) < 2 or any(type(pf) is not ParticleFilter or pf.model is not first.model for pf in filters):
+        return False
+    model, proposal, kind = first.model, first.proposal, [getattr(first, name) for name in ALIKE]
+    moments = contract.has(model, contract.OBSERVED)
+    if type(proposal) is BootstrapProposal:
+        plain = isinstance(first.resampling, CopyingResampling) and not contract.simulated_only(model)
+    else:
+        plain = type(proposal) in (RankedProposal, AutomaticProposal) and proposal.sampler is None and moments
+        plain = plain and not getattr(proposal, "randomised", False) and contract.has(model, contract.ADDITIVE)
+    return (
+        plain
+        and not (contract.jumps(model) or contract.has_scans(model) or (moments and contract.takes_state(model)))
+        and not compiled_loop.takes(first)  # faster still
+        and all(pf._untouched and [getattr(pf, name) for name in ALIKE] == kind for pf in filters)
+        and len({id(pf.rng) for pf in filters}) == len(filters)
+    )
+
+
+def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], keep: bool) -> list[FilterResult | None]:
+    """Take all steps of all tracks, as `ParticleFilter.run` does those of one; None stands for a track that fails."""
+    first, count, most = filters[0], len(filters), max(map(len, tracks))
+    model, n, d, circular = first.model, first.n_particles, first.model.dim, contract.circular_dims(first.model)
+    means, covariances = np.empty((count, most, d)), np.empty((count, most, d, d))
+    ess, increments = np.empty((count, most)), np.zeros((count, most))
+    resampled, used = np.zeros((count, most), dtype=bool), np.zeros((count, most), dtype=bool)
+    kept = np.empty((count * keep, most, n, d)), np.empty((count * keep, most, n))
+    ends = [pf._current() for pf in filters]
+    particles = _joined([(k, start.of_tracks(None)) for k, start in enumerate(ends)], count)
+    going, failed = np.arange(count), {k for k, track in enumerate(tracks) if not track}
+    for t in range(most):
+        left = np.array([len(tracks[k]) > t and k not in failed for k in going.tolist()])
+        if not left.all():
+            going, particles = going[left], particles.of_tracks(left)
+        members = [filters[k] for k in going.tolist()]
+        if not first.proposal.uses.weights:
+            uneven = particles.ess < (1 - 1e-9) * first.resample_below * n
+            resampled[going, t] = uneven
+            particles = _resampled(particles, np.flatnonzero(uneven), members)
+        # Observations in which the same entries are missing are taken up together.
+        groups: dict[bytes | None, list[tuple[int, Any]]] = {}
+        for place, k in enumerate(going.tolist()):
+            try:
+                z = Observation.read(model, tracks[k][t].z, t + 1)
+            except ValueError:  # raised again by the filter itself
+                failed.add(k)
+                z = None
+            groups.setdefault(None if z is None else np.isnan(z.z).tobytes(), []).append((place, z))
+        transition, rng = Transition(model, tracks[going[0]][t].dt, None, t + 1), Generators(members)
+        if not first.proposal.uses.observation:
+            particles = first.proposal.propose(transition, particles, rng)  # type: ignore[arg-type]
+        parts = []
+        for entries, group in groups.items():
+            places = np.array([place for place, _ in group])
+            some = particles if len(groups) == 1 else particles.of_tracks(places)
+            seen = None if entries is None else Observations([z for _, z in group])
+            if first.proposal.uses.observation:
+                some = first.proposal.propose(transition, some, rng, seen)  # type: ignore[arg-type]
+            elif seen is not None:
+                some = seen.weigh(some)
+            if seen is not None:
+                some, evidence = some.normalised()
+                failed.update(going[places[evidence == -np.inf]].tolist())
+                used[going[places], t] = True
+                increments[going[places], t] = evidence + [part.log_offset or 0.0 for part in seen.parts]
+            parts.append((places, some))
+        particles = _joined(parts, len(going))
+        means[going, t], covariances[going, t] = particles.moments(circular)
+        ess[going, t] = particles.ess
+        if keep:
+            kept[0][going, t], kept[1][going, t] = particles.x, particles.weights
+        for place, k in enumerate(going.tolist()):
+            if len(tracks[k]) == t + 1:
+                ends[k] = particles.of_tracks(place)
+    results: list[FilterResult | None] = [None] * count
+    for k in set(range(count)) - failed:
+        pf, steps, last = filters[k], tracks[k], len(tracks[k]) - 1
+        columns = (part[k, : last + 1].copy() for part in (means, covariances, ess, resampled, increments))
+        outcomes = tuple(Outcome.UPDATED if one else Outcome.MISSING for one in used[k, : last + 1].tolist())
+        sets = (part[k, : last + 1] for part in kept) if keep else (None, None)
+        named = as_objects([step.time for step in steps]), circular, getattr(model, "position_dims", ())
+        results[k] = result = FilterResult(*columns, outcomes, *sets, np.arange(1, last + 2), *named)
+        pf._particles, pf.step, pf._clock, pf._untouched = ends[k], last + 1, steps[-1].clock, not used[k].any()
+        pf._resampled, pf.log_likelihood = bool(resampled[k, last]), sum(result.log_likelihoods.tolist())
+        row = (float(ess[k, last]), pf._resampled, float(increments[k, last]), outcomes[-1])
+        pf.record = StepRecord(pf.step, result.means[-1], result.covariances[-1], *row)
+    return results
+
+
+def _resampled(particles: Particles, which: Any, filters: Sequence[ParticleFilter]) -> Particles:
+    """Resample the particles of some tracks, each by the generator of its filter."""
+    parts = [(k, filters[k].resampling.resample(particles.of_tracks(k), filters[k].rng).of_tracks(None)) for k in which]
+    return _joined([(slice(None), particles), *parts], len(filters))
+
+
+def _joined(parts: Sequence[tuple[Any, Particles]], count: int) -> Particles:
+    """Return the particles of `count` tracks from those of some, and their places."""
+    first = parts[0][1]
+    if len(parts) == 1:
+        return first
+    joined = Particles.unchecked(np.empty((count, *first.x.shape[1:])), np.empty((count, first.x.shape[1])))
+    joined.weights = np.empty(joined.log_weights.shape)
+    for places, part in parts:
+        joined.x[places], joined.log_weights[places], joined.weights[places] = part.x, part.log_weights, part.weights
+    return joined
