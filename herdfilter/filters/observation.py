@@ -210,12 +210,14 @@ class Observations(Observation):
         super().__init__(parts[0].model, np.stack([np.atleast_1d(part.z) for part in parts]), parts[0].step)
 
     def of_tracks(self, which: Any) -> Observations:
-        """Return those of some tracks, by a mask."""
-        return Observations([part for part, chosen in zip(self.parts, which, strict=True) if chosen])
+        """Return those of some tracks."""
+        return Observations([self.parts[k] for k in np.arange(len(self.parts))[which]])
 
     def log_likelihood(self, x: Array, modes: None = None) -> Array:
         """Log-likelihood of each state (B, n, d), (B, n); the model's own takes one observation at a time."""
-        if hasattr(self.model, "log_likelihood"):
+        if x.ndim == 2:
+            return self.parts[0].log_likelihood(x)
+        if len(self.parts) == 1 or hasattr(self.model, "log_likelihood"):
             return np.stack([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
         means = self.mean(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
         values = contract.gaussian_log_density(self.residuals(means), self.noises(x[0]), self.step)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,7 +92,7 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
     resampled, used = np.zeros((count, most), dtype=bool), np.zeros((count, most), dtype=bool)
     kept = np.empty((count * keep, most, n, d)), np.empty((count * keep, most, n))
     ends = [pf._current() for pf in filters]
-    particles = _joined([(k, start.of_tracks(None)) for k, start in enumerate(ends)], count)
+    particles = Particles.placed([(k, start.of_tracks(None)) for k, start in enumerate(ends)], count)
     going, failed = np.arange(count), {k for k, track in enumerate(tracks) if not track}
     for t in range(most):
         left = np.array([len(tracks[k]) > t and k not in failed for k in going.tolist()])
@@ -101,7 +102,11 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
         if not first.proposal.uses.weights:
             uneven = particles.ess < (1 - 1e-9) * first.resample_below * n
             resampled[going, t] = uneven
-            particles = _resampled(particles, np.flatnonzero(uneven), members)
+            x, log_weights, weights = particles.x.copy(), particles.log_weights.copy(), particles.weights.copy()
+            for place in np.flatnonzero(uneven):
+                x[place] = x[place].take(first.resampling.chosen(weights[place], n, members[place].rng), axis=0)
+            log_weights[uneven], weights[uneven] = -math.log(n), np.exp(-math.log(n))
+            particles = Particles.unchecked(x, log_weights)
         # Observations in which the same entries are missing are taken up together.
         groups: dict[bytes | None, list[tuple[int, Any]]] = {}
         for place, k in enumerate(going.tolist()):
@@ -129,7 +134,7 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
                 used[going[places], t] = True
                 increments[going[places], t] = evidence + [part.log_offset or 0.0 for part in seen.parts]
             parts.append((places, some))
-        particles = _joined(parts, len(going))
+        particles = Particles.placed(parts, len(going))
         means[going, t], covariances[going, t] = particles.moments(circular)
         ess[going, t] = particles.ess
         if keep:
@@ -150,21 +155,3 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
         row = (float(ess[k, last]), pf._resampled, float(increments[k, last]), outcomes[-1])
         pf.record = StepRecord(pf.step, result.means[-1], result.covariances[-1], *row)
     return results
-
-
-def _resampled(particles: Particles, which: Any, filters: Sequence[ParticleFilter]) -> Particles:
-    """Resample the particles of some tracks, each by the generator of its filter."""
-    parts = [(k, filters[k].resampling.resample(particles.of_tracks(k), filters[k].rng).of_tracks(None)) for k in which]
-    return _joined([(slice(None), particles), *parts], len(filters))
-
-
-def _joined(parts: Sequence[tuple[Any, Particles]], count: int) -> Particles:
-    """Return the particles of `count` tracks from those of some, and their places."""
-    first = parts[0][1]
-    if len(parts) == 1:
-        return first
-    joined = Particles.unchecked(np.empty((count, *first.x.shape[1:])), np.empty((count, first.x.shape[1])))
-    joined.weights = np.empty(joined.log_weights.shape)
-    for places, part in parts:
-        joined.x[places], joined.log_weights[places], joined.weights[places] = part.x, part.log_weights, part.weights
-    return joined

@@ -84,9 +84,25 @@ class Particles:
 
     def of_tracks(self, which: Any) -> Particles:
         """Return the particles of some of several tracks, or by an integer of one."""
-        part = Particles.unchecked(self.x[which], self.log_weights[which])
-        part.weights = self.weights[which]
+        part = Particles.unchecked(self.x[which], self.log_weights[which], None, self.n_next)
+        if "weights" in vars(self):
+            part.weights = self.weights[which]
         return part
+
+    @classmethod
+    def placed(cls, parts: Sequence[tuple[Any, Particles]], count: int) -> Particles:
+        """Return the particles of `count` tracks: the places of some, and their particles, in each part."""
+        if len(parts) == 1:
+            return parts[0][1]
+        shape = count, *parts[0][1].x.shape[1:]
+        placed = cls.unchecked(np.empty(shape), np.empty(shape[:2]))
+        if any("weights" in vars(part) for _, part in parts):
+            placed.weights = np.empty(shape[:2])
+        for places, part in parts:
+            placed.x[places], placed.log_weights[places] = part.x, part.log_weights
+            if "weights" in vars(placed):
+                placed.weights[places] = part.weights
+        return placed
 
     def replaced(self, which: Any, others: Particles, better: Any) -> Particles:
         """Return the particles with those of others where they are `better`; of several tracks, others are of `which`."""

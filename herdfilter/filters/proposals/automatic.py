@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter.filters.observation import Observation
+from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
@@ -100,57 +102,107 @@ class AutomaticProposal:
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
 
-        n, size, circular = particles.n_next, len(particles.x), transition.circular
+        n, size, circular = particles.n_next, len(particles), transition.circular
         guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
             return observation.weigh(self.propose(transition, particles, rng))
+        # The rule is stated for tracks, each of which goes its own way; one track is a row of them.
+        if particles.x.ndim == 2:
+            found, particles = [gaussianity.Gaussianity.of(particles, circular)], particles.of_tracks(None)
+            given = Observations([observation]) if observation is not None else None
+            return self._of_tracks(transition, particles, rng, given, found).of_tracks(0)
+        found = [gaussianity.Gaussianity(particles.of_tracks(k), circular) for k in range(len(particles.x))]
+        return self._of_tracks(transition, particles, rng, observation, found)  # type: ignore[arg-type]
+
+    def _of_tracks(
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observations | None,
+        found: Sequence[gaussianity.Gaussianity],
+    ) -> Particles:
+        """Do as `propose`, for tracks."""
+        n, size, circular, tracks = particles.n_next, len(particles), transition.circular, len(found)
+        on_line = transition.model.dim == 1 and transition.additive and transition.has_density
+        guide = observation if observation is not None and observation.guides else None
+        parts, left = list[tuple[Any, Particles]](), np.arange(tracks)
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
-        found = gaussianity.Gaussianity.of(particles, circular)
-        gaussian, only = Ancestors.gaussian(transition, found.mean, found.root), np.zeros(n, dtype=np.int64)
-        if found.gaussian and observation is None:
-            noise = gaussian.standard_noise(self.sampler, n, rng)
-            x = gaussian.successors(only, noise)
-            if size * gaussianity.nonlinear_share(x, noise, circular) <= 1:
-                return Particles.equal(x)
+        is_gaussian = np.array([one.gaussian for one in found])
+        gaussian = Ancestors.gaussian(transition, *(np.array([getattr(one, k) for one in found]) for k in ("mean", "root")))
+        if observation is None and is_gaussian.any():
+            some, noise = left[is_gaussian], gaussian.standard_noise(self.sampler, n, rng)
+            x = gaussian.of_tracks(some).successors(np.arange(len(some)).repeat(n).reshape(-1, n), noise)
+            linear = np.array([size * gaussianity.nonlinear_share(own, noise, circular) <= 1 for own in x])
+            parts.append((some[linear], Particles.unchecked(x[linear], np.full((linear.sum(), n), -math.log(n)))))
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
-        blind = guide is None
-        if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
-            _, update = gaussian.look_ahead(guide)
+        blind = np.full(tracks, guide is None)
+        looked = left if not on_line and n > gaussianity.FEW else left[is_gaussian]
+        if guide is not None and len(looked):
+            ahead, only = gaussian.of_tracks(looked), np.arange(len(looked)).repeat(n).reshape(-1, n)
+            _, update = ahead.look_ahead(guide.of_tracks(looked))
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
-            blind = update.shares(z[:few], np.zeros(few))[0] >= 0.5
-            if found.gaussian and size * (1 / update.shares(*update.draw(only[:few], z[:few]))[0] - 1) <= 1:
-                moved = gaussian.particles(guide, update, only, z, np.full(n, -np.log(n)))
+            blind[looked] = update.shares(z[:few], np.zeros(few)) >= 0.5
+            foretold = size * (1 / update.shares(*update.draw(only[:, :few], z[:few])) - 1) <= 1
+            if (foretold := foretold & is_gaussian[looked]).any():
+                some, (noise, log_ratio) = looked[foretold], update.draw(only[foretold], z)
+                x = ahead.of_tracks(foretold).successors(only[: len(some)], noise)
+                log_weights = np.full(n, -np.log(n)) + log_ratio + guide.of_tracks(some).log_likelihood(x)
+                moved = Particles.unchecked(x, log_weights)
                 weighted, evidence = moved.normalised()
-                if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
-                    return moved
+                even = (evidence > -np.inf) & (size * (n / weighted.ess - 1) <= 1)
+                parts.append((some[even], moved.of_tracks(even)))
+        left = _without(left, parts)
 
         # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
         # Kalman filters make of it where the likelihood leaves too few of them;
         if on_line:
-            moved = self._quantiles.propose(transition, particles, rng, observation)
-            if observation is None:
-                return moved
-            weighted, evidence = moved.normalised()
-            if evidence > -np.inf and weighted.ess >= np.sqrt(size):
-                return moved
-            if observation.has_moments:
-                return self._guided_quantiles.propose(transition, particles, rng, observation)
+            for k in left:
+                one = particles.of_tracks(k), rng, None if observation is None else observation.parts[k]
+                moved = self._quantiles.propose(transition, *one)
+                if observation is not None:
+                    weighted, evidence = moved.normalised()
+                    if not (evidence > -np.inf and weighted.ess >= np.sqrt(size)):
+                        if not observation.has_moments:
+                            continue
+                        moved = self._guided_quantiles.propose(transition, *one)
+                parts.append((np.array([k]), moved.of_tracks(None)))
+            left = _without(left, parts)
 
         # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
         # told from it; (4) else widened where the noise on the way is too narrow to part them.
-        ancestors = Ancestors.of(transition, particles)
-        if observation is not None and found.gaussian and blind:
-            ancestors = gaussian
-        elif observation is not None and found.width:
-            noise, whole = (ancestors if transition.additive else gaussian).spreads()
-            if gaussianity.narrow(noise, whole, 1 / size):
-                ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
-        return self._ranked.follow(ancestors, n, rng, observation, blind)
+        if not len(left):
+            return Particles.placed(parts, tracks)
+        own, blind = Ancestors.of(transition, particles.of_tracks(left)), blind[left]
+        as_one, width = is_gaussian[left] & blind, np.array([found[k].width for k in left])
+        wide = ~as_one & (width > 0)
+        if observation is None:
+            as_one = wide = np.zeros(len(left), dtype=bool)
+        elif wide.any():
+            noise, whole = (own if transition.additive else gaussian.of_tracks(left)).spreads()
+            whole = np.broadcast_to(whole, (len(left), *noise.shape))
+            wide &= np.array([gaussianity.narrow(noise, every, 1 / size) for every in whole])
+        for ahead in (False, True):
+            for places in (as_one, wide, ~(as_one | wide)):
+                chosen = places & (blind != ahead)
+                some = left[chosen]
+                if not len(some):
+                    continue
+                if places is as_one:
+                    ancestors = gaussian.of_tracks(some)
+                elif places is wide:
+                    moments = (np.array([getattr(found[k], name) for k in some]) for name in ("mean", "root", "width"))
+                    ancestors = Ancestors.kernels(transition, particles.of_tracks(some), *moments)
+                else:
+                    ancestors = own.of_tracks(chosen)
+                seen = None if observation is None else observation.of_tracks(some)
+                parts.append((some, self._ranked.follow(ancestors, n, rng, seen, not ahead)))
+        return Particles.placed(parts, tracks)
 
     @cached_property
     def _ranked(self) -> RankedProposal:
@@ -163,3 +215,8 @@ class AutomaticProposal:
     @cached_property
     def _guided_quantiles(self) -> KalmanMixtureProposal:
         return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)
+
+
+def _without(places: Any, parts: Sequence[tuple[Any, Particles]]) -> Any:
+    """Return the places of tracks that no part has."""
+    return np.setdiff1d(places, np.concatenate([some for some, _ in parts])) if parts else places
