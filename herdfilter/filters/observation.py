@@ -207,26 +207,26 @@ class Observations(Observation):
 
     def __init__(self, parts: Sequence[Observation]) -> None:
         self.parts = parts
-        super().__init__(parts[0].model, np.stack([np.atleast_1d(part.z) for part in parts]), parts[0].step)
+        super().__init__(parts[0].model, np.array([part.z for part in parts]), parts[0].step)
 
     def of_tracks(self, which: Any) -> Observations:
         """Return those of some tracks."""
-        return Observations([self.parts[k] for k in np.arange(len(self.parts))[which]])
+        return self if len(which) == len(self.parts) else Observations([self.parts[k] for k in which])
 
     def log_likelihood(self, x: Array, modes: None = None) -> Array:
         """Log-likelihood of each state (B, n, d), (B, n); the model's own takes one observation at a time."""
         if x.ndim == 2:
             return self.parts[0].log_likelihood(x)
         if len(self.parts) == 1 or hasattr(self.model, "log_likelihood"):
-            return np.stack([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
+            return np.array([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
         means = self.mean(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
         values = contract.gaussian_log_density(self.residuals(means), self.noises(x[0]), self.step)
-        return np.stack([part.less_offset(row) for part, row in zip(self.parts, values, strict=True)])
+        return np.array([part.less_offset(row) for part, row in zip(self.parts, values, strict=True)])
 
     @cached_property
     def vector(self) -> Array:
         """The observations as vectors, (B, 1, k)."""
-        return self.z[:, None]
+        return self.z.reshape(len(self.parts), 1, -1)
 
     @cached_property
     def observed_entries(self) -> np.ndarray:

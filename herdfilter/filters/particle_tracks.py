@@ -97,15 +97,15 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
     for t in range(most):
         left = np.array([len(tracks[k]) > t and k not in failed for k in going.tolist()])
         if not left.all():
-            going, particles = going[left], particles.of_tracks(left)
+            going, particles = going[left], particles.of_tracks(np.flatnonzero(left))
         members = [filters[k] for k in going.tolist()]
         if not first.proposal.uses.weights:
             uneven = particles.ess < (1 - 1e-9) * first.resample_below * n
             resampled[going, t] = uneven
-            x, log_weights, weights = particles.x.copy(), particles.log_weights.copy(), particles.weights.copy()
+            x, log_weights = particles.x.copy(), particles.log_weights.copy()
             for place in np.flatnonzero(uneven):
-                x[place] = x[place].take(first.resampling.chosen(weights[place], n, members[place].rng), axis=0)
-            log_weights[uneven], weights[uneven] = -math.log(n), np.exp(-math.log(n))
+                x[place] = x[place].take(first.resampling.chosen(particles.weights[place], n, members[place].rng), axis=0)
+            log_weights[uneven] = -math.log(n)
             particles = Particles.unchecked(x, log_weights)
         # Observations in which the same entries are missing are taken up together.
         groups: dict[bytes | None, list[tuple[int, Any]]] = {}
@@ -122,7 +122,7 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
         parts = []
         for entries, group in groups.items():
             places = np.array([place for place, _ in group])
-            some = particles if len(groups) == 1 else particles.of_tracks(places)
+            some = particles.of_tracks(places)
             seen = None if entries is None else Observations([z for _, z in group])
             if first.proposal.uses.observation:
                 some = first.proposal.propose(transition, some, rng, seen)  # type: ignore[arg-type]

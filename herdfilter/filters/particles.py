@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -83,16 +84,22 @@ class Particles:
         return made
 
     def of_tracks(self, which: Any) -> Particles:
-        """Return the particles of some of several tracks, or by an integer of one."""
+        """Return the particles of some of several tracks (an array of indices), of one (an index), or as a track (None)."""
+        if isinstance(which, np.ndarray) and len(which) == len(self.x):
+            return self
         part = Particles.unchecked(self.x[which], self.log_weights[which], None, self.n_next)
         if "weights" in vars(self):
             part.weights = self.weights[which]
+        if "_normalised" in vars(self) and which is not None:
+            particles, sums = self._normalised
+            vars(part)["_normalised"] = particles.of_tracks(which), sums[which]
         return part
 
     @classmethod
     def placed(cls, parts: Sequence[tuple[Any, Particles]], count: int) -> Particles:
         """Return the particles of `count` tracks: the places of some, and their particles, in each part."""
-        if len(parts) == 1:
+        parts = [(places, part) for places, part in parts if len(part.x)]
+        if len(parts) == 1 and len(parts[0][1].x) == count:
             return parts[0][1]
         shape = count, *parts[0][1].x.shape[1:]
         placed = cls.unchecked(np.empty(shape), np.empty(shape[:2]))
@@ -108,7 +115,7 @@ class Particles:
         """Return the particles with those of others where they are `better`; of several tracks, others are of `which`."""
         if self.x.ndim == 2:
             return others if better else self
-        x, log_weights, taken = self.x.copy(), self.log_weights.copy(), np.flatnonzero(which)[better]
+        x, log_weights, taken = self.x.copy(), self.log_weights.copy(), which[better]
         x[taken], log_weights[taken] = others.x[better], others.log_weights[better]
         return Particles.unchecked(x, log_weights)
 
@@ -124,8 +131,9 @@ class Particles:
     def ess(self) -> Any:
         """Effective sample size ``1 / sum_i w_i^2``, a number; of several tracks (B,)."""
         with np.errstate(divide="ignore"):  # of weights that all vanish
-            sizes = (1.0 / (self.weights[..., None, :] @ self.weights[..., None]))[..., 0, 0]
-        return float(sizes) if sizes.ndim == 0 else sizes
+            if self.weights.ndim == 1:
+                return float(1.0 / (self.weights @ self.weights))
+            return (1.0 / (self.weights[:, None] @ self.weights[..., None]))[:, 0, 0]
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
@@ -164,11 +172,10 @@ class Particles:
     @cached_property
     def _normalised(self) -> tuple[Particles, Any]:
         peaks = self.log_weights.max(axis=-1, keepdims=True)
-        relative = self.log_weights - np.where(peaks == -np.inf, 0.0, peaks)
+        relative = self.log_weights - np.maximum(peaks, -sys.float_info.max)
         weights = np.exp(relative)
-        totals = np.add.reduce(weights, axis=-1, keepdims=True)
-        totals[totals == 0.0] = 1.0
-        logs = np.reshape([math.log(total) for total in totals.ravel().tolist()], totals.shape)
+        totals = np.maximum(np.add.reduce(weights, axis=-1, keepdims=True), 1.0)  # less than 1 only if all vanish
+        logs = np.array([math.log(total) for total in totals.ravel().tolist()]).reshape(totals.shape)
         particles = Particles.unchecked(self.x, relative - logs, self.modes, self.n_next, self.covariances)
         particles.weights = weights / totals
         sums = (peaks + logs)[..., 0]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,80 +129,77 @@ class AutomaticProposal:
         n, size, circular, tracks = particles.n_next, len(particles), transition.circular, len(found)
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         guide = observation if observation is not None and observation.guides else None
-        parts, left = list[tuple[Any, Particles]](), np.arange(tracks)
+        done, parts = np.zeros(tracks, dtype=bool), list[tuple[Any, Particles]]()
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
         is_gaussian = np.array([one.gaussian for one in found])
         gaussian = Ancestors.gaussian(transition, *(np.array([getattr(one, k) for one in found]) for k in ("mean", "root")))
-        if observation is None and is_gaussian.any():
-            some, noise = left[is_gaussian], gaussian.standard_noise(self.sampler, n, rng)
-            x = gaussian.of_tracks(some).successors(np.arange(len(some)).repeat(n).reshape(-1, n), noise)
-            linear = np.array([size * gaussianity.nonlinear_share(own, noise, circular) <= 1 for own in x])
-            parts.append((some[linear], Particles.unchecked(x[linear], np.full((linear.sum(), n), -math.log(n)))))
+        looked = np.flatnonzero(is_gaussian | (guide is not None and not on_line and n > gaussianity.FEW))
+        ahead, only = gaussian.of_tracks(looked), gaussian.members[: len(looked)].repeat(n, axis=1)
+        if observation is None and len(looked):
+            noise = gaussian.standard_noise(self.sampler, n, rng)
+            moved = Particles.unchecked(ahead.successors(only, noise), np.full(only.shape, -math.log(n)))
+            nonlinear = np.array([gaussianity.nonlinear_share(x, noise, circular) for x in moved.x])
+            linear = np.flatnonzero(size * nonlinear <= 1)
+            done[looked[linear]] = True
+            parts.append((looked[linear], moved.of_tracks(linear)))
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
         blind = np.full(tracks, guide is None)
-        looked = left if not on_line and n > gaussianity.FEW else left[is_gaussian]
         if guide is not None and len(looked):
-            ahead, only = gaussian.of_tracks(looked), np.arange(len(looked)).repeat(n).reshape(-1, n)
             _, update = ahead.look_ahead(guide.of_tracks(looked))
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
             blind[looked] = update.shares(z[:few], np.zeros(few)) >= 0.5
             foretold = size * (1 / update.shares(*update.draw(only[:, :few], z[:few])) - 1) <= 1
-            if (foretold := foretold & is_gaussian[looked]).any():
-                some, (noise, log_ratio) = looked[foretold], update.draw(only[foretold], z)
-                x = ahead.of_tracks(foretold).successors(only[: len(some)], noise)
-                log_weights = np.full(n, -np.log(n)) + log_ratio + guide.of_tracks(some).log_likelihood(x)
-                moved = Particles.unchecked(x, log_weights)
+            if len(chosen := np.flatnonzero(foretold & is_gaussian[looked])):
+                noise, log_ratio = update.draw(only[chosen], z)
+                x = ahead.of_tracks(chosen).successors(only[: len(chosen)], noise)
+                log_likelihood = guide.of_tracks(looked[chosen]).log_likelihood(x)
+                moved = Particles.unchecked(x, np.full(n, -np.log(n)) + log_ratio + log_likelihood)
                 weighted, evidence = moved.normalised()
-                even = (evidence > -np.inf) & (size * (n / weighted.ess - 1) <= 1)
-                parts.append((some[even], moved.of_tracks(even)))
-        left = _without(left, parts)
+                even = np.flatnonzero((evidence > -np.inf) & (size * (n / weighted.ess - 1) <= 1))
+                done[looked[chosen[even]]] = True
+                parts.append((looked[chosen[even]], moved.of_tracks(even)))
 
         # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
         # Kalman filters make of it where the likelihood leaves too few of them;
-        if on_line:
-            for k in left:
-                one = particles.of_tracks(k), rng, None if observation is None else observation.parts[k]
-                moved = self._quantiles.propose(transition, *one)
-                if observation is not None:
-                    weighted, evidence = moved.normalised()
-                    if not (evidence > -np.inf and weighted.ess >= np.sqrt(size)):
-                        if not observation.has_moments:
-                            continue
-                        moved = self._guided_quantiles.propose(transition, *one)
-                parts.append((np.array([k]), moved.of_tracks(None)))
-            left = _without(left, parts)
+        for k in np.flatnonzero(~done) if on_line else ():
+            one = particles.of_tracks(k), rng, None if observation is None else observation.parts[k]
+            moved = self._quantiles.propose(transition, *one)
+            if observation is not None:
+                weighted, evidence = moved.normalised()
+                if not (evidence > -np.inf and weighted.ess >= np.sqrt(size)):
+                    if not observation.has_moments:
+                        continue
+                    moved = self._guided_quantiles.propose(transition, *one)
+            done[k] = True
+            parts.append((np.array([k]), moved.of_tracks(None)))
+        if done.all():
+            return Particles.placed(parts, tracks)
 
         # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
         # told from it; (4) else widened where the noise on the way is too narrow to part them.
-        if not len(left):
-            return Particles.placed(parts, tracks)
-        own, blind = Ancestors.of(transition, particles.of_tracks(left)), blind[left]
-        as_one, width = is_gaussian[left] & blind, np.array([found[k].width for k in left])
-        wide = ~as_one & (width > 0)
-        if observation is None:
-            as_one = wide = np.zeros(len(left), dtype=bool)
-        elif wide.any():
+        left = np.flatnonzero(~done)
+        own = Ancestors.of(transition, particles.of_tracks(left))
+        as_one = is_gaussian[left] & blind[left] & (observation is not None)
+        wide = ~as_one & (observation is not None) & np.array([found[k].width > 0 for k in left])
+        if wide.any():
             noise, whole = (own if transition.additive else gaussian.of_tracks(left)).spreads()
-            whole = np.broadcast_to(whole, (len(left), *noise.shape))
-            wide &= np.array([gaussianity.narrow(noise, every, 1 / size) for every in whole])
-        for ahead in (False, True):
-            for places in (as_one, wide, ~(as_one | wide)):
-                chosen = places & (blind != ahead)
-                some = left[chosen]
-                if not len(some):
-                    continue
-                if places is as_one:
-                    ancestors = gaussian.of_tracks(some)
-                elif places is wide:
-                    moments = (np.array([getattr(found[k], name) for k in some]) for name in ("mean", "root", "width"))
-                    ancestors = Ancestors.kernels(transition, particles.of_tracks(some), *moments)
-                else:
-                    ancestors = own.of_tracks(chosen)
-                seen = None if observation is None else observation.of_tracks(some)
-                parts.append((some, self._ranked.follow(ancestors, n, rng, seen, not ahead)))
+            wide &= np.array([gaussianity.narrow(noise, one, 1 / size) for one in whole.reshape(-1, *noise.shape)])
+        for kind, way in product((as_one, wide, ~(as_one | wide)), (False, True)):
+            chosen = np.flatnonzero(kind & (blind[left] == way))
+            if not len(some := left[chosen]):
+                continue
+            if kind is as_one:
+                ancestors = gaussian.of_tracks(some)
+            elif kind is wide:
+                moments = (np.array([getattr(found[k], name) for k in some]) for name in ("mean", "root", "width"))
+                ancestors = Ancestors.kernels(transition, particles.of_tracks(some), *moments)
+            else:
+                ancestors = own.of_tracks(chosen)
+            seen = None if observation is None else observation.of_tracks(some)
+            parts.append((some, self._ranked.follow(ancestors, n, rng, seen, way)))
         return Particles.placed(parts, tracks)
 
     @cached_property
@@ -215,8 +213,3 @@ class AutomaticProposal:
     @cached_property
     def _guided_quantiles(self) -> KalmanMixtureProposal:
         return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)
-
-
-def _without(places: Any, parts: Sequence[tuple[Any, Particles]]) -> Any:
-    """Return the places of tracks that no part has."""
-    return np.setdiff1d(places, np.concatenate([some for some, _ in parts])) if parts else places

@@ -85,6 +85,8 @@ class Ancestors(NamedTuple):
 
     def of_tracks(self, which: Any) -> Ancestors:
         """Return those of some of several tracks."""
+        if len(which) == len(self.x):
+            return self
         root, means = (None if part is None else part[which] for part in (self.root, self.means))
         return self._replace(x=self.x[which], weights=self.weights[which], root=root, means=means)
 
@@ -95,7 +97,8 @@ class Ancestors(NamedTuple):
 
     def ranked(self, x: Array, weights: Array, places: int | Array) -> Indices:
         """Return members (m,) at even steps through the ranks of weighted places x (M, d)."""
-        return balanced.ranked_members(x, weights, self.transition.circular, places) + self.members[..., :1]
+        chosen = balanced.ranked_members(x, weights, self.transition.circular, places)
+        return chosen + self.members[:, :1] if len(x.shape) > 2 else chosen
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set that serves at this step."""
@@ -255,18 +258,18 @@ class NoiseUpdate(NamedTuple):
         tell. Log-weights (n, m) or (m,) lack the likelihood.
         """
         n, k = self.residuals.shape
-        noise = np.broadcast_to(noise, (n, *noise.shape[-2:]))
-        log_weights, noises = np.broadcast_to(log_weights, noise.shape[:2]), np.broadcast_to(self.noises, (n, k, k))
         shares, lower = np.empty(n), np.empty((k, k))
         for i in range(n):
-            shares[i] = _share(self.offsets[i], self.residuals[i], noises[i : i + 1], lower, noise[i], log_weights[i])
+            points = (noise[i], log_weights[i]) if noise.ndim > 2 else (noise, log_weights)
+            covariance = self.noises[i : i + 1] if len(self.noises) > 1 else self.noises
+            shares[i] = _share(self.offsets[i], self.residuals[i], covariance, lower, *points)
         return shares
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
         dim = z.shape[-1]
         noise, log_ratio = np.empty((*chosen.shape, dim)), np.empty(chosen.shape)
-        z = np.broadcast_to(z, noise.shape).reshape(-1, dim)
+        z = (z if z.size == noise.size else np.broadcast_to(z, noise.shape)).reshape(-1, dim)
         z.flags.writeable = False  # as some are: `_draw` is not compiled for both
         out = noise.reshape(-1, dim), log_ratio.reshape(-1)
         _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen.reshape(-1), z, *out)

@@ -167,10 +167,11 @@ class RankedProposal(SampledProposal):
             return self._guided(ancestors, n, rng, observation)
         moved = self._way(blind_first, ancestors, n, rng, observation)
         weighted, evidence = moved.normalised()
-        poor = ~((evidence > -np.inf) & (weighted.ess >= np.sqrt(n)))
-        if not np.any(poor):
+        enough = (evidence > -np.inf) & (weighted.ess >= np.sqrt(n))
+        if np.all(enough):
             return moved
-        if isinstance(poor, np.ndarray):
+        poor = np.flatnonzero(~enough)
+        if moved.x.ndim > 2:
             ancestors, observation, evidence = ancestors.of_tracks(poor), observation.of_tracks(poor), evidence[poor]
         other = self._way(not blind_first, ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
@@ -209,9 +210,9 @@ class RankedProposal(SampledProposal):
         # the ancestors are taken by the weights after the update, but for a share of those before
         before, share = ancestors.weights, self.defensive_share
         weights, log_ratio = np.empty(before.shape), np.empty(before.shape)
-        given = before, update.log_densities, weights, log_ratio
-        for track in zip(*(part.reshape(-1, centres.shape[-2]) for part in given), strict=True):
-            _share_weights(*track[:2], share, *track[2:])
+        densities = update.log_densities.reshape(before.shape)
+        for track in range(len(before)) if before.ndim > 1 else (slice(None),):
+            _share_weights(before[track], densities[track], share, weights[track], log_ratio[track])
         places, noise, u = self._points(ancestors, n, rng)
         chosen = ancestors.ranked(centres, weights, places)
         log_weights = log_ratio.ravel()[chosen] - np.log(n)
