@@ -214,14 +214,23 @@ class Observations(Observation):
         return self if len(which) == len(self.parts) else Observations([self.parts[k] for k in which])
 
     def log_likelihood(self, x: Array, modes: None = None) -> Array:
-        """Log-likelihood of each state (B, n, d), (B, n); the model's own takes one observation at a time."""
+        """Log-likelihood of each state (B, n, d), (B, n); the model is asked once, unless its own takes one observation."""
         if x.ndim == 2:
             return self.parts[0].log_likelihood(x)
-        if len(self.parts) == 1 or hasattr(self.model, "log_likelihood"):
+        own, states = getattr(self.model, "log_likelihood", None), x.reshape(-1, x.shape[-1])
+        if len(self.parts) == 1 or not (own is None or getattr(own, "by_row", False)):
             return np.array([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
-        means = self.mean(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
-        values = contract.gaussian_log_density(self.residuals(means), self.noises(x[0]), self.step)
-        return np.array([part.less_offset(row) for part, row in zip(self.parts, values, strict=True)])
+        if own is None:
+            residuals = self.residuals(self.mean(states).reshape(*x.shape[:2], -1))
+            values = contract.gaussian_log_density(residuals, self.noises(x[0]), self.step)
+        else:
+            z = self.vector.repeat(x.shape[1], axis=1).reshape(len(states), -1)
+            values = contract.log_likelihood(self.model, z, states, self.step).reshape(x.shape[:2])
+        for part, peak in zip(self.parts, values.max(axis=1).tolist(), strict=True):
+            if part.log_offset is None and peak > -np.inf:
+                part.log_offset = peak
+        with np.errstate(over="ignore"):
+            return values - np.array([[part.log_offset or 0.0] for part in self.parts])
 
     @cached_property
     def vector(self) -> Array:

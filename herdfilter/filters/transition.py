@@ -139,7 +139,11 @@ class Transition:
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
-        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
+        return self.mixture(self.mean(x), weights)
+
+    def mixture(self, means: Array, weights: Array) -> GaussianMixture:
+        """Density ``sum_i w_i N(means_i, Q)``, as `predictive` gives it."""
+        return GaussianMixture.unchecked(weights, unwrap(means, weights, self.circular), self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""

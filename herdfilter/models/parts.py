@@ -30,6 +30,12 @@ from herdfilter.mixture import GaussianMixture
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
 
 
+def by_row(log_likelihood: Any) -> Any:
+    """Mark a likelihood that takes z (n, k), too: an observation of its own for each state, all with the same NaN."""
+    log_likelihood.by_row = True
+    return log_likelihood
+
+
 class GaussianStart:
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
@@ -82,6 +88,7 @@ class EntriesObserved(IsotropicStart):
         """Covariance of the observation noise, (k, k)."""
         return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
 
+    @by_row
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
         mean, variance = self.observation_mean(x, step), self.observation_variance
@@ -152,6 +159,7 @@ class PlanarSensors(WhiteAcceleration, ABC):
         """Covariance of the observations of all sensors, (S, S)."""
         return np.asarray(getattr(self, self.sd_field) ** 2 * np.eye(len(self.sensors)))
 
+    @by_row
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (S,), with residuals of bearings wrapped; (n, 4) -> (n,)."""
         z, observed = as_partial_observation(z, len(self.sensors))
@@ -159,7 +167,7 @@ class PlanarSensors(WhiteAcceleration, ABC):
         if self.observation_circular:
             residual -= 2 * np.pi * np.rint(residual / (2 * np.pi))
         scaled = residual / sd
-        if len(observed) < len(z):
+        if len(observed) < z.shape[-1]:
             scaled = scaled[:, observed]
         log_peak = -len(observed) * math.log(sd * math.sqrt(2 * math.pi))
         return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled))
@@ -179,6 +187,7 @@ class IndependentNoise(GaussianStart):
         """Covariance of the observation's noise, (k, k)."""
         return np.diag(self._observation_sd) ** 2
 
+    @by_row
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
@@ -248,7 +257,9 @@ def as_observation(z: ArrayLike, size: int) -> Array:
 
 
 def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-    """Return an observation as an array of shape (size,) and the indices of its entries that are not NaN."""
+    """Return an observation as an array of shape (size,), or (n, size), and the indices of its entries that are not NaN."""
+    if type(z) is np.ndarray and z.ndim == 2:  # read before, a row for each state
+        return z, np.flatnonzero(~np.isnan(z[0]))
     if type(z) is not np.ndarray or z.dtype != np.float64 or z.shape != (size,):
         z = as_array("z", np.atleast_1d(as_numbers("z", z, (size,), missing=True)), (size,), finite=False)
     if np.isfinite(z).all():

@@ -164,23 +164,24 @@ class AutomaticProposal:
 
         # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
         # Kalman filters make of it where the likelihood leaves too few of them;
-        for k in np.flatnonzero(~done) if on_line else ():
-            one = particles.of_tracks(k), rng, None if observation is None else observation.parts[k]
-            moved = self._quantiles.propose(transition, *one)
-            if observation is not None:
+        left = np.flatnonzero(~done)
+        if on_line and len(left):
+            seen, enough = None if observation is None else observation.of_tracks(left), np.ones(len(left), dtype=bool)
+            moved = self._quantiles.propose(transition, particles.of_tracks(left), rng, seen)
+            if seen is not None:
                 weighted, evidence = moved.normalised()
-                if not (evidence > -np.inf and weighted.ess >= np.sqrt(size)):
-                    if not observation.has_moments:
-                        continue
-                    moved = self._guided_quantiles.propose(transition, *one)
-            done[k] = True
-            parts.append((np.array([k]), moved.of_tracks(None)))
-        if done.all():
+                enough = (evidence > -np.inf) & (weighted.ess >= np.sqrt(size))
+            parts.append((left[enough], moved.of_tracks(np.flatnonzero(enough))))
+            left = left[~enough]
+            for k in left if observation is not None and observation.has_moments else ():
+                moved = self._guided_quantiles.propose(transition, particles.of_tracks(k), rng, observation.parts[k])
+                parts.append((np.array([k]), moved.of_tracks(None)))
+            left = left[:0] if observation is None or observation.has_moments else left
+        if not len(left):
             return Particles.placed(parts, tracks)
 
         # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
         # told from it; (4) else widened where the noise on the way is too narrow to part them.
-        left = np.flatnonzero(~done)
         own = Ancestors.of(transition, particles.of_tracks(left))
         as_one = is_gaussian[left] & blind[left] & (observation is not None)
         wide = ~as_one & (observation is not None) & np.array([found[k].width > 0 for k in left])
