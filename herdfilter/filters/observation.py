@@ -219,7 +219,7 @@ class Observations(Observation):
             return self.parts[0].log_likelihood(x)
         own, states = getattr(self.model, "log_likelihood", None), x.reshape(-1, x.shape[-1])
         if len(self.parts) == 1 or not (own is None or getattr(own, "by_row", False)):
-            return np.array([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
+            return np.stack([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
         if own is None:
             residuals = self.residuals(self.mean(states).reshape(*x.shape[:2], -1))
             values = contract.gaussian_log_density(residuals, self.noises(x[0]), self.step)

@@ -74,7 +74,7 @@ class HerdedProposal(SampledProposal):
         means, n = transition.mean(particles.x), particles.n_next
         if means.ndim > 2:
             drawn = [self._drawn(transition, *track, n, rng) for track in zip(means, particles.weights, strict=True)]
-            x, log_weights = (np.array(part) for part in zip(*drawn, strict=True))
+            x, log_weights = (np.stack(part) for part in zip(*drawn, strict=True))
             moved, _ = Particles.unchecked(transition.wrapped(x), log_weights).normalised()
         else:
             x, log_weights = self._drawn(transition, means, particles.weights, n, rng)
