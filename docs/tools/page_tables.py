@@ -310,6 +310,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_sqmc": partial(plain, "speed_sqmc"),
     "speed_compiled": partial(plain, "speed_compiled"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
+    "speed_together": partial(plain, "speed_together"),
     "speed_tracker": partial(plain, "speed_tracker"),
     **page_adapters.TABLES,
     **page_association.TABLES,

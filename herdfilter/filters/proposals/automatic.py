@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -103,38 +102,30 @@ class AutomaticProposal:
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
 
-        n, size, circular = particles.n_next, len(particles), transition.circular
+        # One track is a row of tracks, each of which goes its own way.
+        circular = transition.circular
+        if particles.x.ndim == 2:
+            seen, found = observation and Observations([observation]), [gaussianity.Gaussianity.of(particles, circular)]
+            return self._of_tracks(transition, particles.of_tracks(None), rng, seen, found).of_tracks(0)
+        found = [gaussianity.Gaussianity(particles.of_tracks(k), circular) for k in range(len(particles.x))]
+        return self._of_tracks(transition, particles, rng, observation, found)
+
+    def _of_tracks(
+        self, transition: Transition, particles: Particles, rng: Any, observation: Any, found: list[gaussianity.Gaussianity]
+    ) -> Particles:
+        n, size, circular, tracks = particles.n_next, len(particles), transition.circular, len(found)
         guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
-            return observation.weigh(self.propose(transition, particles, rng))
-        # The rule is stated for tracks, each of which goes its own way; one track is a row of them.
-        if particles.x.ndim == 2:
-            found, particles = [gaussianity.Gaussianity.of(particles, circular)], particles.of_tracks(None)
-            given = Observations([observation]) if observation is not None else None
-            return self._of_tracks(transition, particles, rng, given, found).of_tracks(0)
-        found = [gaussianity.Gaussianity(particles.of_tracks(k), circular) for k in range(len(particles.x))]
-        return self._of_tracks(transition, particles, rng, observation, found)  # type: ignore[arg-type]
-
-    def _of_tracks(
-        self,
-        transition: Transition,
-        particles: Particles,
-        rng: np.random.Generator,
-        observation: Observations | None,
-        found: Sequence[gaussianity.Gaussianity],
-    ) -> Particles:
-        """Do as `propose`, for tracks."""
-        n, size, circular, tracks = particles.n_next, len(particles), transition.circular, len(found)
-        on_line = transition.model.dim == 1 and transition.additive and transition.has_density
-        guide = observation if observation is not None and observation.guides else None
+            return observation.weigh(self._of_tracks(transition, particles, rng, None, found))
         done, parts = np.zeros(tracks, dtype=bool), list[tuple[Any, Particles]]()
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
         is_gaussian = np.array([one.gaussian for one in found])
-        gaussian = Ancestors.gaussian(transition, *(np.array([getattr(one, k) for one in found]) for k in ("mean", "root")))
+        mean, root = np.array([one.mean for one in found]), np.array([one.root for one in found])
+        gaussian = Ancestors.gaussian(transition, mean, root)
         looked = np.flatnonzero(is_gaussian | (guide is not None and not on_line and n > gaussianity.FEW))
         ahead, only = gaussian.of_tracks(looked), gaussian.members[: len(looked)].repeat(n, axis=1)
         if observation is None and len(looked):
@@ -195,8 +186,8 @@ class AutomaticProposal:
             if kind is as_one:
                 ancestors = gaussian.of_tracks(some)
             elif kind is wide:
-                moments = (np.array([getattr(found[k], name) for k in some]) for name in ("mean", "root", "width"))
-                ancestors = Ancestors.kernels(transition, particles.of_tracks(some), *moments)
+                width = np.array([found[k].width for k in some])
+                ancestors = Ancestors.kernels(transition, particles.of_tracks(some), mean[some], root[some], width)
             else:
                 ancestors = own.of_tracks(chosen)
             seen = None if observation is None else observation.of_tracks(some)

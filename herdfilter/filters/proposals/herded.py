@@ -87,5 +87,7 @@ class HerdedProposal(SampledProposal):
         """Points of the predictive mixture, and their log-weights."""
         target = transition.mixture(means, weights)
         share = self.defensive_share if transition.has_density else 0.0
-        q = GaussianMixture.unchecked((1 - share) * weights + share / len(weights), target.means, target.distinct_covariances)
+        q = GaussianMixture.unchecked(
+            (1 - share) * weights + share / len(weights), target.means, target.distinct_covariances
+        )
         return self.draw(q, n, rng, target if share else None)

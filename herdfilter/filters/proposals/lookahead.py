@@ -70,7 +70,9 @@ class Ancestors(NamedTuple):
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(transition, mean[..., None, :], np.ones((*mean.shape[:-1], 1)), mean.shape[-1] + transition.noise_dim, root)
+        return cls(
+            transition, mean[..., None, :], np.ones((*mean.shape[:-1], 1)), mean.shape[-1] + transition.noise_dim, root
+        )
 
     @classmethod
     def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: Any) -> Ancestors:
