@@ -213,7 +213,7 @@ class Observations(Observation):
         """Return those of some tracks."""
         return self if len(which) == len(self.parts) else Observations([self.parts[k] for k in which])
 
-    def log_likelihood(self, x: Array, modes: None = None) -> Array:
+    def log_likelihood(self, x: Array, modes: Any = None) -> Array:
         """Log-likelihood of each state (B, n, d), (B, n); the model is asked once, unless its own takes one observation."""
         if x.ndim == 2:
             return self.parts[0].log_likelihood(x)
@@ -230,7 +230,8 @@ class Observations(Observation):
             if part.log_offset is None and peak > -np.inf:
                 part.log_offset = peak
         with np.errstate(over="ignore"):
-            return values - np.array([[part.log_offset or 0.0] for part in self.parts])
+            less: Array = values - np.array([[part.log_offset or 0.0] for part in self.parts])
+        return less
 
     @cached_property
     def vector(self) -> Array:

@@ -98,13 +98,16 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
         left = np.array([len(tracks[k]) > t and k not in failed for k in going.tolist()])
         if not left.all():
             going, particles = going[left], particles.of_tracks(np.flatnonzero(left))
+        if not len(going):
+            break
         members = [filters[k] for k in going.tolist()]
         if not first.proposal.uses.weights:
             uneven = particles.ess < (1 - 1e-9) * first.resample_below * n
             resampled[going, t] = uneven
             x, log_weights = particles.x.copy(), particles.log_weights.copy()
-            for place in np.flatnonzero(uneven):
-                x[place] = x[place].take(first.resampling.chosen(particles.weights[place], n, members[place].rng), axis=0)
+            scheme: Any = first.resampling
+            for place in np.flatnonzero(uneven).tolist():
+                x[place] = x[place].take(scheme.chosen(particles.weights[place], n, members[place].rng), axis=0)
             log_weights[uneven] = -math.log(n)
             particles = Particles.unchecked(x, log_weights)
         # Observations in which the same entries are missing are taken up together.
@@ -145,11 +148,11 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
     results: list[FilterResult | None] = [None] * count
     for k in set(range(count)) - failed:
         pf, steps, last = filters[k], tracks[k], len(tracks[k]) - 1
-        columns = (part[k, : last + 1].copy() for part in (means, covariances, ess, resampled, increments))
+        columns: list[Any] = [part[k, : last + 1].copy() for part in (means, covariances, ess, resampled, increments)]
         outcomes = tuple(Outcome.UPDATED if one else Outcome.MISSING for one in used[k, : last + 1].tolist())
-        sets = (part[k, : last + 1] for part in kept) if keep else (None, None)
-        named = as_objects([step.time for step in steps]), circular, getattr(model, "position_dims", ())
-        results[k] = result = FilterResult(*columns, outcomes, *sets, np.arange(1, last + 2), *named)
+        columns += [outcomes, *([part[k, : last + 1] for part in kept] if keep else (None, None)), np.arange(1, last + 2)]
+        columns += [as_objects([step.time for step in steps]), circular, getattr(model, "position_dims", ())]
+        results[k] = result = FilterResult(*columns)
         pf._particles, pf.step, pf._clock, pf._untouched = ends[k], last + 1, steps[-1].clock, not used[k].any()
         pf._resampled, pf.log_likelihood = bool(resampled[k, last]), sum(result.log_likelihoods.tolist())
         row = (float(ess[k, last]), pf._resampled, float(increments[k, last]), outcomes[-1])

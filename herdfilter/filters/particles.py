@@ -96,12 +96,12 @@ class Particles:
         return part
 
     @classmethod
-    def placed(cls, parts: Sequence[tuple[Any, Particles]], count: int) -> Particles:
-        """Return the particles of `count` tracks: the places of some, and their particles, in each part."""
+    def placed(cls, parts: Sequence[tuple[Any, Particles]], tracks: int) -> Particles:
+        """Return the particles of several tracks, so many in all: the places of some, and their particles, in each part."""
         parts = [(places, part) for places, part in parts if len(part.x)]
-        if len(parts) == 1 and len(parts[0][1].x) == count:
+        if len(parts) == 1 and len(parts[0][1].x) == tracks:
             return parts[0][1]
-        shape = count, *parts[0][1].x.shape[1:]
+        shape = tracks, *parts[0][1].x.shape[1:]
         placed = cls.unchecked(np.empty(shape), np.empty(shape[:2]))
         if any("weights" in vars(part) for _, part in parts):
             placed.weights = np.empty(shape[:2])

@@ -118,7 +118,8 @@ class AutomaticProposal:
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
-            return observation.weigh(self._of_tracks(transition, particles, rng, None, found))
+            weighed: Particles = observation.weigh(self._of_tracks(transition, particles, rng, None, found))
+            return weighed
         done, parts = np.zeros(tracks, dtype=bool), list[tuple[Any, Particles]]()
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array, check_flags, check_share
-from herdfilter.filters.observation import Observation
+from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.base import Uses
@@ -171,7 +171,7 @@ class RankedProposal(SampledProposal):
         if np.all(enough):
             return moved
         poor = np.flatnonzero(~enough)
-        if moved.x.ndim > 2:
+        if isinstance(observation, Observations):
             ancestors, observation, evidence = ancestors.of_tracks(poor), observation.of_tracks(poor), evidence[poor]
         other = self._way(not blind_first, ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
