@@ -15,8 +15,13 @@ settling    how the log-likelihood of four-dimensional bearings settles as n gro
 chains      particle Metropolis-Hastings with these filters: how often it moves, and independent draws a second.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
 harbour     real radar and lidar against GPS: what the sensors are like, and filters and trackers on their scans.
+delays      how late the harbour's radar and lidar are, by GPS in all recordings in the folder, and as a state of a filter.
+misses      what the errors of trackers of the harbour's vessels are made of, and what nobody could have found.
 clutter     lost tracks of one target in clutter, over --targets random tracks.
+hard        lost tracks and errors in random scenes of clutter and manoeuvres, over --scene-runs scenes from --seed on.
+hidden      the same where nothing is detected in a shadow: P_D as a function of the state beside numbers.
 association marginals of association by every method against the exact ones, over --matrices random matrices.
+association_times  of these only the times, on gated scans, bands and dense matrices, and what auto takes beyond its method.
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
@@ -34,6 +39,9 @@ import associations
 import clutter as cluttered
 import forecasts
 import harbour as harbours
+import harbour_delays
+import harbour_misses
+import hard_radar
 import likelihoods
 import linear_parts
 import manoeuvres
@@ -205,11 +213,21 @@ def smoothers(args) -> None:
 def association(args) -> None:
     """Write the errors of the marginals of association."""
     seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + args.matrices)
-    for family in associations.FAMILIES:
-        for tracks in args.tracks:
-            table = associations.measured(family, tracks, seeds)
+    cases = [(family, tracks, associations.SWEEPS) for family in associations.FAMILIES for tracks in args.tracks]
+    cases += [(family, tracks, (300,)) for family in associations.CLOSE for tracks in associations.CLOSE_TRACKS]
+    for family, tracks, sweeps in cases:
+        if family in (args.matrices_of or [family]):
+            table = associations.measured(family, tracks, seeds, sweeps)
             save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
+    association_times(args)
+
+
+def association_times(args) -> None:
+    """Write the times of association on matrices of many shapes."""
+    seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + min(args.matrices, 20))
+    table = save("association_times", associations.times(seeds), args.results, ["matrices"], "association_times")
+    show("Times of association", table, 180)
 
 
 def clutter(args) -> None:
@@ -219,6 +237,24 @@ def clutter(args) -> None:
             table = cluttered.lost(in_gate, name, n, args.targets, args.seed, args.workers)
             table = save("clutter", table, args.results, ["in_gate", "filter", "n"], "clutter")
             show("Lost tracks in clutter", table)
+
+
+def hard(args) -> None:
+    """Write how the default does in random scenes of clutter and manoeuvres, beside the mixture Kalman filter."""
+    for kind, in_gate in hard_radar.SCENES:
+        table = hard_radar.compared(kind, in_gate, args.scene_runs, args.seed, args.workers)
+        table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], "hard")
+        show("Clutter and manoeuvres in random scenes", table)
+
+
+def hidden(args) -> None:
+    """Write how many tracks of one target are lost behind a shadow."""
+    for name, n in cluttered.HIDDEN_FILTERS:
+        table = cluttered.hidden(1.0, name, n, args.targets, args.seed, args.workers)
+        table = save(
+            "hidden", table, args.results, ["in_gate", "filter", "n", "detection"], f"hidden --targets {args.targets}"
+        )
+        show("Lost tracks behind a shadow", table)
 
 
 def harbour(args) -> None:
@@ -236,6 +272,19 @@ def harbour(args) -> None:
         both = harbours.trackers(args)
         table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs} --seed {args.seed}")
         show("Two vessels", table)
+
+
+def delays(args) -> None:
+    """Write how late the sensors of the harbour are."""
+    recordings = harbour_delays.by_recording(args.data)
+    show("Delays by GPS", save("harbour_delays", recordings, args.results, ["recording"], "delays"))
+    show("Delays as states", save("harbour_late", harbour_delays.as_states(args.data), args.results, options="delays"))
+
+
+def misses(args) -> None:
+    """Write what the errors of trackers of the harbour's vessels are made of."""
+    table = harbour_misses.decomposed(args.data)
+    show("What trackers miss", save("harbour_misses", table, args.results, options="misses"))
 
 
 def modes(args) -> None:
@@ -276,8 +325,13 @@ PARTS = {
     "chains": chains,
     "smoothers": smoothers,
     "harbour": harbour,
+    "delays": delays,
+    "misses": misses,
     "clutter": clutter,
+    "hard": hard,
+    "hidden": hidden,
     "association": association,
+    "association_times": association_times,
     "modes": modes,
     "forecast": forecast,
     "linear": linear_models,
@@ -308,8 +362,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="models of the smoothers",
     )
     options.add_argument("--targets", type=int, default=100, help="of the clutter")
+    options.add_argument("--scene-runs", type=int, default=60, help="of each kind of hard scene")
     options.add_argument("--in-gate", type=float, nargs="+", default=[5.0, 1.0], help="false detections in a gate")
     options.add_argument("--matrices", type=int, default=100, help="of the association")
+    options.add_argument("--matrices-of", nargs="+", choices=[*associations.FAMILIES, *associations.CLOSE])
     options.add_argument("--tracks", type=int, nargs="+", default=list(associations.TRACKS))
     options.add_argument("--models", type=int, default=100, help="that jump, of each family")
     options.add_argument("--families", nargs="+", choices=FAMILIES, default=FAMILIES, help="of those models")

@@ -8,7 +8,8 @@ step         milliseconds of one filter step on two cheap models, d = 4, beside 
 sqmc         milliseconds of one step of sequential quasi-Monte Carlo beside the package `particles`, against n
 compiled     microseconds of a step of bootstrap and auto, of models in NumPy and of compiled functions, in runs
 tracks       milliseconds to build a filter, for many tracks
-together     microseconds per track and step of 1,000 tracks, by single filters and by `run_many` at once
+together     microseconds per track and step of many tracks, one filter after the other and in one batch
+particles    the same of 1,000 tracks, by particle filters one by one and at once
 tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
 
 python benchmarks/bench_speed.py [PARTS] [--quick]    all parts unless some are named
@@ -35,7 +36,17 @@ import pandas as pd
 import peers
 from common import announce, cpu_seconds, parser, particle_mixture, save, show, timed
 
-from herdfilter import ContinuousHerdedGibbs, KernelHerding, Points, herding_error, make_filter, run_many, simulate
+from herdfilter import (
+    ContinuousHerdedGibbs,
+    ExtendedKalmanFilter,
+    KernelHerding,
+    Points,
+    UnscentedKalmanFilter,
+    herding_error,
+    make_filter,
+    run_many,
+    simulate,
+)
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import UNGM, LinearGaussian, from_functions
 from herdfilter.paper.common import rotated_mixture
@@ -191,6 +202,24 @@ def tracks(args: argparse.Namespace) -> pd.DataFrame:
 
 
 def together(args: argparse.Namespace) -> pd.DataFrame:
+    """Microseconds per track and step of `run_many`, the building of filters included, and of filters one by one."""
+    rows, steps = [], 20
+    kinds = {"ekf": ExtendedKalmanFilter, "ukf": UnscentedKalmanFilter}
+    for name, (model, dt) in models().items():
+        for count in (10,) if args.quick else (10, 100, 1000):
+            z = [simulate(model, steps, np.random.default_rng([args.seed, k]), dt)[1] for k in range(count)]
+            few = z[: min(count, 50)]
+            for key, kind in kinds.items():
+                calls = [lambda c=kind, m=model, z=z, dt=dt: run_many(lambda k: c(m), z, progress=False, dt=dt)]
+                calls.append(lambda c=kind, m=model, z=few, dt=dt: [c(m).run(own, dt) for own in z])
+                rounds = [[timed(call)[0] for call in calls] for _ in range(args.repeats // 4 + 2)][1:]
+                us = 1e6 / steps * np.array(rounds) / [count, len(few)]
+                row = {"filter": key, "model": name, "tracks": count, "us": np.median(us[:, 0])}
+                rows.append(row | {"one_by_one_us": np.median(us[:, 1]), "ratio": np.median(us[:, 0] / us[:, 1])})
+    return pd.DataFrame(rows)
+
+
+def particles(args: argparse.Namespace) -> pd.DataFrame:
     """Microseconds per track and step of 1,000 tracks, filters built and run one by one and by `run_many`."""
     steps, tracks, block = (5, 40, 20) if args.quick else (20, 1_000, 100)
     bearings, lorenz = load_scenario("bearings"), load_scenario("lorenz63")
@@ -269,7 +298,8 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "sqmc": (sqmc, ["model", "n"]),
     "compiled": (compiled, ["filter", "model", "n"]),
     "tracks": (tracks, ["filter", "model"]),
-    "together": (together, ["filter", "model"]),
+    "together": (together, ["filter", "model", "tracks"]),
+    "particles": (particles, ["filter", "model"]),
     "tracker": (crowd.measured, ["filter", "association", "tracks"]),
 }
 

@@ -25,12 +25,12 @@ RECORDINGS = {2: 4, 4: 2}
 def sensors(folder: Path | None) -> pd.DataFrame:
     """Return what each sensor is like in each recording, of both vessels together and of each."""
     rows = []
-    for recording in RECORDINGS:
+    for recording, used_in in RECORDINGS.items():  # of two, each is the other's
         data = load_autoferry(folder, recording)
         for sensor in ("radar", "lidar"):
             known = sensor_constants(data, sensor)
             both = {"delay": known.delay, "sd": known.sd, "detected": known.detection_probability}
-            both |= {"clutter": known.clutter_density}
+            both |= {"clutter": known.clutter_density, "used_in": used_in}
             seen = [sightings(data, sensor, vessel) for vessel in (1, 2)]
             rows.append({"recording": recording, "sensor": sensor, "vessel": "both"} | offsets(*seen) | both)
             rows += [

@@ -20,7 +20,7 @@ from common import mean_with_interval
 
 import herdfilter as hf
 from herdfilter.study.scenario import Scenario, load_scenario
-from herdfilter.tracking import TrackingRecord, TrackingResult
+from herdfilter.tracking import DetectionHistory, TrackingRecord, TrackingResult
 
 Estimates = list[tuple[list[Any], np.ndarray]]
 
@@ -278,7 +278,8 @@ class Peer:
         for step, (labels, means) in enumerate(PEERS[self.name][1](self.task, observations, self.seed), 1):
             nothing = np.full((len(means), d, d), np.nan)
             there = np.ones(len(means))
-            records.append(TrackingRecord(step, [(one,) for one in labels], means, nothing, there, len(means)))
+            history = [DetectionHistory()] * len(means)
+            records.append(TrackingRecord(step, [(one,) for one in labels], means, nothing, there, len(means), history))
         return TrackingResult.collect(records, list(range(1, len(records) + 1)), d)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import gaussian_kde
 
 import herdfilter as hf
@@ -151,6 +152,7 @@ def valid() -> None:
     hf.ParticleFilter(model=WALK, n_particles=20, resample_below=0.5, rng=0).run(Z)
     uses(hf.AugmentedProposal(fit=hf.GaussianFit(), sampler=hf.RandomSampling()))
     uses(hf.AutomaticProposal(sampler=hf.KernelHerding(0.5)))
+    uses(hf.HistoryProposal(proposal=hf.AutomaticProposal()))
     uses(hf.AuxiliaryProposal(resampling=hf.SystematicResampling()))
     uses(hf.BootstrapProposal())
     uses(hf.FlowProposal(local=True, flow_steps=5))
@@ -177,7 +179,12 @@ def valid() -> None:
     hf.CubatureKalmanFilter(model=WALK).run(observations=Z, dt=1.0)
     hf.ExtendedKalmanFilter(model=WALK).run(observations=Z, dt=1.0)
     hf.UnscentedKalmanFilter(model=WALK, alpha=1.0, beta=0.0, kappa=1.0).run(observations=Z, dt=1.0)
-    _ = (kf := hf.UnscentedKalmanFilter(WALK)), kf.predict(dt=1.0), kf.update(z=[0.9])
+    _ = (
+        (kf := hf.UnscentedKalmanFilter(WALK)),
+        kf.predict(dt=1.0),
+        kf.update(z=[0.9]),
+        hf.BatchedKalmanFilter(model=WALK, means=[[0.0], [1.0]], covariances=[[1.0]], rule="unscented").run(np.ones((3, 2))),
+    )
     hf.EnsembleKalmanFilter(model=WALK, n_particles=20, rng=0).run(Z)
     hf.DaumHuangFilter(model=WALK, n_particles=20, rng=0, local=False, flow_steps=5).run(Z)
     hf.SmartSamplingKalmanFilter(model=WALK, n_particles=5).run(Z)
@@ -258,7 +265,14 @@ def valid() -> None:
     tracking.ospa(truth=TRUTH[0], estimates=X[:2], cutoff=5.0, p=1.0)
     tracking.label_switches(truth=TRUTH, estimates=[X[:2], X[:2]], labels=[[1, 2], [1, 2]], cutoff=50.0)
     tracking.simulate_scans(model=CLUTTER, truth=[[[0.0, 1.0]], [[1.0, 1.0]]], rng=0)
-    tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0).run(SCANS).to_dataframe()
+    tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0, confirm=(2, 3)).run(SCANS).to_dataframe()
+    tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0).run(SCANS).summary()
+    tracking.DetectionHistory().predict(dt=1.0).update(detected=True, confirm=(2, 3))
+    tracking.scans_from_table(table=pd.DataFrame({"t": [1.0], "x": [0.5]}), columns=["x"], time="t", times=[1.0, 2.0])
+    _ = (
+        (late := hf.Replay(tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0), lag=5.0)),
+        late.update(time=1.0, z=[[0.9]]),
+    )
     models.JumpMarkov([WALK, WALK], [[0.9, 0.1], [0.2, 0.8]]).in_mode(mode=0)
     models.UniformBox(lower=[0.0, 0.0], upper=[1.0, 2.0]).sample(n=3, rng=0)
     models.UniformBox([0.0, 0.0], [1.0, 2.0]).log_density(x=X / 10)

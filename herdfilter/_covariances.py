@@ -15,6 +15,8 @@ def covariance_factor(covariance: Array) -> Array:
     try:
         return np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
+        if covariance.ndim > 2 and len(covariance) > 1:  # each by itself: one that is singular changes no other
+            return np.array([covariance_factor(one) for one in covariance])
         values, vectors = np.linalg.eigh(covariance)
         factor: Array = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
         return factor

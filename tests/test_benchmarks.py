@@ -645,6 +645,10 @@ def test_association_is_measured_against_exact_marginals(benchmark_module):
     herded = table.loc["herded Gibbs"]
     assert herded["ratio"] == pytest.approx(herded["variation"] / table.loc["random Gibbs", "variation"])
     assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
+    module = benchmark_module("associations")
+    close = module.measured("close, clutter 1e-05", 3, range(4), sweeps=(300,)).set_index("method")
+    assert close.loc["herded Gibbs", "worst"] < 0.1 < close.loc["herded Gibbs, no pairs", "worst"]
+    assert close.loc["herded Gibbs", "ratio"] < 0.5
 
 
 def test_coverage_of_forecasts_counts_what_is_inside(study, benchmark_module):
@@ -680,20 +684,62 @@ def test_figures_of_the_literature_are_set_beside_ours(study):
     assert table["runs"].to_list() == [2]
 
 
-def test_sensors_of_the_harbour_are_those_of_the_scenarios(study):
-    """What the table shows of a recording is what a filter is told in the other one."""
+@pytest.fixture
+def autoferry():
+    """The folder with the recordings."""
     places = (Path(__file__).parents[1].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-")))
     folder = next((place for place in places if (place / "autoferry").is_dir()), None)
     if folder is None:
         pytest.skip("no folder autoferry in ../shared/data or HERDFILTER_DATA")
-    table = study("bench_known", "harbour", "--runs", 0, "--data", folder)["harbour_sensors"]
+    return folder
+
+
+def test_sensors_of_the_harbour_are_those_of_the_scenarios(study, autoferry):
+    """What the table shows of a recording is what a filter is told in the other one."""
+    table = study("bench_known", "harbour", "--runs", 0, "--data", autoferry)["harbour_sensors"]
     both = table[table["vessel"] == "both"].set_index(["recording", "sensor"])
     for recording, other in ((2, 4), (4, 2)):
-        for sensor, known in load_harbour(folder, recording, other).constants.items():
+        for sensor, known in load_harbour(autoferry, recording, other).constants.items():
             row = both.loc[(other, sensor)]
+            assert row["used_in"] == recording
             assert row["delay"] == pytest.approx(known.delay, rel=1e-3)
             assert row["detected"] == pytest.approx(known.detection_probability, rel=1e-3)
     assert both.loc[(2, "radar"), "scans"] == 2 * 70
+
+
+def test_delay_of_the_radar_is_found_with_gps_and_not_without(study, autoferry):
+    """A delay moves a track along and changes no residual, so the likelihood of a radar alone is nearly flat in it."""
+    results = study("bench_known", "delays", "--data", autoferry)
+    assert set(results["harbour_delays"]["recording"]) >= {2, 4}
+    table = results["harbour_late"]
+    assert (abs(table["gps_delay"] - table["radar"]) < 2 * table["gps_sd"]).all()
+    assert (table["gps_sd"] < 0.25).all()
+    for without in ("alone", "grid"):
+        assert table[f"{without}_sd"].between(0.45, 0.65).all()
+        assert (abs(table[f"{without}_delay"] - 1.3) < 0.6).all()
+
+
+def test_trackers_of_the_harbour_miss_what_is_not_detected(study, autoferry):
+    table = study("bench_known", "misses", "--data", autoferry)["harbour_misses"].set_index(["recording", "tracker"])
+    assert (table["two_detections"] == 0).all()
+    for recording in (2, 4):
+        told = table.loc[(recording, "told")]
+        assert told["false"] == 0
+        for name in ("lmb-ukf", "lmb-auto"):
+            ours = table.loc[(recording, name)]
+            assert ours["missed"] == ours["missed_unseen"]
+            assert ours["gospa"] > told["gospa"]
+            assert ours["gospa"] == pytest.approx({2: 7.2, 4: 10.9}[recording], abs=0.2)
+
+
+def test_missed_and_false_are_those_of_gospa(benchmark_module):
+    """On random sets: as many as GOSPA counts."""
+    rng, cutoff = np.random.default_rng(0), 2.0
+    for _ in range(50):
+        truth, estimates = rng.uniform(0, 5, (3, 2)), rng.uniform(0, 5, (rng.integers(0, 5), 2))
+        missed, false = benchmark_module("harbour_misses").apart(truth, estimates, cutoff)
+        found = hf.tracking.gospa(truth, estimates, cutoff)
+        assert (missed.sum(), false.sum()) == (found.missed / 2, found.false / 2)
 
 
 def test_trackers_of_others_are_told_what_ours_are_told(benchmark_module):

@@ -265,6 +265,7 @@ def filtered():
 GIVEN = {
     "Association": lambda: hf.association.associate(RATIOS),
     "AugmentedProposal": lambda: hf.AugmentedProposal(hf.GaussianFit(), HERDED),
+    "BatchedKalmanFilter": lambda: hf.BatchedKalmanFilter(PLAIN, [[0.0, 0.0], [1.0, 2.0]], EYE),
     "Birth": lambda: hf.tracking.Birth(0.1, UNIT),
     "BirthFromMeasurements": lambda: hf.tracking.BirthFromMeasurements(UNIT),
     "Comparison": lambda: hf.compare("linear_gaussian", ["bootstrap"], particles=[5], runs=1),
@@ -288,6 +289,7 @@ GIVEN = {
     "InteractingMultipleModel": lambda: jumping(hf.InteractingMultipleModel),
     "JumpMarkov": lambda: CASES["jumping"][0],
     "KalmanMixtureProposal": lambda: hf.KalmanMixtureProposal(HERDED),
+    "HistoryProposal": lambda: hf.HistoryProposal(),
     "KernelMean": lambda: hf.kernels.KernelMean(hf.kernels.Matern(), UNIT.weights, UNIT.means, UNIT.distinct_covariances),
     "LMBTracker": tracked,
     "LinearGaussian": lambda: LIVELY,

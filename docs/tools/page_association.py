@@ -10,6 +10,8 @@ SWEEPS = (0, 300, 1000)
 LEFT_OUT = ("random Gibbs, counted", "herded Gibbs, counted", "herded Gibbs, published key, counted")
 """Methods that only the results file has."""
 
+TIMED = ("exact", "propagation", "auto")
+
 
 def association(family: str, counts: tuple[int, ...]) -> str:
     """Write the mean total variation and milliseconds of every method, by the number of tracks."""
@@ -27,7 +29,7 @@ def association(family: str, counts: tuple[int, ...]) -> str:
 
 def ratios() -> str:
     """Write the error of herded Gibbs sampling over that of random Gibbs sampling with as many sweeps."""
-    table = read("association").query("method == 'herded Gibbs'")
+    table = read("association").query("method == 'herded Gibbs' and family in ('scan', 'dense')")
     tracks = list(dict.fromkeys(table["tracks"]))
     cells = table.set_index(["family", "sweeps", "tracks"])
     rows = [
@@ -37,8 +39,51 @@ def ratios() -> str:
     return markdown(["matrices", "sweeps", *(f"{count} tracks" for count in tracks)], rows, "association")
 
 
+def times() -> str:
+    """Write the times of exact association, belief propagation and auto, and auto over the method with which it ends."""
+    table = read("association_times")
+    rows = [
+        [
+            row["matrices"],
+            f"{row['exactly']} of {row['of']}",
+            *(number(row[f"{name}_ms"]) for name in TIMED),
+            number(row["ratio"]),
+        ]
+        for _, row in table.iterrows()
+    ]
+    head = [
+        "tracks x detections",
+        "auto is exact",
+        "exact, ms",
+        "belief propagation, ms",
+        "auto, ms",
+        "auto over its method",
+    ]
+    return markdown(head, rows, "association_times")
+
+
+def close() -> str:
+    """Write mean and worst total variation and milliseconds of close tracks, by clutter density and method."""
+    table = read("association").query(
+        "family.str.startswith('close') and method != 'herded Gibbs, no pairs' and sweeps in (0, 300)"
+    )
+    table = table[
+        table["family"].str.contains("1e-03|1e-05|1e-08") & (table["method"] != "exact") & (table["method"] != "100 best")
+    ]
+    counts = list(dict.fromkeys(table["tracks"]))
+    cells = table.set_index(["family", "method", "tracks"])
+    rows = []
+    for family, name in dict.fromkeys(zip(table["family"], table["method"], strict=True)):
+        found = [cells.loc[(family, name, count)] for count in counts]
+        texts = [f"{number(row['variation'])}, {number(row['worst'])}; {number(row['ms'])} ms" for row in found]
+        rows.append([family.removeprefix("close, clutter "), name, *texts])
+    return markdown(["clutter density", "method", *(f"{count} tracks" for count in counts)], rows, "association")
+
+
 TABLES = {
+    "association_close": close,
     "association_scan": partial(association, "scan", (2, 4, 6, 12)),
     "association_dense": partial(association, "dense", (6, 12)),
     "association_ratios": ratios,
+    "association_times": times,
 }

@@ -18,6 +18,7 @@ def sensors() -> str:
             f"{both['sd']:.1f}",
             f"{both['detected']:.2f}",
             f"{both['clutter']:.1e}",
+            f"{both['used_in']:.0f}",
         ]
         rows.append([recording, sensor, *told, detected, *offsets, f"{both['reach']:.0f}"])
     heads = [
@@ -27,6 +28,7 @@ def sensors() -> str:
         "sd (m)",
         "$P_D$",
         "clutter (1/m²)",
+        "given to filters in recording",
         "scans with vessel 1 / 2",
     ]
     return markdown([*heads, "ahead of the antenna (m)", "away (m)", "reach (m)"], rows, "harbour_sensors")
@@ -57,4 +59,49 @@ def two() -> str:
     return markdown(["recording", "sensors", "tracker", *heads], rows, "harbour_two")
 
 
+def delays() -> str:
+    """Write how late the sensors are by GPS."""
+    rows = []
+    for _, row in read("harbour_delays").iterrows():
+        each = [" / ".join(f"{row[f'{name}_{vessel}']:.1f}" for vessel in (1, 2)) for name in ("radar", "lidar", "speed")]
+        apart = " / ".join(f"{row[f'radar_{vessel}'] - row[f'lidar_{vessel}']:.1f}" for vessel in (1, 2))
+        rows.append([row["recording"], f"{row['radar']:.1f}", each[0], f"{row['lidar']:.1f}", each[1], apart, each[2]])
+    heads = [f"{sensor} (s){of}" for sensor in ("radar", "lidar") for of in ("", ", vessel 1 / 2")]
+    return markdown(["recording", *heads, "radar - lidar, vessel 1 / 2", "speed (m/s)"], rows, "harbour_delays")
+
+
+def late() -> str:
+    """Write what filters find whose state holds the delays."""
+    rows = []
+    for _, row in read("harbour_late").iterrows():
+        found = {
+            one: f"{row[f'{one}_delay']:.1f} ± {row[f'{one}_sd']:.1f}" for one in ("gps", "grid", "alone", "auto", "lidar")
+        }
+        compared = [
+            " / ".join(number(row[f"{one}_{measure}"]) for one in ("constant", "guess", "alone"))
+            for measure in ("rmse", "anees")
+        ]
+        pair = f"{row['difference']:.1f}", "lost" if row["lidar_lost"] else found["lidar"]
+        alone = found["grid"], found["alone"], found["auto"]
+        rows.append([row["recording"], row["vessel"], f"{row['radar']:.1f}", found["gps"], *alone, *pair, *compared])
+    heads = ["delay by GPS (s)", "`ukf`, radar and GPS", "grid, radar alone", "`ukf`, radar alone", "`auto`, radar alone"]
+    heads += ["radar - lidar by GPS", "`ukf`, radar and lidar", "RMSE (m)", "ANEES"]
+    return markdown(["recording", "vessel", *heads], rows, "harbour_late")
+
+
+def misses() -> str:
+    """Write what the errors of trackers are made of."""
+    rows = []
+    for row in read("harbour_misses").itertuples():
+        name = "told which is whose" if row.tracker == "told" else row.tracker
+        shares = (row.localisation_share, row.missed_share, row.false_share)
+        told = f"`{name}`" if name.startswith("lmb") else name, number(row.gospa, 3), number(row.rmse)
+        counts = f"{row.missed} of {row.vessels}", row.missed_unseen, row.two_detections, row.false, row.false_at_echoes
+        rows.append([row.recording, *told, " / ".join(percent(share) for share in shares), *counts])
+    heads = ["GOSPA (m)", "error of a track (m)", "localisation / missed / false", "vessels missed", "of these not detected"]
+    heads += ["vessels with two detections", "false estimates", "of these at an echo"]
+    return markdown(["recording", "tracker", *heads], rows, "harbour_misses")
+
+
 TABLES = {"harbour_sensors": sensors, "harbour": one, "harbour_two": two}
+TABLES |= {"harbour_delays": delays, "harbour_late": late, "harbour_misses": misses}

@@ -252,6 +252,23 @@ def clutter() -> str:
     return markdown(heads, rows, "clutter")
 
 
+def hidden() -> str:
+    """Write how many tracks each filter loses behind a shadow, by what it is told of the detection probability."""
+    told = {"function": "function of the state", "number": "0.9", "mean": "its mean"}
+    rows = [
+        [
+            row.filter,
+            row.n if row.n > 1 else "",
+            told[row.detection],
+            f"{row.lost} of {row.runs} ({row.lost_low:.0f}, {row.lost_high:.0f})",
+            number(row.rmse_median, 3),
+            number(row.ratio, 3),
+        ]
+        for row in read("hidden").itertuples()
+    ]
+    return markdown(["filter", "n", "P_D", "tracks lost", "median RMSE at the end (m)", "ratio"], rows, "hidden")
+
+
 def forecasts() -> str:
     """Write the coverage of forecasts, in percent, at each horizon."""
     table = read("forecasts")
@@ -276,6 +293,7 @@ def forecasts() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
+    "hidden": hidden,
     "demo": demo,
     "forecasts": forecasts,
     "study": study,
@@ -310,8 +328,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_sqmc": partial(plain, "speed_sqmc"),
     "speed_compiled": partial(plain, "speed_compiled"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
-    "speed_together": partial(plain, "speed_together"),
+    "speed_particles": partial(plain, "speed_particles"),
     "speed_tracker": partial(plain, "speed_tracker"),
+    "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_default.TABLES,

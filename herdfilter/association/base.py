@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_generator, short_repr
@@ -80,30 +81,29 @@ def solve_clusters(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Associ
     matrix = as_ratios(ratios)
     if rng is not None:
         as_generator(rng)
-    found = np.zeros_like(matrix)
-    log_evidence = 0.0
-    for tracks, columns in clusters(matrix):
-        part = matrix[np.ix_(tracks, columns)]
-        shared = np.count_nonzero(part, axis=0) > 1
-        shared[0] = False
-        # A measurement that only one track can have hinders no other track: it joins column 0.
-        own = np.where(shared, 0.0, part)
-        together = np.column_stack([own.sum(axis=1), part[:, shared]])
+    shared = np.count_nonzero(matrix, axis=0) > 1
+    shared[0] = False
+    # A measurement that only one track can have hinders no other track: it joins column 0.
+    own, pairs = np.where(shared, 0.0, matrix), matrix[:, shared]
+    alone, left, solved = own.sum(axis=1), np.ones(len(matrix)), np.zeros_like(pairs)
+    first = first_competitors(pairs > 0)
+    sizes = np.bincount(first, minlength=len(matrix))
+    log_evidence = float(np.log(alone[sizes[first] == 1]).sum())  # single tracks in closed form
+    for one in np.flatnonzero(sizes > 1):
+        tracks = np.flatnonzero(first == one)
+        part = np.ix_(tracks, np.flatnonzero(pairs[tracks].any(axis=0)))
+        together = np.column_stack([alone[tracks], pairs[part]])
         bound = together[together[:, 0] == 0, 1:] > 0  # tracks that need one of the shared measurements
         if len(bound):
             from scipy.optimize import linear_sum_assignment
 
             if bound[linear_sum_assignment(bound, maximize=True)].sum() < len(bound):
                 raise no_assignment_error()
-        if len(tracks) > 1:
-            solution, log_sum = method.cluster(together, rng)
-        else:
-            solution, log_sum = np.ones((1, 1)), float(np.log(together[0, 0]))
-        part[:, shared] = solution[:, 1:]
-        divisor = np.where(together[:, :1] > 0, together[:, :1], 1.0)
-        part[:, ~shared] = solution[:, :1] * (own / divisor)[:, ~shared]
-        found[np.ix_(tracks, columns)] = part
+        solution, log_sum = method.cluster(together, rng)
+        left[tracks], solved[part] = solution[:, 0], solution[:, 1:]
         log_evidence += log_sum
+    found = left[:, None] * (own / np.where(alone > 0, alone, 1.0)[:, None])
+    found[:, shared] = solved
     return Association(found, log_evidence)
 
 
@@ -129,20 +129,22 @@ def as_ratios(ratios: ArrayLike) -> Array:
     return matrix
 
 
-def clusters(matrix: Array) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield the rows and columns (always with 0) of each set of tracks that compete, even indirectly, for measurements."""
-    gated = matrix > 0
-    gated[:, 0] = False
-    waiting = np.ones(len(matrix), dtype=bool)
-    while waiting.any():
-        members, before = np.arange(len(matrix)) == waiting.argmax(), 0
-        while before < members.sum():
-            before = members.sum()
-            columns = np.asarray(gated[members].any(axis=0))
-            members |= gated[:, columns].any(axis=1)
-        waiting &= ~members
-        columns[0] = True
-        yield np.flatnonzero(members), np.flatnonzero(columns)
+@njit(cache=True, nogil=True)
+def first_competitors(gated: NDArray[np.bool_]) -> Integers:
+    """Return for each track the first one with which it competes, even indirectly, for measurements: itself if with none."""
+    first = np.arange(len(gated))
+    for j in range(gated.shape[1]):
+        before = -1
+        for t in range(len(gated)):
+            if gated[t, j]:
+                one = t
+                while first[one] < one:
+                    one = first[one]
+                before = one if before < 0 else before
+                first[max(one, before)] = before = min(one, before)
+    for t in range(len(gated)):
+        first[t] = first[first[t]]
+    return first
 
 
 def no_assignment_error() -> ValueError:

@@ -6,9 +6,10 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from herdfilter._checks import Array, as_positive, check_count
-from herdfilter.association.base import Method, no_assignment_error
+from herdfilter.association.base import Integers, Method, no_assignment_error
 
 
 class AssociationWarning(RuntimeWarning):
@@ -57,21 +58,20 @@ class BeliefPropagation(Method):
         scale = ratios.max(axis=1, keepdims=True)
         missed, pairs = np.split(ratios / scale, [1], axis=1)
         free = np.ones_like(pairs)  # messages to tracks: the measurement is free
+        track, measurement = gated = np.nonzero(pairs)
+        wish, free, messages = np.zeros_like(pairs), np.ones_like(pairs), np.ones(len(track))
+        wish[gated], change = _exchange(
+            track, measurement, pairs[gated], missed[:, 0], messages, self.tolerance, self.max_iterations
+        )
+        free[gated] = messages
+        if change > self.tolerance:
+            warnings.warn(
+                f"BeliefPropagation: messages still change by {change:.2g} after {self.max_iterations:,} iterations, "
+                f"more than the tolerance, {self.tolerance:g}; take Exact() or a larger max_iterations",
+                AssociationWarning,
+                stacklevel=4,
+            )
         with np.errstate(divide="ignore", invalid="ignore"):
-            for _ in range(self.max_iterations):
-                # messages to measurements: the track's ratio for it over the sum of its alternatives
-                wish = np.where(pairs > 0, pairs / (missed + _sum_of_others(pairs * free, 1)), 0.0)
-                before, free = free, 1.0 / (1.0 + _sum_of_others(wish, 0))
-                change = np.abs(free - before).max()
-                if change <= self.tolerance:
-                    break
-            else:
-                warnings.warn(
-                    f"BeliefPropagation: messages still change by {change:.2g} after {self.max_iterations:,} iterations, "
-                    f"more than the tolerance, {self.tolerance:g}; take Exact() or a larger max_iterations",
-                    AssociationWarning,
-                    stacklevel=4,
-                )
             belief = np.concatenate([missed, pairs * free], axis=1)
             sums = belief.sum(axis=1, keepdims=True)
             if (sums == 0).any():
@@ -80,10 +80,44 @@ class BeliefPropagation(Method):
         return belief / sums, log_evidence if np.isfinite(log_evidence) else np.nan
 
 
-def _sum_of_others(values: Array, axis: int) -> Array:
-    """Return for each entry the sum of the others along an axis, without a difference, which would cancel."""
-    values = np.moveaxis(values, axis, 0)
-    sums = np.zeros_like(values)
-    np.cumsum(values[:-1], axis=0, out=sums[1:])
-    sums[:-1] += np.cumsum(values[:0:-1], axis=0)[::-1]
-    return np.moveaxis(sums, 0, axis)
+@njit(cache=True, nogil=True, error_model="numpy")
+def _exchange(
+    track: Integers, measurement: Integers, ratio: Array, missed: Array, free: Array, tolerance: float, max_iterations: int
+) -> tuple[Array, float]:
+    """Return the messages to measurements, one for each pair, and the last change of those to tracks, which are in `free`.
+
+    A message has the sum of all others: of those before it and those behind it, as a difference from the sum would cancel.
+    """
+    pairs = len(ratio)
+    wish, others = np.zeros(pairs), np.zeros(pairs)
+    by_track, by_measurement = np.zeros(len(missed)), np.zeros(measurement.max() + 1)
+    change = np.inf
+    for _ in range(max_iterations):
+        # messages to measurements: the track's ratio for it over the sum of its alternatives
+        for t in range(len(by_track)):
+            by_track[t] = missed[t]
+        for k in range(pairs):
+            others[k] = by_track[track[k]]
+            by_track[track[k]] += ratio[k] * free[k]
+        for t in range(len(by_track)):
+            by_track[t] = 0.0
+        for k in range(pairs - 1, -1, -1):
+            wish[k] = ratio[k] / (others[k] + by_track[track[k]])
+            by_track[track[k]] += ratio[k] * free[k]
+        # messages to tracks: the measurement is free
+        for j in range(len(by_measurement)):
+            by_measurement[j] = 1.0
+        for k in range(pairs):
+            others[k] = by_measurement[measurement[k]]
+            by_measurement[measurement[k]] += wish[k]
+        for j in range(len(by_measurement)):
+            by_measurement[j] = 0.0
+        change = 0.0
+        for k in range(pairs - 1, -1, -1):
+            before = free[k]
+            free[k] = 1.0 / (others[k] + by_measurement[measurement[k]])
+            by_measurement[measurement[k]] += wish[k]
+            change = max(change, abs(free[k] - before))
+        if change <= tolerance:
+            break
+    return wish, change

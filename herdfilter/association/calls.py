@@ -18,7 +18,7 @@ from herdfilter.association.k_best import KBest
 
 METHODS: dict[str, Callable[[], ClusterMethod]] = {
     "exact": Exact,
-    "auto": partial(Exact, max_ways=300_000, otherwise=BeliefPropagation()),
+    "auto": partial(Exact, max_ways=2_000_000, otherwise=BeliefPropagation()),
     "belief-propagation": BeliefPropagation,
     "k-best": KBest,
     "random-gibbs": RandomGibbs,
@@ -100,7 +100,7 @@ def marginals(
         Nonnegative weights, from `herdfilter.association.ratios`; rows may have any scale. Column 0: the track has no
         measurement. Column 1 + j: likelihood of measurement j relative to clutter; 0 outside the gate.
     method : str or object
-        ``"exact"``, ``"auto"`` (exact if a cluster takes less than about a second, else belief propagation),
+        ``"exact"``, ``"auto"`` (exact for clusters that take up to about a tenth of a second, else belief propagation),
         ``"belief-propagation"``, ``"k-best"``, ``"random-gibbs"``, ``"herded-gibbs"``, or an instance of one of the classes
         with options, such as ``HerdedGibbs(sweeps=1000)``.
     rng : numpy.random.Generator, int or None

@@ -5,6 +5,7 @@ from herdfilter.filters.flow import DaumHuangFilter
 from herdfilter.filters.forecast import Forecast
 from herdfilter.filters.grid import GridFilter
 from herdfilter.filters.kalman import (
+    BatchedKalmanFilter,
     CubatureKalmanFilter,
     EnsembleKalmanFilter,
     ExtendedKalmanFilter,
@@ -24,6 +25,7 @@ from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError
 from herdfilter.filters.transition import Transition
 
 __all__ = [
+    "BatchedKalmanFilter",
     "CubatureKalmanFilter",
     "DaumHuangFilter",
     "DegeneracyWarning",

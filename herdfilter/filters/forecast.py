@@ -227,7 +227,7 @@ def _spread(ahead: Any) -> Spread:
     """Return the distribution of the state where a filter stands."""
     if not hasattr(ahead, "particles"):
         return Spread(ahead.mean[None], np.ones(1), ahead.covariance[None])
-    about = ahead._current().covariances if hasattr(ahead, "_current") else None
+    about = ahead._points().covariances if hasattr(ahead, "_points") else None
     x = ahead.particles
     return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))), about)
 
@@ -239,7 +239,7 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
     if not hasattr(ahead, "particles"):
         return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
     (x, weights, about), step = _spread(ahead), ahead.step
-    modes = ahead._current().modes if contract.jumps(model) else np.zeros(len(x), int)
+    modes = ahead._points().modes if contract.jumps(model) else np.zeros(len(x), int)
     own = {j: contract.in_mode(model, j) if contract.jumps(model) else model for j in np.unique(modes).tolist()}
     by_draws = any(hasattr(one, "sample_observation") for one in own.values())
     if mean is None and not by_draws:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain, starmap
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
-from herdfilter.filters.particle_tracks import run_together
+from herdfilter.filters import particle_tracks
+from herdfilter.filters.kalman import batched
+from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import Counter, live_line
 from herdfilter.filters.results import FilterResult
 
 TOGETHER = 64
-"""Most tracks that are filtered at once: more have no gain, as their arrays leave the processor's cache."""
+"""Most particle filters that run at once: they live, with the particles of all, until the last of them is done."""
 
 
 class TracksError(RuntimeError):
@@ -61,6 +64,7 @@ def run_many(
 ) -> list[FilterResult]:
     """Filter many tracks, each by a filter of its own; return a list of their results in the same order.
 
+    Kalman filters of one Gaussian (ekf, ukf, ckf) that share one model object run as a `BatchedKalmanFilter`.
     Particle filters by one model object, with the same proposal (`BootstrapProposal`, `RankedProposal` or
     `AutomaticProposal`), number of particles and options, take each step of many tracks at once: the functions of the model
     are given the particles of all. Results are the same, in a fraction of the time.
@@ -107,10 +111,9 @@ def run_many(
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
-    size = min(TOGETHER, -(-len(tracks) // workers)) or 1
-    blocks = [range(start, min(start + size, len(tracks))) for start in range(0, len(tracks), size)]
-    calls: Iterable[Any] = ((build, block, [tracks[k] for k in block], options) for block in blocks)
-    outcomes: Iterable[Iterable[TrackEnd]] = starmap(_outcomes, calls)
+    size = (min(TOGETHER, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
+    calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
+    outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
@@ -129,28 +132,40 @@ def run_many(
 TrackEnd = tuple[FilterResult | None, Exception | None]
 
 
-def _outcomes(
-    build: Callable[[int], Any], block: Sequence[int], tracks: Sequence[Any], options: Mapping[str, Any]
-) -> Iterator[TrackEnd]:
-    """Filter the tracks of a block: all at once where their filters can, else one after the other."""
-    filters: list[Any] = []
-    for k in block:
+def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: Mapping[str, Any]) -> Iterator[TrackEnd]:
+    """Yield the ends of tracks, counted from `start`: together where their filters can run so, else one after the other."""
+    built: dict[int, Any] = {}
+
+    def alone(k: int) -> TrackEnd:
+        given = {**options, **(tracks[k] if isinstance(tracks[k], Mapping) else {"observations": tracks[k]})}
         try:
-            filters.append(build(k))
+            return (built.pop(k) if k in built else build(start + k)).run(**given), None
         except Exception as error:
-            filters.append(error)
-    plain = not any(isinstance(track, Mapping) for track in tracks)
-    results = run_together(filters, tracks, **options) if plain else [None] * len(tracks)
-    for track, result in zip(tracks, results, strict=True):
-        one = filters.pop(0)
+            return getattr(error, "result", None), error
+
+    def together(first: int, last: int) -> Iterable[TrackEnd]:
+        """Run tracks at once; if that fails, each half by itself."""
+        kind: Any = batched if isinstance(built[first], KalmanFilter) else particle_tracks
         try:
-            if isinstance(one, Exception):
-                raise one
-            given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
-            yield one.run(**given) if result is None else result, None
-        except Exception as error:
-            yield getattr(error, "result", None), error
+            run = kind.run_together([built[k] for k in range(first, last)], tracks[first:last], options)
+        except Exception:
+            middle = (first + last) // 2
+            return [alone(first)] if first == middle else [*together(first, middle), *together(middle, last)]
+        ends = zip(range(first, last), run or [None] * (last - first), strict=True)
+        return (alone(k) if result is None else (result, None) for k, result in ends)
+
+    first = 0
+    while first < len(tracks):
+        last = min(first + TOGETHER, len(tracks))
+        built.clear()
+        with suppress(Exception):  # it is raised again where the track runs
+            built[first] = build(start + first)
+            last = len(tracks) if isinstance(built[first], KalmanFilter) else last
+            for k in range(first + 1, last):
+                built[k] = build(start + k)
+        yield from together(first, last) if len(built) == last - first > 1 else map(alone, range(first, last))
+        first = last
 
 
 def _listed(*call: Any) -> list[TrackEnd]:
-    return list(_outcomes(*call))
+    return list(_ends(*call))

@@ -18,10 +18,9 @@ from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.particles import Particles, check_particles
-from herdfilter.filters.proposals import BootstrapProposal, Proposal
+from herdfilter.filters.proposals import BootstrapProposal, Proposal, histories
 from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.proposals.guided import initial_given
-from herdfilter.filters.proposals.modes import in_modes
 from herdfilter.filters.proposals.rao_blackwellised import weigh
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
@@ -36,7 +35,9 @@ _log = logging.getLogger(__name__)
 
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
-STATE = {name: name for name in ("weights", "log_weights", "n_next", "modes", "covariances")} | {"particles": "x"}
+STATE = {name: name for name in ("weights", "log_weights", "n_next", "modes", "covariances", "gaussian")} | {
+    "particles": "x"
+}
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
@@ -116,7 +117,7 @@ class ParticleFilter(OnlineFilter):
         self.resample_below = as_fraction("resample_below", resample_below)
         self.on_degeneracy = one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = as_generator(rng)
-        self.proposal = in_modes(self.proposal, model, self.resampling)
+        self.proposal = histories.for_model(self.proposal, model, self.resampling)
         observed_model = to_check(model)
         check_model(observed_model)
         self.proposal.check(observed_model)
@@ -136,12 +137,12 @@ class ParticleFilter(OnlineFilter):
         A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
         it is asked for, and asking does not change what follows.
         """
-        return self._current().x
+        return self._points().x
 
     @property
     def weights(self) -> Array:
         """Weights of the particles, shape (n,), summing to 1."""
-        return self._current().weights
+        return self._points().weights
 
     @property
     def mean(self) -> Array:
@@ -244,7 +245,8 @@ class ParticleFilter(OnlineFilter):
             if self.step == 0 and self._untouched and not contract.jumps(model) and self._current().covariances is None:
                 weighed = initial_given(observation, self.proposal, self.n_particles, self.rng, self.model.initial)
             if weighed is None:
-                weighed = weigh(observation, self._current())
+                particles = self._current()
+                weighed = (weigh if particles.gaussian is None else histories.weigh)(observation, particles)
             updated, total = weighed.normalised()
             if total > -np.inf:
                 self._particles, self._pending = updated, None
@@ -354,7 +356,11 @@ class ParticleFilter(OnlineFilter):
         return {name: value for name, value in held.items() if value is not None}
 
     def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: np.array(state[name]) for name in STATE if name in state or name not in ("modes", "covariances")}
+        given = {
+            name: np.array(state[name])
+            for name in STATE
+            if name in state or name not in ("modes", "covariances", "gaussian")
+        }
         shape, n_next = given["particles"].shape, int(given["n_next"])
         if shape[1:] != (self.model.dim,) or n_next != self.n_particles or given["weights"].shape != shape[:1]:
             raise ValueError(
@@ -363,7 +369,7 @@ class ParticleFilter(OnlineFilter):
             )
         if not (np.isfinite(given["particles"]).all() and abs(given["weights"].sum() - 1) < 1e-6):
             raise ValueError("state: expected finite particles and weights that sum to 1, got others")
-        of_each = given["log_weights"], given.get("modes"), n_next, given.get("covariances")
+        of_each = given["log_weights"], given.get("modes"), n_next, given.get("covariances"), given.get("gaussian")
         particles = Particles.unchecked(given["particles"], *of_each)
         particles.weights = given["weights"]
         pending = None
@@ -385,7 +391,11 @@ class ParticleFilter(OnlineFilter):
         one = model if particles.modes is None else contract.in_mode(model, 0)
         if not contract.has(one, contract.OBSERVED):
             return None
-        return predicted_observation(model, particles, self.step)
+        if particles.gaussian is None:
+            return predicted_observation(model, particles, self.step)
+        return histories.belief_about(particles, particles.weights, 0, self._circular).predicted_observation(
+            model, self.step
+        )
 
     def combine(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
@@ -412,6 +422,11 @@ class ParticleFilter(OnlineFilter):
             self._particles = check_particles(drawn, self.proposal, "initial", (self.n_particles, self.model.dim))
         return self._particles
 
+    def _points(self) -> Particles:
+        """Return the particles, with points in place of the Gaussians of histories."""
+        particles = self._current()
+        return particles if particles.gaussian is None else histories.as_points(particles, self._circular, self.step)
+
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
         if (waiting := self._pending) is not None:
@@ -436,7 +451,8 @@ class Pending:
 
     def propose(self, observation: Observation) -> Particles:
         """Particles with their weights times the likelihood, not normalised."""
-        particles = propose_from_scan(self.proposal, self.transition, self.start, self.rng, observation)
+        proposal = histories.at_step(self.proposal, self.start, observation)
+        particles = propose_from_scan(proposal, self.transition, self.start, self.rng, observation)
         return check_particles(particles, self.proposal, "propose", self.shape)
 
     @cached_property
@@ -444,7 +460,8 @@ class Pending:
         """Particles without the observation, and the generator's state after their draw."""
         stream = self.rng.bit_generator
         before = stream.state
-        particles = self.proposal.propose(self.transition, self.start, self.rng)
+        proposal = histories.at_step(self.proposal, self.start)
+        particles = proposal.propose(self.transition, self.start, self.rng)
         found = check_particles(particles, self.proposal, "propose", self.shape), stream.state
         stream.state = before
         return found

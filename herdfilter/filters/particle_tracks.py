@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,22 +35,23 @@ class Generators:
         return np.stack([rng.standard_normal(shape[1:]) for rng in self.own])
 
 
-def run_together(
-    filters: Sequence[Any], tracks: Sequence[Any], dt: Any = None, keep_particles: bool = False, **others: Any
-) -> list[FilterResult | None]:
+def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult | None]:
     """Run particle filters that are alike over a track each, all at once; return what `ParticleFilter.run` would of each.
 
     None stands for a filter that has to run by itself and is at its start: if they are not alike, or tracks have times,
     controls or sensors of their own, or one fails.
     """
     results: list[FilterResult | None] = [None] * len(filters)
-    if others or type(keep_particles) is not bool or not _alike(filters) or any(iter(track) is track for track in tracks):
+    keep: Any = options.get("keep_particles", False)
+    if {*options} - {"dt", "keep_particles"} or type(keep) is not bool or not _alike(filters):
+        return results
+    if any(isinstance(track, Mapping) or iter(track) is track for track in tracks):
         return results
     before = [pf.rng.bit_generator.state for pf in filters]
     try:
-        steps = [series(track, dt) for track in tracks]
+        steps = [series(track, options.get("dt")) for track in tracks]
         if len({(step.dt, step.control, step.sensor) for track in steps for step in track}) == 1 and steps[0][0].dt > 0:
-            results = _run(filters, steps, keep_particles)
+            results = _run(filters, steps, keep)
     except Exception:  # raised again by the filter that it belongs to
         results = [None] * len(filters)
     for pf, state, result in zip(filters, before, results, strict=True):

@@ -43,8 +43,11 @@ class Particles:
     (3.0, 2.666667)
     """
 
-    covariances: Array | None = None
+    covariances: Any = None
     """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all; see `RaoBlackwellisedProposal`."""
+
+    gaussian: Any = None
+    """True (n,) where a particle stands for the Gaussian of a history, else it is a point; see `HistoryProposal`."""
 
     def __init__(
         self, particles: ArrayLike, log_weights: ArrayLike, modes: NDArray[np.int64] | None = None, n_next: int | None = None
@@ -60,10 +63,17 @@ class Particles:
 
     @classmethod
     def unchecked(
-        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, covariances: Any = None
+        cls,
+        particles: Array,
+        log_weights: Array,
+        modes: Any = None,
+        n_next: Any = None,
+        covariances: Any = None,
+        gaussian: Any = None,
     ) -> Particles:
         """Build without validation, for arrays that are valid by construction; with a leading axis they are of tracks."""
         self = object.__new__(cls)
+        self.gaussian = gaussian
         self.x, self.log_weights, self.modes, self.covariances = particles, log_weights, modes, covariances
         self.n_next = particles.shape[-2] if n_next is None else n_next
         return self
@@ -129,10 +139,17 @@ class Particles:
 
     @cached_property
     def ess(self) -> Any:
-        """Effective sample size ``1 / sum_i w_i^2``, a number; of several tracks (B,)."""
+        """Effective sample size ``1 / sum_i w_i^2``, a number; of several tracks (B,).
+
+        The Gaussian of a history counts as ``w_i n_next`` equal particles.
+        """
+        if self.gaussian is not None:
+            squares = np.where(self.gaussian, self.weights * np.minimum(self.weights, 1 / self.n_next), self.weights**2)
+            return float(1.0 / squares.sum())
+        if self.weights.ndim == 1:
+            squares = float(self.weights @ self.weights)
+            return 1.0 / squares if squares else math.inf
         with np.errstate(divide="ignore"):  # of weights that all vanish
-            if self.weights.ndim == 1:
-                return float(1.0 / (self.weights @ self.weights))
             return (1.0 / (self.weights[:, None] @ self.weights[..., None]))[:, 0, 0]
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
@@ -145,7 +162,7 @@ class Particles:
 
     def reweighted(self, log_factors: Array) -> Particles:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return Particles.unchecked(self.x, self.log_weights + log_factors, self.modes, self.n_next, self.covariances)
+        return self._with(self.log_weights + log_factors)
 
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Particles:
@@ -153,12 +170,14 @@ class Particles:
         modes = [part.modes for part in parts if part.modes is not None]
         about = [(part, part.covariances) for part in parts if part.covariances is not None]
         covariances = [np.broadcast_to(own, (len(part), *own.shape[1:])) for part, own in about]
+        gaussian = [part.gaussian for part in parts if part.gaussian is not None]
         return cls.unchecked(
             np.concatenate([part.x for part in parts]),
             np.concatenate([part.log_weights for part in parts]),
             np.concatenate(modes) if modes else None,
             n_next,
             np.concatenate(covariances) if covariances else None,
+            np.concatenate(gaussian) if gaussian else None,
         )
 
     def normalised(self) -> tuple[Particles, Any]:
@@ -176,10 +195,13 @@ class Particles:
         weights = np.exp(relative)
         totals = np.maximum(np.add.reduce(weights, axis=-1, keepdims=True), 1.0)  # less than 1 only if all vanish
         logs = np.array([math.log(total) for total in totals.ravel().tolist()]).reshape(totals.shape)
-        particles = Particles.unchecked(self.x, relative - logs, self.modes, self.n_next, self.covariances)
+        particles = self._with(relative - logs)
         particles.weights = weights / totals
         sums = (peaks + logs)[..., 0]
         return particles, float(sums) if sums.ndim == 0 else sums
+
+    def _with(self, log_weights: Array) -> Particles:
+        return Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances, self.gaussian)
 
     def __repr__(self) -> str:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])
@@ -189,7 +211,8 @@ def check_particles(particles: Any, part: object, method: str, shape: tuple[int,
     """Return the result of a part's method if it is particles of this shape, else raise an error that names the method."""
     if isinstance(particles, Particles):
         x, weights = np.shape(particles.x), np.shape(particles.log_weights)
-        if x == shape and weights == shape[:1]:
+        histories = particles.gaussian is not None and x[1:] == shape[1:]  # as many as there are
+        if (x == shape or histories) and weights == x[:1]:
             return particles
     name = f"{type(part).__name__}.{method}"
     if not isinstance(particles, Particles):

@@ -15,7 +15,7 @@ from herdfilter.models.series import Clock, Timed
 
 
 class Replay:
-    """A filter that takes readings one by one as they arrive, late ones in their places.
+    """A filter or a tracker that takes readings one by one as they arrive, late ones in their places.
 
     Before every reading it keeps where the filter stands, random numbers included; a late one sets the filter back and is
     followed anew by those that it should have come before. Then all is as if the readings had come in the order of their
@@ -23,7 +23,7 @@ class Replay:
 
     Parameters
     ----------
-    filter : ParticleFilter or Kalman filter
+    filter : ParticleFilter, Kalman filter or LMBTracker
         Where it stands is the state at `start`. It is moved along: look at it at any time, but leave its `predict` and
         `update` to this.
     lag : float or timedelta
@@ -61,7 +61,7 @@ class Replay:
 
     def update(
         self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None, gate: float | None = None
-    ) -> StepRecord:
+    ) -> StepRecord | Any:
         """Take up a reading; return the record of the latest one, this or another.
 
         Parameters
@@ -73,7 +73,7 @@ class Replay:
         control
             Control input on the way to it from the reading before.
         gate
-            As the filter's ``update`` takes it.
+            As the filter's ``update`` takes it; not for a tracker.
 
         Raises
         ------
@@ -82,6 +82,8 @@ class Replay:
         Exception
             Whatever the filter raises; then it stands where it stood, and the reading is not kept.
         """
+        if gate is not None and hasattr(self.filter, "tracks"):
+            raise ValueError(f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}")
         since, latest = float(self._clock.elapsed([time], "time")[0]), self._clock.since
         if since < self._first.since:
             raise ValueError(f"time: expected a time not before the start, {self._first.time}, got {time}")
@@ -115,15 +117,16 @@ class Replay:
         return record
 
     def _standing(self) -> _Standing:
-        rng = getattr(self.filter, "rng", None)
-        stream = rng.bit_generator.state if isinstance(rng, np.random.Generator) else None
-        return _Standing(self._clock, dict(vars(self.filter)), stream)
+        filters = [self.filter, *(track.filter for track in getattr(self.filter, "tracks", ()))]
+        generators = [one.rng for one in filters if isinstance(getattr(one, "rng", None), np.random.Generator)]
+        streams = [(rng, rng.bit_generator.state) for rng in generators]
+        return _Standing(self._clock, dict(vars(self.filter)), streams)
 
     def _go_back(self, standing: _Standing) -> None:
         vars(self.filter).clear()
         vars(self.filter).update(standing.attributes)
-        if standing.stream is not None:
-            self.filter.rng.bit_generator.state = standing.stream
+        for rng, state in standing.streams:
+            rng.bit_generator.state = state
         self._clock = standing.clock
 
 
@@ -140,4 +143,4 @@ class _Standing(NamedTuple):
 
     clock: Clock
     attributes: dict[str, Any]
-    stream: Any
+    streams: list[tuple[np.random.Generator, Any]]

@@ -105,7 +105,9 @@ def is_observed(model: Model) -> bool:
 
 
 def in_mode(model: Model, mode: int) -> Model:
-    """Return the model of one mode of a model that jumps, inside the same wrappers."""
+    """Return the model of one mode of a model that jumps, inside the same wrappers; a model without modes itself."""
+    if not jumps(model):
+        return model
     if hasattr(type(model), "in_mode"):  # the wrapper's own method, not one that it passes on
         return model.in_mode(mode)
     if dataclasses.is_dataclass(model) and "model" in vars(model):

@@ -63,8 +63,8 @@ class Sensor(PicklesFunctions):
     circular: tuple[int, ...] = ()
     log_likelihood: Callable[[Array, Array], ArrayLike] | None = None
     jacobian: Callable[[Array], ArrayLike] | None = None
-    detection_probability: float | None = None
-    clutter_density: float | None = None
+    detection_probability: float | Callable[[Array], ArrayLike] | None = None
+    clutter_density: float | Callable[[Array], ArrayLike] | None = None
     region: ArrayLike | None = None
 
     __repr__ = fields_in_line

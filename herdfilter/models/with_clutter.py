@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,12 @@ from herdfilter._checks import LARGEST, MOST, Array, as_array, as_number, as_num
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
+from herdfilter.models.from_functions import PicklesFunctions
 from herdfilter.models.parts import assign
+
+GRID_POINTS = 10_000  # about as many points of a grid over the region bound a clutter density that varies
+
+Factor = float | Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,6 +37,8 @@ class WithClutter:
     Without clutter a scan has at most one detection: the likelihood is :math:`P_D\, g(z \mid x)`, or :math:`1 - P_D` of an
     empty scan. If also :math:`P_D = 1`, filters do the same as with `model` alone, to the last bit.
 
+    If :math:`P_D` depends on the state, filters of Gaussians take it expected over each by their own rule for moments.
+
     Mean and covariance of an observation are those of the detection of the state. A ``log_likelihood`` of `model` must be a
     density of z with all its constants: a constant left out would count as clutter.
 
@@ -38,11 +46,11 @@ class WithClutter:
     ----------
     model : object
         A state-space model with a likelihood, or with mean and covariance of an observation.
-    detection_probability : float
-        :math:`P_D`, above 0, at most 1.
-    clutter_density : float
+    detection_probability : float or callable
+        :math:`P_D`, above 0, at most 1; or a function of states, (n, d) -> (n,), from 0 to 1.
+    clutter_density : float or callable
         :math:`\kappa`, at least 0: false detections expected in a unit of the volume of observations, such as metre times
-        radian.
+        radian. Or a function of detections, (k, m) -> (k,), above 0.
     region : array_like, shape (m, 2), optional
         Lowest and highest value of every entry of an observation; used only to simulate clutter.
 
@@ -59,8 +67,8 @@ class WithClutter:
     """
 
     model: contract.Model
-    detection_probability: float
-    clutter_density: float
+    detection_probability: float | Callable[[Array], ArrayLike]
+    clutter_density: float | Callable[[Array], ArrayLike]
     region: ArrayLike | None = None
 
     scans = True
@@ -68,12 +76,16 @@ class WithClutter:
     _learned: ClassVar[int | None] = None  # length of a detection, if only a scan tells it; set by `learn_size`
 
     __repr__ = fields_in_line
+    __reduce__ = PicklesFunctions.__reduce__
 
     def __post_init__(self) -> None:
         contract.require_likelihood(self.model, "WithClutter")
-        p = as_number("detection_probability", self.detection_probability, "a number above 0, up to 1", lambda p: 0 < p <= 1)
-        expected = "a finite number of at least 0"
-        density = as_number("clutter_density", self.clutter_density, expected, lambda density: 0 <= density < np.inf)
+        p, density = self.detection_probability, self.clutter_density
+        if not callable(p):
+            p = as_number("detection_probability", p, "a number above 0, up to 1, or a function", lambda p: 0 < p <= 1)
+        if not callable(density):
+            expected = "a finite number of at least 0, or a function"
+            density = as_number("clutter_density", density, expected, lambda density: 0 <= density < np.inf)
         assign(self, detection_probability=p, clutter_density=density)
         if self.region is None:
             return
@@ -104,7 +116,7 @@ class WithClutter:
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-likelihood of a scan z (k, m) relative to clutter alone; (n, d) -> (n,)."""
         scan = np.zeros((0, 1)) if z is None else self.as_scan(z, step)
-        missed, detected = self.log_factors(len(scan), step)
+        missed, detected = self.log_factors(self.detection_probabilities(x, step), scan, step)
         terms = np.full((1 + len(scan), len(x)), missed)
         terms[1:] = detected + self.detection_log_likelihoods(scan, x, step)
         return log_sum(terms)
@@ -158,21 +170,40 @@ class WithClutter:
             )
         return scan
 
-    def log_factors(self, detections: int, step: int) -> tuple[float, float]:
+    def detection_probabilities(self, x: Array, step: int) -> Factor:
+        """Return P_D of states (n, d), (n,), checked, or the number that it is for all."""
+        values = "detection_probability", self.detection_probability, x, step
+        return _values(*values, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
+
+    def clutter_densities(self, scan: Array, step: int) -> Factor:
+        """Return the density of clutter at detections (k, m), (k,), checked, or the number that it is everywhere."""
+        values = "clutter_density", self.clutter_density, scan, step
+        return _values(*values, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
+
+    def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
 
-        Raises ValueError if there are several `detections` although there is no clutter.
+        P_D is `detected`, a number or (n,). The parts are numbers, or arrays that broadcast to (n,) and, of k detections, to
+        (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
-        p, density = self.detection_probability, self.clutter_density
-        missed = math.log1p(-p) if p < 1 else -math.inf
+        density = self.clutter_densities(scan, step)
+        logs: tuple[Factor, Factor]
+        if isinstance(detected, float):
+            logs = (math.log1p(-detected) if detected < 1 else -math.inf), math.log(detected)
+        else:
+            with np.errstate(divide="ignore"):
+                logs = np.log1p(-detected), np.log(detected)
+        missed, found = logs
+        if isinstance(density, np.ndarray):
+            return missed, found - np.log(density)[:, None]
         if density > 0:
-            return missed, math.log(p) - math.log(density)
-        if detections > 1:
+            return missed, found - math.log(density)
+        if len(scan) > 1:
             raise ValueError(
-                f"z: expected at most one detection, as clutter_density is 0, got {detections} at step {step}; give the "
+                f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "
                 "clutter a density above 0"
             )
-        return (missed if detections == 0 else -math.inf), math.log(p)
+        return (missed if len(scan) == 0 else -math.inf), found
 
     def detection_log_likelihoods(self, scan: Array, x: Array, step: int) -> Array:
         """Return the log-density of every detection (k, m) as one of the state; (n, d) -> (k, n)."""
@@ -193,21 +224,47 @@ class WithClutter:
         Raises ValueError if there is clutter but no region.
         """
         detections = np.asarray(contract.sample_observation(self.model, x, rng, step))
-        m = detections.shape[1]
+        draw_clutter = self.clutter_sampler(detections.shape[1], rng, step)
+        chances = np.broadcast_to(self.detection_probabilities(x, step), len(x))
+        scans = []
+        for detection, chance in zip(detections, chances, strict=True):
+            detected = rng.random() < chance
+            scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()])))
+        return scans
+
+    def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
+        """Return a function that draws the false detections (k, m) of a scan, in the region.
+
+        If the density varies, a uniform Poisson process is thinned. Its density is twice the largest on a grid; a point
+        where there is more clutter raises ValueError, as too much clutter for the memory does.
+        """
         bounds = self._bounds(m)
-        expected = self.clutter_density * float(np.prod(bounds[:, 1] - bounds[:, 0]))
+        (low, high), highest = bounds.T, self.clutter_density
+        if callable(highest):
+            axes = np.linspace(low, high, max(2, round(GRID_POINTS ** (1 / m)))).T
+            grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, m)
+            highest = 2 * float(np.max(self.clutter_densities(grid, step)))
+        expected = highest * float(np.prod(high - low))
         if expected > MOST:
             raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected:g}")
-        scans = []
-        for detection in detections:
-            detected = rng.random() < self.detection_probability
-            clutter = rng.uniform(bounds[:, 0], bounds[:, 1], (rng.poisson(expected), m))
-            scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], clutter])))
-        return scans
+
+        def draw() -> Array:
+            drawn = rng.uniform(low, high, (rng.poisson(expected), m))
+            densities = self.clutter_densities(drawn, step)
+            if isinstance(densities, float):
+                return drawn
+            if densities.max(initial=0.0) > highest:
+                raise ValueError(
+                    f"clutter_density: expected up to {highest:g}, twice the largest on a grid over the region, got "
+                    f"{densities.max():g} at {drawn[densities.argmax()].tolist()} at step {step}; take a smoother function"
+                )
+            return drawn[rng.random(len(drawn)) * highest < densities]
+
+        return draw
 
     def _bounds(self, m: int) -> Array:
         if self.region is None:
-            if self.clutter_density > 0:
+            if callable(self.clutter_density) or self.clutter_density > 0:
                 raise ValueError(
                     f"region: expected bounds ({m}, 2) in which clutter is simulated, got None; give "
                     "WithClutter(..., region=[[lowest, highest], ...])"
@@ -217,6 +274,23 @@ class WithClutter:
         if len(region) != m:
             raise ValueError(f"region: expected bounds of shape ({m}, 2), got {region.shape}")
         return region
+
+
+def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
+    """Return the values of a user's function at rows (n, k), (n,), if all of them fit; a number as it is."""
+    if not callable(given):
+        return float(given)
+    try:
+        values = given(x) if len(x) else np.empty(0)
+    except Exception as error:
+        raise ValueError(
+            f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
+        ) from error
+    array = contract.read_numbers(name, values, (len(x),), step)
+    wrong = array[~fits(array)]
+    if len(wrong):
+        raise ValueError(f"{name}: expected {expected}, got {wrong[0]:g} at step {step}")
+    return array
 
 
 def detection_log_densities(model: contract.Model, scan: Array, means: Array, covariances: Array, step: int) -> Array:
@@ -250,7 +324,7 @@ def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Ar
     if z is None:
         return None
     scan = model.as_scan(z, step)
-    model.log_factors(len(scan), step)  # raises an error if there are too many detections
+    model.log_factors(1.0, scan, step)  # raises an error if there are too many detections
     if len(scan) == 1 and model.clutter_density == 0 and model.detection_probability == 1:
         return model.model, scan[0]
     return model, scan

@@ -6,12 +6,15 @@ from herdfilter.tracking.lmb import LMBTracker
 from herdfilter.tracking.metrics import GOSPA, gospa, label_switches, ospa
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.simulation import simulate_scans
+from herdfilter.tracking.status import DetectionHistory
+from herdfilter.tracking.tables import scans_from_table
 from herdfilter.tracking.track import Track
 
 __all__ = [
     "GOSPA",
     "Birth",
     "BirthFromMeasurements",
+    "DetectionHistory",
     "LMBTracker",
     "Track",
     "TrackingRecord",
@@ -19,6 +22,7 @@ __all__ = [
     "gospa",
     "label_switches",
     "ospa",
+    "scans_from_table",
     "simulate_scans",
 ]
 __dir__ = listing_of(globals())

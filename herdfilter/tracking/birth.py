@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_fraction, as_positive, short_repr
+from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, observation_moments
 from herdfilter.filters.kalman.rules import LINEAR_RULE
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, require
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, observation_covariances, require
 from herdfilter.models.series import as_duration
+from herdfilter.models.with_clutter import WithClutter
 
 SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior
 
@@ -61,9 +62,9 @@ class Birth:
 
 
 class UnexplainedDetections(NamedTuple):
-    """The detections z (k, m) of a scan, their observation model, and the probabilities (k,) that they are of no track."""
+    """The detections z (k, m) of a scan, the model that reads it, and the probabilities (k,) that they are of no track."""
 
-    model: Model
+    model: WithClutter
     z: Array
     probabilities: Array
 
@@ -74,7 +75,10 @@ class BirthFromMeasurements:
 
     A detection that belongs to tracks with probability u starts a track at the next step, with the probability of existence
     :math:`\min(r_{max}, \lambda (1 - u) / \sum (1 - u))`. The distribution of its state is `prior`, updated with the
-    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step.
+    detection by an iterated extended Kalman update (Bell and Cathey 1993), and predicted to the next step. Where P_D or the
+    density of clutter vary, a scan's births are shared out by :math:`(1 - u) P_D / \kappa`. Detections no further apart than
+    two of one target are on average, in the metric of their noise, start one track together: that two targets appear at one
+    place in one scan has a probability of the order of its square.
 
     Parameters
     ----------
@@ -132,9 +136,22 @@ class BirthFromMeasurements:
             positive = probabilities > 0
             if not positive.any():  # or no detection
                 continue
-            rates = self.expected * dt * probabilities[positive] / total
-            for rate, mean, covariance in zip(rates, *self.locate(model, z[positive], step), strict=True):
-                births.append(Birth(min(self.most, rate), GaussianMixture.unchecked(np.ones(1), mean[None], covariance)))
+            z, shares = z[positive], probabilities[positive]
+            means, covariances = self.locate(model.model, z, step)
+            if callable(model.detection_probability) or callable(model.clutter_density):
+                odds = shares * model.detection_probabilities(means, step)
+                odds = odds / model.clutter_densities(z, step) if model.clutter_density else odds
+                shares = odds * (shares.sum() / max(odds.sum(), SMALLEST))
+            rates = self.expected * dt * shares / total
+            alike = _near_pairs(model.model, z, means, step)
+            left = rates > 0
+            for i in np.argsort(-alike.sum(axis=1), kind="stable"):
+                if left[i]:
+                    group = alike[i] & left
+                    left &= ~group
+                    rate = rates[group].sum()
+                    place = GaussianMixture.unchecked(rates[group] / rate, means[group], covariances[group])
+                    births.append(Birth(min(self.most, rate), place))
         return births
 
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
@@ -158,3 +175,15 @@ class BirthFromMeasurements:
         noises = spread - slopes @ cross
         covariances = shrinkage @ covariance @ shrinkage.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
         return wrap_angles(states, circular_dims(model)), covariances
+
+
+def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:
+    """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
+    size = z.shape[1]
+    apart = wrap_angles(z[:, None] - z, observation_circular(model, size))
+    try:
+        precisions = np.linalg.inv(2 * observation_covariances(model, states, size, step))
+    except np.linalg.LinAlgError:  # there is no noise
+        return np.eye(len(z), dtype=bool)
+    near = ((apart @ precisions) * apart).sum(axis=2) <= size
+    return np.asarray(near | near.T)

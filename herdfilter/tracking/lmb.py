@@ -6,6 +6,8 @@ import copy
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,22 +18,24 @@ from herdfilter._repr import summary_repr
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
+from herdfilter.filters.kalman.gaussian import expected_detection
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
-from herdfilter.models.contract import OBSERVED, require
+from herdfilter.models.contract import OBSERVED, circular_dims, require
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models.with_clutter import Factor, WithClutter
+from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks, bank_of
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
+from herdfilter.tracking.status import DetectionHistory, as_confirm
 from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
     Track,
     association_matrix,
     check_filter,
-    combine_filters,
     gate_detections,
-    hypothesis_given,
     scan_model,
     start_filter,
     update_existence,
@@ -80,13 +84,16 @@ class LMBTracker(Timed):
     gate_probability : float
         Probability that the gate of a Gaussian prediction holds the detection; 1 for no gate. It is a lower bound: likely
         detections beyond are not left out.
+    confirm : (int, int)
+        M and N: a track is tentative until M of N successive scans have detected it; see `DetectionHistory`. All tracks of
+        enough existence are reported, tentative ones too.
 
     Attributes
     ----------
     step : int
         Time index of the tracks; 0 at the start.
     tracks : list of Track
-        In the order of their births.
+        In the order of their births; a copy, in which a change does not reach the tracker.
     record : TrackingRecord or None
         The last update.
 
@@ -118,6 +125,7 @@ class LMBTracker(Timed):
         prune: float = 1e-3,
         max_tracks: int = 200,
         gate_probability: float = 1 - 1e-9,
+        confirm: Sequence[int] = (3, 5),
     ) -> None:
         if not isinstance(model, WithClutter):
             raise TypeError(
@@ -133,11 +141,12 @@ class LMBTracker(Timed):
             one_of("filter", filter, catalogue())
         self.n_particles = check_count("n_particles", n_particles)
         self.rng = as_generator(rng)
-        self._seeds: Any = self.rng.bit_generator.seed_seq  # kept here, since copies of a generator lose it before NumPy 2
+        (self._seeds,) = self.rng.bit_generator.seed_seq.spawn(1)  # type: ignore[attr-defined]
         self.report = as_probability("report", report)
         self.prune = as_probability("prune", prune)
         self.max_tracks = check_count("max_tracks", max_tracks)
         self.gate_probability = as_probability("gate_probability", gate_probability)
+        self.confirm = as_confirm(confirm)
         self.step = 0
         self.record: TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
@@ -145,13 +154,21 @@ class LMBTracker(Timed):
         births = (Birth(1.0, self.birth.initial),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
-        check_filter(self._make_filter, model.model, places)
-        self.tracks = self._start_tracks(starts, 0)
+        one = check_filter(self._make_filter, model.model, places)
+        # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
+        bank = bank_of([one] if one is not None and isinstance(filter, str) else [])
+        self._template = bank if isinstance(bank, GaussianFilters) else None
+        self._held = self._start_tracks(starts, 0)
+
+    @property
+    def tracks(self) -> list[Track]:
+        """All tracks, in the order of their births."""
+        return self._held.listed
 
     @property
     def cardinality(self) -> float:
         """Expected number of targets."""
-        return float(sum(track.existence for track in self.tracks))
+        return float(sum(self._held.existence.tolist()))
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict all tracks over a time `dt` to the next step, and add births.
@@ -161,18 +178,15 @@ class LMBTracker(Timed):
         """
         dt = as_duration("dt", dt)
         survival, step = self.survival_probability**dt, self.step + 1
-        newborn: list[Track] = []
+        held = replace(self._held, existence=survival * self._held.existence)
         if isinstance(self.birth, BirthFromMeasurements):
-            newborn = self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step)
-        tracks = []
-        for track in [*self.tracks, *newborn]:
-            online = copy.copy(track.filter)
-            online.predict(dt, control)
-            alive = survival if track.label[0] < step else 1.0
-            tracks.append(Track(track.label, alive * track.existence, online))
+            held = held.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
+        bank = copy.copy(held.bank)
+        bank.predict(dt, control)
+        held = replace(held, bank=bank, histories=[one.predict(dt) for one in held.histories])
         if not isinstance(self.birth, BirthFromMeasurements):
-            tracks += self._start_tracks([one.within(dt) for one in self.birth], step, predicted=True)
-        self.tracks, self.step, self._unexplained = tracks, step, []
+            held = held.join(self._start_tracks([one.within(dt) for one in self.birth], step, dt))
+        self._held, self.step, self._unexplained = held, step, []
         self._clock = self._clock.later(dt)
 
     def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
@@ -197,29 +211,30 @@ class LMBTracker(Timed):
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
         with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
-            tracks = self.tracks if scan is None else self._use_scan(scan, sensor)
-        if len(tracks) > self.max_tracks:
-            least = sorted((track.existence for track in tracks), reverse=True)[self.max_tracks - 1]
-            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks))
-            tracks = [track for track in tracks if track.existence >= least][: self.max_tracks]
-        reported = [track for track in tracks if track.existence >= self.report]
-        self.tracks, dim = tracks, self.model.model.dim
+            held = self._held if scan is None else self._use_scan(scan, sensor)
+        if len(held.labels) > self.max_tracks:
+            least = np.sort(held.existence)[-self.max_tracks]
+            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(held.labels))
+            held = held.take(np.flatnonzero(held.existence >= least)[: self.max_tracks])
+        reported, dim = held.take(np.flatnonzero(held.existence >= self.report)), self.model.model.dim
+        self._held, cardinality = held, float(sum(held.existence.tolist()))
         self.record = TrackingRecord(
             self.step,
-            [track.label for track in reported],
-            np.array([track.mean for track in reported]).reshape(-1, dim),
-            np.array([track.covariance for track in reported]).reshape(-1, dim, dim),
-            np.array([track.existence for track in reported]),
-            self.cardinality,
+            reported.labels,
+            reported.bank.means.reshape(-1, dim),
+            reported.bank.covariances.reshape(-1, dim, dim),
+            reported.existence,
+            cardinality,
+            reported.histories,
         )
-        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks), len(reported))
+        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(held.labels), len(reported.labels))
         return self.record
 
-    def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> list[Track]:
+    def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> Tracks:
         """Return the tracks after a scan, and keep its unexplained detections for births."""
-        tracks, fixed_births = self.tracks, not isinstance(self.birth, BirthFromMeasurements)
+        labels, existence, bank = self._held.labels, self._held.existence, self._held.bank
+        fixed_births = not isinstance(self.birth, BirthFromMeasurements)
         model, sensor = scan_model(self.model, sensor)
-        detected, clutter = model.detection_probability, model.clutter_density
         if not fixed_births:
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
@@ -227,50 +242,40 @@ class LMBTracker(Timed):
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
-        moments = [track.filter.predicted_observation(sensor) for track in tracks]
-        existence = np.array([track.existence for track in tracks])
-        log_clutter = np.log(clutter) if clutter > 0 else -np.inf
+        detected: Factor = 1.0 if callable(model.detection_probability) else model.detection_probability
+        if labels and callable(model.detection_probability):
+            detected = expected_detection(model, bank.means, bank.covariances, UNSCENTED_RULE, self.step)
+        clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
-            log_factors = np.log(existence * detected) - log_clutter
+            log_clutter = np.log(clutter)
+            log_factors = np.log(existence * detected) - np.min(log_clutter, initial=np.inf)
         missed = 1 - existence * detected
-        inside = gate_detections(model.model, moments, z, missed, log_factors, self.gate_probability)
-        # the miss comes first: it uses the particles of the gate
-        misses = [hypothesis_given(track.filter, None, sensor).filter for track in tracks]
-        hypotheses = [
-            {int(j): hypothesis_given(track.filter, z[j], sensor) for j in np.flatnonzero(row)}
-            for track, row in zip(tracks, inside, strict=True)
-        ]
-        log_densities = np.full(inside.shape, -np.inf)
-        for i, own in enumerate(hypotheses):
-            for j, hypothesis in own.items():
-                log_densities[i, j] = hypothesis.log_evidence
-
+        given = {"z": z, "missed": missed, "log_factors": log_factors, "probability": self.gate_probability}
+        log_densities, merge = bank.hypotheses(z, partial(gate_detections, model.model, **given), sensor)
         matrix = association_matrix(existence, detected, log_densities, log_clutter)
         if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
             matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
         impossible = ~(matrix > 0).any(axis=1)
         if impossible.any():
             raise ValueError(
-                f"scan: expected a detection of track {tracks[int(np.argmax(impossible))].label}, which cannot be "
+                f"scan: expected a detection of track {labels[int(np.argmax(impossible))]}, which cannot be "
                 f"missing, got none near it at step {self.step}; give a detection or a survival probability below 1"
             )
         marginals = associate(matrix, self.association, self.rng).marginals
         unexplained = 1 - marginals[:, 1:].sum(axis=0)
-        if clutter == 0 and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
+        if np.all(clutter == 0) and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
             j = int(np.argmax(unexplained))
             raise ValueError(
                 f"scan: expected only detections of tracks, as the clutter density is zero, got {z[j]} as detection {j} at "
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
         after, weights = update_existence(existence, detected, marginals)
-        kept = []
-        for track, r, miss, own, row in zip(tracks, after, misses, hypotheses, weights, strict=True):
-            if r >= self.prune:
-                filters = [miss, *(hypothesis.filter for hypothesis in own.values())]
-                kept.append(Track(track.label, float(r), combine_filters(filters, row[[0, *(1 + j for j in own)]])))
+        kept, seen = np.flatnonzero(after >= self.prune), (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
+        histories = [self._held.histories[i].update(seen[i], self.confirm) for i in kept]
+        tracks = Tracks([labels[i] for i in kept], after[kept], merge(kept, weights), histories)
         model.learn_size(z)
-        self._unexplained = [*self._unexplained, UnexplainedDetections(model.model, z, np.clip(unexplained, 0.0, 1.0))]
-        return kept
+        self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
+        return tracks
 
     def run(
         self,
@@ -299,7 +304,10 @@ class LMBTracker(Timed):
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
-        result: TrackingResult = run(self, steps, self.model.model.dim, watcher=watcher, collect=TrackingResult.collect)
+        model = self.model.model
+        positions = tuple(getattr(model, "position_dims", ()))
+        collect = partial(TrackingResult.collect, circular=circular_dims(model), position_dims=positions)
+        result: TrackingResult = run(self, steps, model.dim, watcher=watcher, collect=collect)
         return result
 
     def __repr__(self) -> str:
@@ -309,21 +317,27 @@ class LMBTracker(Timed):
             filter=self.filter,
             association=self.association,
             step=self.step,
-            tracks=len(self.tracks),
+            tracks=len(self._held.labels),
             cardinality=self.cardinality,
         )
 
-    def _start_tracks(self, births: Sequence[Birth], born: int, predicted: bool = False) -> list[Track]:
-        """Return tracks that are born at a step; their filters stand there if `predicted`, else at the present step."""
-        make, model, step = self._make_filter, self.model.model, born if predicted else self.step
-        return [
-            Track((born, i), one.probability, start_filter(make, model, one.initial, step, predicted))
-            for i, one in enumerate(births)
-        ]
+    def _start_tracks(self, births: Sequence[Birth], born: int, dt: float | None = None) -> Tracks:
+        """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
+        predicted, labels = dt is not None, [(born, i) for i in range(len(births))]
+        step, starts = born if predicted else self.step, [one.initial for one in births]
+        bank: ListedFilters | GaussianFilters
+        if self._template is not None and starts:
+            bank = self._template.born(starts, step, self._clock.later(dt or 0.0))
+        else:
+            makers = [partial(self._make_filter, label=label) for label in labels]
+            pairs = zip(makers, starts, strict=True)
+            bank = bank_of([start_filter(make, self.model.model, one, step, predicted) for make, one in pairs])
+        return Tracks(labels, np.array([one.probability for one in births]), bank, [DetectionHistory()] * len(labels))
 
-    def _make_filter(self, model: Any) -> Any:
-        """Return a filter with a generator of its own, so that tracks do not disturb one another."""
-        rng = np.random.Generator(type(self.rng.bit_generator)(self._seeds.spawn(1)[0]))
+    def _make_filter(self, model: Any, label: tuple[int, ...] = ()) -> Any:
+        """Return a filter with a generator of its own, by its label, so that tracks do not disturb one another."""
+        seeds = np.random.SeedSequence(self._seeds.entropy, spawn_key=(*self._seeds.spawn_key, *label))
+        rng = np.random.Generator(type(self.rng.bit_generator)(seeds))
         if isinstance(self.filter, str):
             return catalogue_spec(self.filter)(model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_list
-from herdfilter._repr import fields_in_line, summary_repr
+from herdfilter._checks import Array, as_array, as_list
+from herdfilter._repr import fields_in_line, html_repr, summary_repr
 from herdfilter.models.series import as_objects
+from herdfilter.tracking.status import DetectionHistory
 from herdfilter.tracking.track import Label
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -33,6 +37,8 @@ class TrackingRecord:
         Their probabilities of existence.
     cardinality : float
         Expected number of targets: the sum of the probabilities of all tracks, reported or not.
+    history : list of DetectionHistory, length m
+        Their detections, and from them their status.
 
     Examples
     --------
@@ -43,6 +49,8 @@ class TrackingRecord:
     >>> record = tracker.update([[1.2], [-20.0]])  # the second detection is a false alarm
     >>> record.labels, record.means.shape, record.covariances.shape, record.existence.round(2).tolist()
     ([(0, 0)], (1, 2), (1, 2, 2), [0.99])
+    >>> record.history[0].status
+    'tentative'
     """
 
     step: int
@@ -51,6 +59,7 @@ class TrackingRecord:
     covariances: Array
     existence: Array
     cardinality: float
+    history: list[DetectionHistory]
 
     __repr__ = fields_in_line
 
@@ -71,6 +80,9 @@ class TrackingResult:
         Time of each scan, as it was given: numbers, durations or dates; sums of `dt` if that was given.
     dim : int
         Dimension d of a state.
+    history : list of list of DetectionHistory
+    circular, position_dims : tuple of int
+        Indices of the angle-valued dimensions, and of those that the model calls positions.
 
     Examples
     --------
@@ -90,10 +102,15 @@ class TrackingResult:
     steps: np.ndarray
     times: np.ndarray
     dim: int
+    history: list[list[DetectionHistory]]
+    circular: tuple[int, ...] = ()
+    position_dims: tuple[int, ...] = ()
+
+    _repr_html_ = html_repr
 
     @classmethod
-    def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int) -> TrackingResult:
-        """Stack records, with the times of the first steps."""
+    def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int, **drawn: Any) -> TrackingResult:
+        """Stack records, with the times of the first steps; `drawn` holds `circular` and `position_dims`."""
         return cls(
             labels=[r.labels for r in records],
             means=[r.means for r in records],
@@ -103,6 +120,8 @@ class TrackingResult:
             steps=np.array([r.step for r in records], dtype=int),
             times=as_objects(times[: len(records)]),
             dim=dim,
+            history=[r.history for r in records],
+            **drawn,
         )
 
     def __len__(self) -> int:
@@ -134,25 +153,106 @@ class TrackingResult:
         Returns
         -------
         pandas.DataFrame
-            With the columns ``step``, ``time``, ``birth`` and ``number`` (the label), ``existence``, and ``x0_mean`` and
-            ``x0_sd`` for every dimension.
+            With the columns ``step``, ``time``, ``track_id`` (a text, the label as "birth-number"), ``birth``, ``number``,
+            ``existence``, ``status``, ``detections``, ``time_since_detection``, and ``x0_mean`` and ``x0_sd`` for every
+            dimension.
         """
         import pandas as pd
 
-        names = as_list("names", names, f"{self.dim} texts") or [f"x{i}" for i in range(self.dim)]
-        if len(names) != self.dim:
-            raise ValueError(f"names: expected one per dimension, {self.dim}, got {len(names)}")
+        names = self._dimension_names(names)
         counts = [len(labels) for labels in self.labels]
         flat = [label for labels in self.labels for label in labels]
+        history = [one for histories in self.history for one in histories]
         table: dict[str, Any] = {
             "step": np.repeat(self.steps, counts),
             "time": np.repeat(self.times, counts),
+            "track_id": ["-".join(map(str, label)) for label in flat],
             "birth": [label[0] for label in flat],
             "number": [label[1] for label in flat],
             "existence": np.concatenate([np.empty(0), *self.existence]),
+            "status": [one.status for one in history],
+            "detections": [one.detections for one in history],
+            "time_since_detection": [one.time_since_detection for one in history],
         }
         means = np.concatenate([np.empty((0, self.dim)), *self.means])
         covariances = np.concatenate([np.empty((0, self.dim, self.dim)), *self.covariances])
         for i, name in enumerate(names):
             table[f"{name}_mean"], table[f"{name}_sd"] = means[:, i], np.sqrt(covariances[:, i, i])
         return pd.DataFrame(table)
+
+    def summary(self) -> pd.DataFrame:
+        """Return a table with one row for each reported track.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With ``track_id``, ``birth`` and ``number`` as in `to_dataframe`; the times of its ``first`` and ``last`` report,
+            and the number of ``scans`` that report it; ``detections``, ``existence`` and ``status`` at the last.
+        """
+        columns = {"first": ("time", "first"), "last": ("time", "last"), "scans": ("time", "size")}
+        columns |= {name: (name, "last") for name in ("detections", "existence", "status")}
+        table: pd.DataFrame = self.to_dataframe().groupby(["birth", "number"]).agg(track_id=("track_id", "first"), **columns)
+        return table.reset_index()[["track_id", "birth", "number", *columns]]
+
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | None = None,
+        dims: int | Sequence[int] | None = None,
+        truth: ArrayLike | None = None,
+        ellipses: float | None = 0.95,
+        names: Sequence[str] = (),
+        circular: Sequence[int] | None = None,
+    ) -> Any:
+        """Draw every reported track in a colour of its own: a path in the plane with ellipses, or over time with a band.
+
+        Rings mark scans at which a track coasts. A line is broken where the track is not reported. Return the axes, an array
+        of them if there are several panels; ValueError as from `FilterResult.plot`.
+
+        Parameters
+        ----------
+        ax, dims, ellipses, circular
+            As in `FilterResult.plot`.
+        truth : array_like, shape (T, targets, d), optional
+            The true states; NaN where a target is absent.
+        names : sequence of str, length d
+            Names of the dimensions, for the axes.
+        """
+        from herdfilter.pictures.axes import axes_or_new, name_axes, panels, text_colour
+        from herdfilter.pictures.tracks import plot_state_over_time, plot_times, plot_track
+
+        places, names = panels(ax, dims, self.dim, self.position_dims), self._dimension_names(names)
+        truth = np.empty((len(self), 0, self.dim)) if truth is None else truth
+        actual = as_array("truth", truth, (len(self), None, self.dim), finite=False)
+        angles, mass = tuple(self.circular if circular is None else circular), 0.95 if ellipses is None else ellipses
+        axes, (times, time_label) = [axes_or_new(one) for one, _ in places], plot_times(self, len(self))
+        paths: list[tuple[Label | None, Array]] = [*((None, x) for x in actual.swapaxes(0, 1)), *self.trajectories().items()]
+        for one, (_, drawn) in zip(axes, places, strict=True):
+            name_axes(one, *(time_label, names[drawn[0]]) if len(drawn) == 1 else [names[i] for i in drawn])
+            for label, means in paths:
+                there = np.flatnonzero(np.isfinite(means[:, drawn[0]])).tolist() or [0]
+                at, coasting, covariances = slice(there[0], there[-1] + 1), [], None
+                style: dict[str, Any] = {"color": text_colour(), "linewidth": 1}
+                style["label"] = "truth" if means is paths[0][1] else None
+                if label is not None:
+                    style, covariances = {"label": f"track {label}"}, np.full((*means.shape, self.dim), np.nan)
+                    for k in there:
+                        i = self.labels[k].index(label)
+                        covariances[k] = self.covariances[k][i]
+                        coasting += [k] * (self.history[k][i].status == "coasting")
+                around = None if covariances is None or ellipses is None else covariances[at]
+                if len(drawn) == 2:
+                    plot_track(means[at], around, one, drawn, mass, circular=angles, **style)
+                else:
+                    path = SimpleNamespace(means=means[at], covariances=around, times=self.times[at])
+                    plot_state_over_time(path, drawn[0], one, None, mass, angles, **style)
+                rings = [*([times[coasting]] if len(drawn) == 1 else []), *means[coasting][:, drawn].T]
+                one.plot(*rings, "o", color=one.lines[-1].get_color(), markerfacecolor="none", markersize=5)
+        for one in axes[:-1]:
+            one.set_xlabel("")
+        return np.array(axes) if len(axes) > 1 else axes[0]
+
+    def _dimension_names(self, names: Sequence[str]) -> list[str]:
+        names = as_list("names", names, f"{self.dim} texts") or [f"x{i}" for i in range(self.dim)]
+        if len(names) != self.dim:
+            raise ValueError(f"names: expected one per dimension, {self.dim}, got {len(names)}")
+        return names

@@ -39,16 +39,15 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     states, rng = as_array("truth", truth, (None, None, model.dim), finite=False), as_generator(rng)
     if model.region is None:
         raise ValueError("region: expected WithClutter(..., region=[[lowest, highest], ...]), got None")
-    low, high = np.asarray(model.region, dtype=np.float64).T
-    expected = model.clutter_density * float(np.prod(high - low))
-    scans = []
+    size, scans = len(model.region), []
     for step, x in enumerate(states, start=1):
-        seen = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < model.detection_probability)
-        scan = rng.uniform(low, high, (rng.poisson(expected), len(low)))
+        chances = np.broadcast_to(model.detection_probabilities(np.nan_to_num(x), step), len(x))
+        seen = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < chances)
+        scan = model.clutter_sampler(size, rng, step)()
         if seen.any():
             detections = contract.sample_observation(model.model, x[seen], rng, step)
-            if detections.shape[1] != len(low):
-                raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(len(low), 2)}")
+            if detections.shape[1] != size:
+                raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}")
             scan = np.concatenate([scan, detections])
         scans.append(rng.permutation(scan))
     return scans

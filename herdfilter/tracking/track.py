@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -19,7 +19,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular, only_mode
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.models.with_clutter import WithClutter
+from herdfilter.models.with_clutter import Factor, WithClutter
+from herdfilter.tracking.status import DetectionHistory
 
 SMALLEST_GATED_RATIO = 1e-6
 """A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
@@ -43,6 +44,8 @@ class Track:
         Probability that the target exists.
     filter : object
         The filter of its state. The tracker replaces it at each step, and does not change it.
+    history : DetectionHistory
+        Its detections, and from them its status.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class Track:
     label: Label
     existence: float
     filter: TrackFilter
+    history: DetectionHistory = field(default_factory=DetectionHistory)
 
     @property
     def mean(self) -> Array:
@@ -71,7 +75,7 @@ class Track:
         return self.filter.covariance
 
     def __repr__(self) -> str:
-        return summary_repr(self, label=self.label, existence=self.existence, filter=self.filter)
+        return summary_repr(self, label=self.label, existence=self.existence, status=self.history.status, filter=self.filter)
 
 
 class TrackFilter(Protocol):
@@ -131,13 +135,13 @@ def combine_filters(filters: Sequence[F], weights: Array) -> F:
     return mixture
 
 
-def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[GaussianMixture]) -> None:
-    """Raise an error unless the model fits the filter and the births, and tracks can hold the filter."""
+def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[GaussianMixture]) -> Any:
+    """Return a filter, None without places; raise an error unless model, births and tracks fit it."""
     for place in places:
         if place.dim != model.dim:
             raise ValueError(f"birth: expected states of {model.dim} dimensions, as the model has, got {place.dim}")
     if not places:
-        return
+        return None
     online = make(_wrap_modes(ModelWithInitial, model, places[0]))
     missing = [name for name in ("predicted_observation", "combine") if not hasattr(online, name)]
     if missing:
@@ -145,6 +149,8 @@ def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[Ga
             f"filter: expected one that can carry several hypotheses, got {type(online).__name__}, which has no "
             f"{' and no '.join(missing)}"
         )
+    online.model = _held_model(online, model)
+    return online
 
 
 def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
@@ -161,9 +167,13 @@ def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMi
         online = make(_wrap_modes(ModelWithInitial, model, initial))
         _ = online.mean  # particles are drawn when they are first needed
         online.step = step
-    # a filter holds a model with modes, or its only mode
-    online.model = with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
+    online.model = _held_model(online, model)
     return online
+
+
+def _held_model(online: Any, model: Model) -> Model:
+    """Return what a filter holds: a model with modes, or its only mode."""
+    return with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
 
 
 class ModelWithInitial:
@@ -236,7 +246,9 @@ def scan_model(model: WithClutter, sensor: Sensor | None) -> tuple[WithClutter, 
 
 def gate_detections(
     model: Model,
-    moments: Sequence[tuple[Array, Array] | None],
+    tracks: np.ndarray,
+    means: Array,
+    covariances: Array,
     z: Array,
     missed: Array,
     log_factors: Array,
@@ -246,38 +258,38 @@ def gate_detections(
 
     A gate is the ellipsoid that holds a Gaussian with a given probability (1 for no gate), or the larger one outside which a
     detection weighs less than `SMALLEST_GATED_RATIO` of a miss. So it costs no accuracy if predictions are about Gaussian.
-    `moments` are mean (m,) and covariance (m, m) of the detection that each track predicts, None for no gate; `missed` (T,)
-    the weights of misses, `log_factors` (T,) the logarithms of the ratio of a detection's weight to its density.
+    `tracks` (n,) are those that have a gate; `means` (n, m) and `covariances` (n, m, m) the moments of the detection that
+    each predicts; `missed` (T,) the weights of misses, `log_factors` (T,) the logarithms of the ratio of a detection's
+    weight to its density.
     """
-    inside = np.ones((len(moments), len(z)), dtype=bool)
-    known = np.array([one is not None for one in moments], dtype=bool)
-    if not known.any() or not len(z) or probability == 1:
+    inside = np.ones((len(missed), len(z)), dtype=bool)
+    if not len(tracks) or not len(z) or probability == 1:
         return inside
-    means, covariances = (np.array(part) for part in zip(*(one for one in moments if one is not None), strict=True))
     size = means.shape[1]
     residuals = wrap_angles(z - means[:, None], observation_circular(model, size))
     roots = np.linalg.cholesky(covariances)
-    white = np.linalg.solve(roots, residuals.transpose(0, 2, 1))
+    white = np.linalg.inv(roots) @ residuals.transpose(0, 2, 1)
     with np.errstate(divide="ignore"):
         log_roots = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        log_peaks = log_factors[known] - log_roots - 0.5 * size * np.log(2 * np.pi)
-        counts = 2 * (log_peaks - np.log(missed[known]) - np.log(SMALLEST_GATED_RATIO))
+        log_peaks = log_factors[tracks] - log_roots - 0.5 * size * np.log(2 * np.pi)
+        counts = 2 * (log_peaks - np.log(missed[tracks]) - np.log(SMALLEST_GATED_RATIO))
     radii = np.maximum(2 * scipy.special.gammainccinv(size / 2, 1 - probability), counts)
-    inside[known] = (white**2).sum(axis=1) <= radii[:, None]
+    inside[tracks] = (white**2).sum(axis=1) <= radii[:, None]
     return inside
 
 
-def association_matrix(existence: Array, detected: float, log_densities: Array, log_clutter: float) -> Array:
+def association_matrix(existence: Array, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
     """Return the matrix (T, 1 + M) of likelihood ratios, from logarithms, with each row up to a factor.
 
     A row is ``1 - r P_D`` for a target that does not exist or is missed, and ``r P_D g(z_j) / kappa`` for each detection
     (Reuter, Vo, Vo and Dietmayer 2014, "The labeled multi-Bernoulli filter"), with r from `existence` (T,), P_D `detected`,
-    log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`.
+    log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`. P_D is a number or (T,),
+    log kappa a number or (M,).
     """
     with np.errstate(divide="ignore"):
         logs = np.log(existence * detected)[:, None] + log_densities
         missed = np.log1p(-existence * detected)
-    if log_clutter > -np.inf:
+    if np.all(log_clutter > -np.inf):
         logs = logs - log_clutter
     elif logs.size:  # the limit of little clutter
         likeliest = logs.max(axis=0, initial=-np.inf)
@@ -288,11 +300,11 @@ def association_matrix(existence: Array, detected: float, log_densities: Array, 
     return matrix
 
 
-def update_existence(existence: Array, detected: float, marginals: Array) -> tuple[Array, Array]:
+def update_existence(existence: Array, detected: Factor, marginals: Array) -> tuple[Array, Array]:
     """Return the probabilities of existence (T,) after a scan, and of the hypotheses (T, 1 + M) of each existing target.
 
     The first hypothesis is a miss. Rows of hypotheses sum to 1, or to 0 if the target cannot exist. The arguments are the
-    probabilities of existence before, of detection, and the marginals of the association (T, 1 + M).
+    probabilities of existence before, of detection, a number or (T,), and the marginals of the association (T, 1 + M).
     """
     weights = marginals.copy()
     missed = 1 - existence * detected

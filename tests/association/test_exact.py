@@ -1,6 +1,7 @@
 """Exact association against enumeration of all assignments."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from herdfilter import association
 from herdfilter.association import BeliefPropagation, Exact, KBest
-from herdfilter.association.exact import _greedy_order, _plan_of, plan
+from herdfilter.association.exact import elimination_order
 
 SHAPES = [(t, m) for t in range(1, 5) for m in range(5)]
 
@@ -45,7 +46,7 @@ def test_a_long_chain_of_tracks_is_a_matter_of_two_open_measurements():
     matchings = [1, 1]
     while len(matchings) < 2 * n + 2:
         matchings.append(matchings[-1] + matchings[-2])
-    found = association.associate(ratios, association.Exact(max_ways=2000))
+    found = association.associate(ratios, association.Exact(max_ways=1000))
     assert found.log_evidence == pytest.approx(math.log(matchings[-1]), rel=1e-14)
 
 
@@ -60,11 +61,12 @@ def test_tracks_that_are_never_missed_take_turns():
 
 
 def test_a_cluster_that_is_too_large_is_refused_with_its_cost():
-    """Sets of at most 0, 1, 2 of 12 tracks, and for each the 13 alternatives of the next measurement."""
-    ways = (1 + (1 + 12) + (1 + 12 + 66)) * 13
-    with pytest.raises(
-        ValueError, match=rf"max_ways = 1,000 ways, got 12 tracks with 13 .* need {ways:,} ways .* step 3 of 13; take Bel"
-    ):
+    """At most as if each measurement has its turn: the first opens 12 tracks, which are closed after the last."""
+    most = 13 + 12 * 2**12 * 13 + (2**13 - 2)
+    ways = elimination_order(linked_vertices(np.ones((12, 13), dtype=bool)), np.inf)[1]
+    assert most / 2 < ways <= most
+    cost = re.escape(f"got 12 tracks with 13 shared measurements, which need {ways:.3g} ways; take BeliefPropagation()")
+    with pytest.raises(ValueError, match="^ratios: expected clusters with up to max_ways = 1,000 ways, " + cost):
         association.Exact(max_ways=1000).marginals(np.ones((12, 14)))
 
 
@@ -72,7 +74,7 @@ def test_clusters_that_are_too_large_may_have_another_method():
     ratios = np.zeros((5, 6))
     ratios[:, 0] = 1
     ratios[:2, 1:3] = ratios[2:, 3:] = 1
-    both = association.Exact(max_ways=12, otherwise=association.KBest(1)).marginals(ratios)
+    both = association.Exact(max_ways=20, otherwise=association.KBest(1)).marginals(ratios)
     np.testing.assert_allclose(both[:2], association.marginals(ratios)[:2])
     assert set(both[2:].ravel()) == {0, 1}
 
@@ -85,65 +87,115 @@ def graph(seed, rows, columns, band):
     return gated[rng.permutation(rows)][:, rng.permutation(columns)]
 
 
+def linked_vertices(gated):
+    rows, columns = gated.shape
+    return np.block([[np.zeros((rows, rows), bool), gated], [gated.T, np.zeros((columns, columns), bool)]])
+
+
+def ways_of(linked, order):
+    """Sets of open vertices before each step, and from each the alternatives of the next vertex; written with sets."""
+    ways, opened, eliminated = 0, set(), set()
+    for v in order:
+        left = set(np.flatnonzero(linked[v]).tolist()) - eliminated
+        ways += 2 ** len(opened) * (1 + len(left)) if v not in opened else 2 ** (len(opened) - 1) * (2 + len(left))
+        eliminated.add(v)
+        opened = (opened | left) - eliminated
+    return ways
+
+
 @pytest.mark.parametrize(("rows", "columns", "band"), [(5, 4, 3), (12, 12, 3), (25, 20, 4), (8, 80, 30)])
-def test_a_plan_opens_and_closes_every_column_once_and_counts_the_ways(rows, columns, band):
-    """No two open columns share a bit; sets are of at most as many open columns as rows before; greedy is the bound."""
+def test_an_order_has_every_vertex_once_and_its_ways_are_counted(rows, columns, band):
     for seed in range(3):
-        gated = graph(seed, rows, columns, band)
-        found = plan(gated)
-        assert sorted(found.order) == list(range(rows))
-        ways, most_open, begun = 0, 0, set()
-        for i, row in enumerate(found.order):
-            own = set(np.flatnonzero(gated[row]).tolist())
-            left = {c for r in found.order[i:] for c in np.flatnonzero(gated[r]).tolist()}
-            later = {c for r in found.order[i + 1 :] for c in np.flatnonzero(gated[r]).tolist()}
-            still = begun & left
-            ways += sum(math.comb(len(still), k) for k in range(i + 1)) * (1 + len(own))
-            begun |= own
-            most_open = max(most_open, len(still | own))
-            slots = [found.slot[c] for c in still | own]
-            assert len(set(slots)) == len(slots)
-            assert found.columns[i].tolist() == sorted(own)
-            assert set(found.closing[i].tolist()) == own - later
-        assert np.exp(found.log_cost) == pytest.approx(ways, rel=1e-9)
-        assert found.slot.max() < most_open
-        assert found.words == max(1, -(-most_open // 62))
-        assert found.log_cost <= _plan_of(gated, _greedy_order(gated)).log_cost
-
-
-def test_the_greedy_order_leaves_the_fewest_columns_open_at_every_row():
-    for seed in range(5):
-        gated = graph(seed, 10, 9, 3)
-        for first in (None, 4):
-            order = _greedy_order(gated, first).tolist()
-            assert first is None or order[0] == first
-
-            def opened(rows, gated=gated):
-                rest = [r for r in range(10) if r not in rows]
-                return (gated[rows].any(axis=0) & gated[rest].any(axis=0)).sum()
-
-            for i in range(0 if first is None else 1, 10):
-                waiting = [r for r in range(10) if r not in order[:i]]
-                assert opened(order[: i + 1]) == min(opened([*order[:i], r]) for r in waiting)
+        linked = linked_vertices(graph(seed, rows, columns, band))
+        order, ways = elimination_order(linked, np.inf)
+        assert sorted(order) == list(range(rows + columns))
+        assert ways == ways_of(linked, order.tolist())
+        for most in (0.1 * ways, ways - 1, ways, 10 * ways):
+            order, found = elimination_order(linked, most)
+            assert found == np.inf or found == ways_of(linked, order.tolist()) <= most
+        assert elimination_order(linked, 5)[1] == np.inf
 
 
 def test_a_long_band_in_any_order_costs_hardly_more_than_in_its_own():
-    """Greedy from the first row that comes costs up to a thousand times as much, the best of several orders does not."""
     places = np.arange(40)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         band = (np.abs(places[:, None] - places) < 7) & (rng.random((40, 40)) < 0.9)
-        shuffled = band[rng.permutation(40)][:, rng.permutation(40)]
-        assert plan(shuffled).log_cost < _plan_of(band, places).log_cost + np.log(4)
+        shuffled = linked_vertices(band[rng.permutation(40)][:, rng.permutation(40)])
+        own = [v for t in places for v in (t, 40 + t)]
+        assert elimination_order(shuffled, np.inf)[1] < 2 * ways_of(linked_vertices(band), own)
+
+
+def test_where_tracks_are_few_here_and_measurements_there_sets_are_small_in_both():
+    """Three tracks with 100 measurements, three measurements with 100 tracks, and one link; one track with all."""
+    both = np.zeros((103, 103), dtype=bool)
+    both[:3, :100] = both[3:, 100:] = both[0, 100] = True
+    star = np.vstack([np.eye(100, dtype=bool), np.ones(100, dtype=bool)])
+    assert elimination_order(linked_vertices(both), np.inf)[1] < 2 * 200 * 2**3 * 4
+    assert elimination_order(linked_vertices(star), np.inf)[1] < 200 * 2 * 3
+    found = association.associate(np.column_stack([np.ones(103), both]))
+    assert found.log_evidence == pytest.approx(math.log(1 + 300 + 3 * 100 * 99 + 100 * 99 * 98) * 2, rel=1e-2)
 
 
 def test_as_many_ways_as_are_allowed_are_taken():
     ratios = np.ones((3, 4))
-    ways = 1 * 4 + 4 * 4 + 7 * 4
+    ways = int(elimination_order(linked_vertices(np.ones((3, 3), dtype=bool)), np.inf)[1])
     found = association.marginals(ratios, Exact(max_ways=ways))
     np.testing.assert_allclose(found, association.marginals(ratios), atol=1e-12)
     with pytest.raises(ValueError, match=f"need {ways} ways"):
         association.marginals(ratios, Exact(max_ways=ways - 1))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (4, 4), (3, 6), (5, 3)])
+def test_zeros_anywhere_and_rows_of_any_scale_equal_brute_force(brute, shape):
+    """Measurements that nobody has, tracks that are never missed; those without an assignment are refused."""
+    refused = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        ratios = brute.ratios(seed, shape[0], shape[1])
+        ratios[rng.random(shape[0]) < 0.4, 0] = 0
+        ratios[:, 1:][:, rng.random(shape[1]) < 0.2] = 0
+        if (ratios.sum(axis=1) == 0).any() or brute.weights(ratios).sum() == 0:
+            refused += 1
+            with pytest.raises(ValueError, match="ratios: expected"):
+                association.associate(ratios)
+            continue
+        scale = np.exp(rng.uniform(-300, 300, (shape[0], 1)))
+        found = association.associate(scale * ratios)
+        np.testing.assert_allclose(found.marginals, brute.marginals(ratios), rtol=0, atol=2e-12)
+        assert found.log_evidence == pytest.approx(math.log(brute.total(ratios)) + np.log(scale).sum(), abs=1e-11)
+    assert 0 < refused < 70
+
+
+def test_all_clusters_at_once_are_what_each_is_alone():
+    """And what a cluster of all tracks gives that is not split."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        gated = graph(seed, 15, 25, 2) & (rng.random((15, 25)) < 0.6)
+        ratios = np.column_stack([rng.exponential(size=15), rng.exponential(size=(15, 25)) * gated])
+        split = association.associate(ratios)
+        whole, log_evidence = Exact().cluster(ratios)
+        np.testing.assert_allclose(split.marginals, whole, rtol=0, atol=1e-13)
+        assert split.log_evidence == pytest.approx(log_evidence, abs=1e-12)
+        rows, columns = rng.permutation(15), np.append(0, 1 + rng.permutation(25))
+        turned = association.marginals(ratios[np.ix_(rows, columns)])
+        np.testing.assert_allclose(turned, split.marginals[np.ix_(rows, columns)], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("gated", "method"),
+    [
+        (np.ones((12, 12)), "exact"),
+        (np.ones((6, 100)), "exact"),
+        (graph(0, 60, 60, 4), "exact"),
+        (np.ones((30, 30)), "belief-propagation"),
+        (graph(0, 60, 60, 12), "belief-propagation"),
+    ],
+)
+def test_auto_is_exact_where_sets_are_few_and_else_belief_propagation(gated, method):
+    rng = np.random.default_rng(0)
+    ratios = np.column_stack([rng.exponential(size=len(gated)), rng.exponential(size=gated.shape) * gated])
+    np.testing.assert_array_equal(association.marginals(ratios, "auto"), association.marginals(ratios, method))
 
 
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3)])

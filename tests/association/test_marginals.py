@@ -5,6 +5,7 @@ import operator
 import numpy as np
 import pytest
 from helpers import refuses
+from scipy.sparse.csgraph import connected_components
 
 from herdfilter import association
 from herdfilter.association import BeliefPropagation, Exact, HerdedGibbs, KBest, RandomGibbs
@@ -86,6 +87,33 @@ def test_tracks_in_need_that_find_a_measurement_each_are_no_hindrance():
     exact = association.marginals(ratios)
     np.testing.assert_allclose(exact, [[0, 1, 0], [0, 0, 1], [1, 0, 0]], atol=1e-12)
     np.testing.assert_allclose(association.marginals(ratios, "belief-propagation"), exact, atol=1e-6)
+
+
+class Recording(Exact):
+    """Exact, and a list of the clusters that it solved."""
+
+    clusters: list
+
+    def cluster(self, ratios, rng=None):
+        self.clusters.append(ratios)
+        return super().cluster(ratios, rng)
+
+
+def test_a_method_gets_the_tracks_that_compete_even_indirectly_and_their_shared_measurements():
+    """First columns tell tracks apart; components by scipy."""
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        gated = rng.random((12, 15)) < rng.choice([0.03, 0.08, 0.15, 0.4])
+        ratios = np.column_stack([100.0 + np.arange(12), 1e-3 * gated])
+        method = Recording()
+        object.__setattr__(method, "clusters", [])
+        association.marginals(ratios, method)
+        n, labels = connected_components(gated.astype(int) @ gated.T)
+        expected = [np.flatnonzero(labels == k).tolist() for k in range(n) if np.sum(labels == k) > 1]
+        assert [np.floor(found[:, 0] - 100).astype(int).tolist() for found in method.clusters] == sorted(expected)
+        for tracks, found in zip(sorted(expected), method.clusters, strict=True):
+            own = gated[tracks]
+            np.testing.assert_array_equal(found[:, 1:] > 0, own[:, own.sum(axis=0) > 1])
 
 
 @pytest.mark.parametrize("method", METHODS)

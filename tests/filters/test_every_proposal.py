@@ -32,8 +32,8 @@ def results(proposal, particles, seed=0):
 
 
 def test_every_proposal_of_the_package_is_in_the_registry(registry):
-    """Except two that wrap any other: those of models that jump, `tests/filters/modes`, and of linear parts."""
-    wrappers = {proposals.ModeProposal, proposals.RaoBlackwellisedProposal}
+    """Except three that wrap another: those of models that jump, `tests/filters/modes`, and of linear parts."""
+    wrappers = {proposals.HistoryProposal, proposals.ModeProposal, proposals.RaoBlackwellisedProposal}
     classes = {c for c in vars(proposals).values() if inspect.isclass(c) and not inspect.isabstract(c)}
     assert {type(p.make()) for p in registry.values()} == classes - {Proposal, Uses} - wrappers
 

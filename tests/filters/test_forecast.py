@@ -108,7 +108,7 @@ def test_a_linear_gaussian_forecast_is_kalmans(name):
 @pytest.mark.parametrize(("name", "n"), [("bootstrap", 500), ("auto", 100)])
 @pytest.mark.parametrize("model", [hf.models.UNGM(), hf.models.StochasticVolatility()], ids=["ungm", "volatility"])
 def test_intervals_hold_the_truth_as_often_as_they_say(model, name, n):
-    runs, horizons = 200, np.array([1, 5, 20])
+    runs, horizons = 120, np.array([1, 5, 20])
     inside = np.zeros((2, 2, 3))
     for run in range(runs):
         truth, z = hf.simulate(model, 15 + 20, rng=run)

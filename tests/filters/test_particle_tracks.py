@@ -65,7 +65,7 @@ def test_tracks_together_are_those_of_single_filters(key, name):
         return hf.make_filter(key, model, n, rng=k, resample_below=0.7)
 
     filters = [build(k) for k in range(len(tracks))]
-    together = particle_tracks.run_together(filters, tracks, dt=0.5, keep_particles=True)
+    together = particle_tracks.run_together(filters, tracks, {"dt": 0.5, "keep_particles": True})
     expected = alone(build, tracks, dt=0.5, keep_particles=True)
     assert_equal(together, expected)
     if key == "bootstrap":
@@ -132,12 +132,12 @@ def test_filters_that_are_not_alike_run_one_after_the_other(monkeypatch):
         lambda k: hf.ParticleFilter(model, 20, hf.RankedProposal(randomised=True), rng=k),
         lambda k: hf.UnscentedKalmanFilter(model),
     ):
-        assert particle_tracks.run_together([build(0), build(1)], tracks) == [None, None]
+        assert particle_tracks.run_together([build(0), build(1)], tracks, {}) == [None, None]
     alike = [hf.ParticleFilter(model, 20, rng=k) for k in range(2)]
-    assert None not in particle_tracks.run_together(alike, tracks)
+    assert None not in particle_tracks.run_together(alike, tracks, {})
     for options in ({"dt": [1.0, 2.0]}, {"gate": 0.99}, {"times": [1.0, 2.0]}):
         alike = [hf.ParticleFilter(model, 20, rng=k) for k in range(2)]
-        assert particle_tracks.run_together(alike, [[0.1, 0.2]] * 2, **options) == [None, None]
+        assert particle_tracks.run_together(alike, [[0.1, 0.2]] * 2, options) == [None, None]
 
 
 def test_blocks_of_tracks_do_not_change_results(monkeypatch):

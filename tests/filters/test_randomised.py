@@ -48,23 +48,23 @@ UNGM, VOLATILITY = hf.models.UNGM(), hf.models.StochasticVolatility()
 STILL, LIVELY = (hf.models.LinearGaussian([[0.9]], [[1.0]], [[q]], [[0.5]], [0.0], [[1.0]]) for q in (0.1, 4.0))
 JUMPING = hf.models.JumpMarkov([STILL, LIVELY], [[0.8, 0.2], [0.3, 0.7]])
 CASES = {
-    "line": (LINE, ON_LINE, READINGS, GUIDED, 16, 700),
-    "line, blind": (LINE, ON_LINE, READINGS, BLIND, 16, 700),
-    "plane": (PLANE, ON_PLANE, READINGS, GUIDED, 16, 700),
-    "plane, blind": (PLANE, ON_PLANE, READINGS, BLIND, 20, 700),
-    "plane, no defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.0, randomised=True), 16, 500),
-    "plane, half in defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.5, randomised=True), 16, 500),
-    "plane, random": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(hf.RandomSampling(), randomised=True), 30, 700),
-    "four dimensions": (WIDE, IN_WIDE, [[1.0, 2.0, -1.0, 0.0], [2.0, -2.0, 0.0, 1.0]], GUIDED, 20, 700),
-    "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 500),
+    "line": (LINE, ON_LINE, READINGS, GUIDED, 16, 250),
+    "line, blind": (LINE, ON_LINE, READINGS, BLIND, 16, 250),
+    "plane": (PLANE, ON_PLANE, READINGS, GUIDED, 16, 250),
+    "plane, blind": (PLANE, ON_PLANE, READINGS, BLIND, 20, 250),
+    "plane, no defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.0, randomised=True), 16, 250),
+    "plane, half in defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.5, randomised=True), 16, 250),
+    "plane, random": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(hf.RandomSampling(), randomised=True), 30, 250),
+    "four dimensions": (WIDE, IN_WIDE, [[1.0, 2.0, -1.0, 0.0], [2.0, -2.0, 0.0, 1.0]], GUIDED, 20, 250),
+    "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 250),
     "shared gains": (PLANE, ON_PLANE, READINGS[:2], GUIDED, 400, 150),
-    "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 700),
-    "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 700),
+    "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 250),
+    "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 250),
     "UNGM": (UNGM, grid(UNGM, 60), [[3.0], [0.5], [8.0]], GUIDED, 30, 1000),
-    "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 3000),
-    "stochastic volatility": (VOLATILITY, grid(VOLATILITY, 8), [[1.0], [-2.0], [0.1]], GUIDED, 16, 500),
-    "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 700),
-    "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 500),
+    "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 900),
+    "stochastic volatility": (VOLATILITY, grid(VOLATILITY, 8), [[1.0], [-2.0], [0.1]], GUIDED, 16, 250),
+    "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 250),
+    "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 250),
 }
 
 

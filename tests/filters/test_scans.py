@@ -146,3 +146,100 @@ def test_modes_take_scans():
     result = hf.make_filter("auto", hf.models.WithClutter(modes, P, KAPPA), 400, rng=1).run(SCANS)
     assert result.means[-1, 0] == pytest.approx(mean, abs=0.03 * np.sqrt(variance))
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=0.03)
+
+
+def wavy(x):
+    """Detection probability that changes slowly beside the spread of the state, and is nearly 0 at places."""
+    return 0.5 + 0.49 * np.sin(0.4 * x[:, 0])
+
+
+def patchy(z):
+    """Clutter density by place."""
+    return 0.3 + 0.25 * np.cos(z[:, 0])
+
+
+def integrated(scans, line=LINE, detected=wavy, clutter=patchy):
+    """Posterior mean and variance at the last step, and the log-likelihood, by sums over a fine grid."""
+    x = np.linspace(-25, 25, 4001)
+    F, H, Q, R = line.F[0, 0], line.H[0, 0], line.Q[0, 0], line.R[0, 0]
+    density = np.exp(-0.5 * (x - line.initial.means[0, 0]) ** 2 / line.initial.covariances[0, 0, 0])
+    move = np.exp(-0.5 * (x[:, None] - F * x) ** 2 / Q)
+    move, density, log = move / move.sum(axis=0), density / density.sum(), 0.0
+    for scan in scans:
+        p = detected(x[:, None])
+        likelihood = 1 - p
+        for (z,) in scan:
+            g = np.exp(-0.5 * (z - H * x) ** 2 / R) / np.sqrt(2 * np.pi * R)
+            likelihood = likelihood + p * g / clutter(np.array([[z]]))[0]
+        density = likelihood * (move @ density)
+        log += np.log(density.sum())
+        density /= density.sum()
+    mean = density @ x
+    return mean, density @ (x - mean) ** 2, log
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "within"),
+    [("auto", 400, 0.03), ("ranked", 400, 0.03), ("guided", 3000, 0.05), ("bootstrap", 10000, 0.08)],
+)
+def test_detection_and_clutter_may_depend_on_state_and_place(name, n, within):
+    mean, variance, log_likelihood = integrated(SCANS)
+    assert abs(mean - enumerated(SCANS)[0]) > 0.2 * np.sqrt(variance)  # another answer than with constants
+    result = hf.make_filter(name, hf.models.WithClutter(LINE, wavy, patchy), n, rng=1).run(SCANS)
+    assert result.means[-1, 0] == pytest.approx(mean, abs=within * np.sqrt(variance))
+    assert result.covariances[-1, 0, 0] == pytest.approx(variance, rel=2 * within)
+    assert result.log_likelihood == pytest.approx(log_likelihood, abs=2 * within)
+
+
+@pytest.mark.parametrize("name", ["ukf", "ekf", "ckf", "mkf"])
+def test_gaussians_take_the_detection_probability_that_is_expected(name):
+    """Of a linear function all rules give the expectation exactly: the function of the mean, which is 0."""
+
+    def linear(x):
+        return 0.5 + 0.02 * x[:, 0]
+
+    for scan in SCANS:
+        varying, constant = (
+            hf.make_filter(name, hf.models.WithClutter(LINE, p, patchy), 20).run([scan]) for p in (linear, 0.5)
+        )
+        np.testing.assert_allclose(varying.means, constant.means, atol=1e-12)
+        assert varying.log_likelihood == pytest.approx(constant.log_likelihood, abs=1e-12)
+    assert varying.log_likelihood == pytest.approx(integrated([scan], detected=lambda x: 0.5 + 0 * x[:, 0])[2], abs=1e-6)
+
+
+def test_a_grid_takes_functions_of_state_and_place():
+    mean, variance, log_likelihood = integrated(SCANS)
+    result = hf.GridFilter(hf.models.WithClutter(LINE, wavy, patchy), -25, 25, 800).run(SCANS)
+    assert result.means[-1, 0] == pytest.approx(mean, abs=1e-5)
+    assert result.covariances[-1, 0, 0] == pytest.approx(variance, abs=1e-5)
+    assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "ranked", "guided", "ukf", "ekf", "ckf", "mkf"])
+@pytest.mark.parametrize("density", [KAPPA, 1e-3])
+def test_functions_that_are_constant_do_as_the_numbers(name, density):
+    scans = [np.random.default_rng(k).normal(size=(k, 2)) for k in (3, 0, 1, 2)]
+    number = hf.make_filter(name, hf.models.WithClutter(PLANE, P, density), 40, rng=1).run(scans)
+    model = hf.models.WithClutter(PLANE, lambda x: np.full(len(x), P), lambda z: np.full(len(z), density))
+    function = hf.make_filter(name, model, 40, rng=1).run(scans)
+    np.testing.assert_allclose(function.means, number.means, atol=1e-9)
+    assert function.log_likelihood == pytest.approx(number.log_likelihood, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "auto"])
+def test_all_modes_have_the_detection_probability_of_the_sensor(name):
+    jumping = hf.models.JumpMarkov([LINE, LINE], [[0.9, 0.1], [0.1, 0.9]])
+    mean, variance, _ = integrated(SCANS)
+    result = hf.make_filter(name, hf.models.WithClutter(jumping, wavy, patchy), 4000, rng=1).run(SCANS)
+    assert result.means[-1, 0] == pytest.approx(mean, abs=0.1 * np.sqrt(variance))
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "auto", "ukf", "mkf"])
+def test_where_nothing_can_be_detected_a_miss_is_no_news(name):
+    blind = hf.models.WithClutter(PLANE, lambda x: np.zeros(len(x)), KAPPA)
+    own, none = (hf.make_filter(name, blind, 40, rng=1) for _ in range(2))
+    for pf, scan in ((own, [[0.5, 1.0]]), (none, [])):
+        pf.predict()
+        pf.update(scan)
+    np.testing.assert_allclose(own.mean, none.mean, atol=1e-9)
+    assert own.log_likelihood == none.log_likelihood == pytest.approx(0.0, abs=1e-12)

@@ -162,10 +162,10 @@ def test_surplus_detections_without_clutter_are_named():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, got 0"),
+        ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function, got 0"),
         ((1.1, 0.1), "detection_probability: .* got 1.1"),
         ((np.nan, 0.1), "detection_probability: .* got nan"),
-        ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, got -1"),
+        ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function, got -1"),
         ((0.9, np.inf), "clutter_density: .* got inf"),
         ((0.9, 0.1, [[1.0, 0.0]]), "region: expected rows"),
     ],
@@ -192,3 +192,90 @@ def test_a_region_is_asked_for_where_clutter_is_simulated():
     with pytest.raises(ValueError, match="region: expected bounds"):
         hf.simulate(WithClutter(PLANE, 0.9, 0.1), 3, rng=0)
     assert len(hf.simulate(WithClutter(PLANE, 0.9, 0.0), 3, rng=0)[1]) == 3
+
+
+def near(x):
+    """Detection probability of a sensor at the origin that sees up to a distance of 2."""
+    return 0.9 * (np.hypot(*x.T) < 2)
+
+
+def rising(z):
+    """Clutter density that rises along the first entry."""
+    return 0.01 * (1 + z[:, 0] - 100)
+
+
+def test_functions_of_state_and_place_enter_the_likelihood():
+    scan = np.array([[0.2, 0.9], [103.0, 3.0], [104.0, 0.0]])
+    g = np.array([np.exp(-0.5 * ((z - X) ** 2).sum(axis=1)) / (2 * np.pi) for z in scan])
+    model = WithClutter(PLANE, near, lambda z: 0.1 + 0.01 * z[:, 0])
+    p, density = near(X), 0.1 + 0.01 * scan[:, 0]
+    assert p.min() == 0 < p.max()
+    np.testing.assert_allclose(np.exp(model.log_likelihood(scan, X, 1)), 1 - p + p * (g / density[:, None]).sum(axis=0))
+    np.testing.assert_allclose(np.exp(model.log_likelihood(np.empty((0, 2)), X, 1)), 1 - p)
+    alone = WithClutter(PLANE, near, 0.0)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(alone.log_likelihood(scan[:1], X, 1), np.log(p * g[0]))
+
+
+def test_simulation_thins_detections_by_the_state_and_clutter_by_the_place():
+    model = WithClutter(PLANE, near, rising, region=[[100, 120], [100, 120]])
+    x = np.repeat(X, 400, axis=0)
+    scans = model.sample_observation(x, np.random.default_rng(1), 1)
+    seen = np.array([(scan < 100).any(axis=1).sum() for scan in scans]).reshape(3, -1).mean(axis=1)
+    np.testing.assert_allclose(seen, near(X), atol=4 * np.sqrt(0.09 / 400))
+    assert seen[1] == 0
+    places = np.concatenate([scan[(scan > 100).all(axis=1)] for scan in scans])[:, 0] - 100
+    expected = 20 * (0.01 * (20 + 200))  # the integral over the region
+    assert len(places) / len(x) == pytest.approx(expected, abs=5 * np.sqrt(expected / len(x)))
+    assert places.mean() == pytest.approx((200 + 8000 / 3) / 220, abs=5 * 6 / np.sqrt(len(places)))
+
+
+def test_clutter_that_a_grid_does_not_see_is_named():
+    spike = WithClutter(PLANE, 0.9, lambda z: 1e-3 + 1e3 * (np.abs(z[:, 0] - 0.5101) < 0.004), region=[[0, 1], [0, 1000]])
+    message = r"^clutter_density: expected up to 0.002, twice the largest on a grid .*, got 1000 at \[0.5.* at step 1"
+    with pytest.raises(ValueError, match=message):
+        spike.sample_observation(np.repeat(X, 1000, axis=0), np.random.default_rng(1), 1)
+
+
+@pytest.mark.parametrize(
+    ("p", "density", "message"),
+    [
+        (lambda x: 1.5 + 0 * x[:, 0], 0.1, "detection_probability: expected probabilities from 0 to 1, got 1.5"),
+        (lambda x: -0.5 + 0 * x[:, 0], 0.1, "detection_probability: .*got -0.5"),
+        (lambda x: np.nan * x[:, 0], 0.1, "detection_probability: .*got nan"),
+        (lambda x: x, 0.1, r"detection_probability: expected shape \(20,\) .*, got \(20, 2\)"),
+        (lambda x: 0.5, 0.1, r"detection_probability: expected shape \(20,\) .*, got \(\)"),
+        (lambda x: ["a"] * len(x), 0.1, "detection_probability: expected numbers"),
+        (lambda x: x[:, 7], 0.1, r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\("),
+        (0.9, lambda z: -1.0 + 0 * z[:, 0], "clutter_density: expected finite densities above 0, got -1"),
+        (0.9, lambda z: np.inf + 0 * z[:, 0], "clutter_density: .*got inf"),
+        (0.9, lambda z: np.nan * z[:, 0], "clutter_density: .*got nan"),
+        (0.9, lambda z: 0.1, r"clutter_density: expected shape \(2,\) .*, got \(\)"),
+        (
+            0.9,
+            lambda z: z[:, 0] * (z[:, 0] > 1),
+            r"clutter_density: expected finite densities above 0, got 0 at step 1",
+        ),
+        (0.9, lambda z: z.what, r"clutter_density: expected finite densities .* rows \(2, 2\), got AttributeError\("),
+    ],
+)
+def test_values_of_functions_out_of_range_are_named(p, density, message):
+    scan = [[1.0, 2.0], [0.3, 0.1]]
+    sensor = hf.Sensor(lambda x: x, np.eye(2), (), None, None, p, density)
+    for model, used in ((WithClutter(PLANE, p, density), None), (PLANE, sensor)):
+        pf = hf.make_filter("bootstrap", model, 20, rng=1)
+        pf.predict()
+        before = pf.mean
+        with pytest.raises(ValueError, match=f"^{message}") as caught:
+            pf.update(scan, sensor=used)
+        assert "\n" not in str(caught.value)
+        assert "at step 1" in str(caught.value)
+        np.testing.assert_array_equal(pf.mean, before)
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_functions_can_be_copied(duplicate):
+    model = WithClutter(PLANE, lambda x: 0.5 * near(x), rising)
+    again = duplicate(model)
+    np.testing.assert_array_equal(again.detection_probability(X), 0.5 * near(X))
+    assert again.clutter_density is rising or again.clutter_density(X).shape == (3,)

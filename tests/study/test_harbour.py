@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import refuses
 from herdfilter.study.data.autoferry import AutoferryData, load_autoferry
-from herdfilter.study.data.harbour import load_harbour, sensor_constants, sightings, velocities
+from herdfilter.study.data.harbour import DetectionByDistance, load_harbour, sensor_constants, sightings, velocities
 
 import herdfilter as hf
 from herdfilter.study.recording import load_data
@@ -125,7 +125,7 @@ def test_one_vessel_is_tracked_by_two_sensors_at_times_of_their_own():
     scenario = shortened("harbour", 80)
     data = load_data(scenario, FOLDER)
     recording, model = data.recording, scenario.build_model(**data.model_arguments)
-    assert len({id(sensor) for sensor in recording.sensors}) == 2
+    assert len({sensor.mean for sensor in recording.sensors}) == 2
     observations, told = recording.input
     result = hf.make_filter("ukf", model, rng=0).run(observations, **told)
     np.testing.assert_allclose(result.times.astype(float), recording.times)
@@ -160,3 +160,34 @@ test_bad_arguments_are_named = refuses(
     ({"area": [[1.0, 0.0], [0.0, 1.0]]}, r"area: expected rows \(least, largest\) of north and east"),
     ({"max_scans": 0}, "max_scans: expected an integer of at least 1, got 0"),
 )
+
+
+def test_the_end_of_a_sensor_is_found():
+    """From sightings that a known one drew, to a few standard errors, and with one more miss at the nearest."""
+    rng = np.random.default_rng(2)
+    distances = rng.uniform(20, 250, 4000)
+    known = DetectionByDistance(0.93, 125.0, 6.0)
+    x = np.column_stack([distances, 0 * distances])
+    found = DetectionByDistance.fit(distances, rng.random(4000) < known(x), least_width=2.0)
+    assert found.highest == pytest.approx(0.93, abs=0.03)
+    assert found.reach == pytest.approx(125, abs=3)
+    assert found.width == pytest.approx(6, abs=2)
+    place = np.array([10.0, 20.0])
+    np.testing.assert_allclose(known.at(place)(x + place), known(x))
+    always = DetectionByDistance.fit(distances, np.ones(4000, dtype=bool), least_width=2.0)
+    assert 0.99 < always(x).min() <= always(x).max() < 1
+
+
+@REAL
+def test_the_lidar_has_an_end_at_the_same_distance_in_both_recordings():
+    first, second = (harbour(recording=one, constants_from=other).constants for one, other in ((2, 4), (4, 2)))
+    for constants in (first, second):
+        assert 115 < constants["lidar"].detection.reach < 140
+        assert constants["radar"].detection is None
+    task = harbour(recording=2, constants_from=4)
+    sensors = task.data_set.recording.sensors
+    lidar = [(s, place) for s, place, name in zip(sensors, task.own_ship, task.sensors, strict=True) if name == "lidar"]
+    for sensor, place in lidar[:3]:
+        far = np.array([[place[0] + 200.0, place[1], 0.0, 0.0]])
+        assert sensor.detection_probability(far) < 1e-6
+        assert sensor.detection_probability(far - [[150.0, 0.0, 0.0, 0.0]]) > 0.9

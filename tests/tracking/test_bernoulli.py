@@ -49,3 +49,15 @@ def test_existence_after_a_scan_and_the_shares_of_its_hypotheses():
     assert (nothing == 0).all()
     sure, shares = update_existence(np.ones(1), 1.0, np.array([[0.0, 1.0]]))
     assert (sure[0], shares.tolist()) == (1.0, [[0.0, 1.0]])
+
+
+def test_each_track_has_its_detection_probability_and_each_detection_its_clutter():
+    p, clutter, marginals = np.array([0.0, 0.5, 1.0]), np.array([0.4, 0.01]), np.full((3, 3), 1 / 3)
+    with np.errstate(divide="ignore"):
+        found = association_matrix(R, p, np.log(DENSITIES), np.log(clutter))
+    expected = np.column_stack([1 - R * p, (R * p)[:, None] * DENSITIES / clutter])
+    np.testing.assert_allclose(found, expected / expected.max(axis=1, keepdims=True), rtol=1e-9)
+    after, shares = update_existence(R, p, marginals)
+    for i in range(3):
+        (one,), row = update_existence(R[[i]], p[i], marginals[[i]])
+        assert (after[i], shares[i].tolist()) == (one, row[0].tolist())

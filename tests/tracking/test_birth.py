@@ -101,23 +101,46 @@ def test_what_is_wrong_with_births_is_named(build, error, expected, gaussian):
         build(gaussian(0, 0))
 
 
-def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian):
+def test_births_are_as_probable_as_detections_are_unexplained(walk, gaussian, cluttered):
     """The expected number is shared out over all scans of a step, up to the largest probability of one."""
-    prior = gaussian(0, 0, variance=1e4)
+    prior, model = gaussian(0, 0, variance=1e4), cluttered(walk)
     births = BirthFromMeasurements(prior, expected=0.3, most=0.2)
     z = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     scans = [
-        UnexplainedDetections(walk, z, np.array([0.5, 0.0, 1.0])),
-        UnexplainedDetections(walk, np.empty((0, 2)), np.empty(0)),
+        UnexplainedDetections(model, z, np.array([0.5, 0.0, 1.0])),
+        UnexplainedDetections(model, np.empty((0, 2)), np.empty(0)),
     ]
-    scans.append(UnexplainedDetections(walk, z[:1], np.array([0.25])))
+    scans.append(UnexplainedDetections(model, z[:1], np.array([0.25])))
     born = births.births_at(scans, 1, dt=0.5)
     assert [one.probability for one in born] == pytest.approx(0.15 * np.array([0.5, 1.0, 0.25]) / 1.75)
     np.testing.assert_allclose([one.initial.means[0] for one in born], z[[0, 2, 0]], atol=0.01)
     most = [one.probability for one in births.births_at(scans, 1, dt=2.0)]
     assert most == pytest.approx([0.6 * 0.5 / 1.75, 0.2, 0.6 * 0.25 / 1.75])
     assert births.births_at([], 1, 1.0) == []
-    assert births.births_at([UnexplainedDetections(walk, z, np.zeros(3))], 1, 1.0) == []
+    assert births.births_at([UnexplainedDetections(model, z, np.zeros(3))], 1, 1.0) == []
+
+
+def test_births_are_shared_out_by_what_is_detected_and_what_is_clutter_there(walk, gaussian):
+    births = BirthFromMeasurements(gaussian(0, 0, variance=1e8), expected=0.3, most=1.0)
+    z, u = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]), np.array([0.5, 1.0, 1.0])
+    p, density = np.array([0.9, 0.45, 0.0]), np.array([1e-3, 2e-3, 1e-3])
+
+    def at(values):
+        return lambda x: values[np.rint(x[:, 0] / 2).astype(int)]
+
+    def rates(*arguments):
+        model = hf.models.WithClutter(walk, *arguments)
+        return [one.probability for one in births.births_at([UnexplainedDetections(model, z, u)], 1, dt=1.0)]
+
+    for arguments, odds in (
+        ((at(p), at(density)), u * p / density),
+        ((at(p), 1e-3), u * p),
+        ((at(p), 0.0), u * p),
+        ((0.9, at(density)), u / density),
+        ((0.9, 1e-3), u),
+    ):
+        assert rates(*arguments) == pytest.approx((0.3 * odds / odds.sum())[odds > 0])
+    assert rates(lambda x: np.zeros(len(x)), 1e-3) == []
 
 
 def test_the_posterior_of_a_bent_detection_is_a_stationary_point_with_the_curvature_of_gauss_and_newton(walk):
@@ -153,3 +176,27 @@ def test_a_birth_is_half_what_its_components_have_in_common_and_the_rest_about_e
     np.testing.assert_allclose(common[kept, kept], 0.5 * least * mean, rtol=1e-6)
     alone = BirthModel(walk, hf.GaussianMixture([1.0], np.zeros((1, 2)), covariances[:1]))
     np.testing.assert_allclose(alone.transition_covariance(1.0, 1), 0.5 * alone.initial.covariances[0] * 2, rtol=1e-9)
+
+
+def test_detections_that_one_target_may_have_made_start_one_track(walk, gaussian):
+    """No further apart than two of one target on average: the mean square of their difference, in their noise, is m."""
+    births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.3, most=0.2)
+    sd = np.sqrt(0.5)  # of a detection; 2 sd are as far as two of one target on average
+    z = np.array([[0.0, 0.0], [1.9 * sd, 0.0], [9.0, 0.0], [9.0, 2.1 * sd]])
+    model = hf.models.WithClutter(walk, 0.9, 1e-3)
+    born = births.births_at([UnexplainedDetections(model, z, np.ones(4))], 1, 1.0)
+    assert [one.probability for one in born] == pytest.approx([0.15, 0.075, 0.075])
+    means, covariances = births.locate(walk, z, 1)
+    pair = hf.GaussianMixture([0.5, 0.5], means[:2], covariances[:2])
+    assert_same(born[0].initial, pair, "mean", "covariance", atol=1e-12)
+    np.testing.assert_allclose([one.initial.mean for one in born[1:]], means[2:])
+
+
+def test_a_crowd_of_detections_at_one_place_starts_few_tracks(walk, cluttered, gaussian):
+    births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.1)
+    tracker = LMBTracker(cluttered(walk), births, filter="ekf")
+    tracker.predict()
+    tracker.update(0.7 * np.random.default_rng(1).normal(size=(50, 2)))
+    tracker.predict()
+    assert 1 <= len(tracker.tracks) <= 6
+    assert tracker.cardinality == pytest.approx(0.1)

@@ -17,13 +17,13 @@ def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_o
     model = hf.models.linear_chain(size)
     root = rng.standard_normal((2, size, size))
     moments = [(rng.standard_normal(size), r @ r.T + 0.1 * np.eye(size)) for r in root]
-    given = [moments[0], None, moments[1]]
+    given = np.array([0, 2]), *(np.array(part) for part in zip(*moments, strict=True))
     ray = rng.standard_normal(size)
     for factor in (1e-12, 1.0, 1e6):
         for index, (mean, covariance) in ((0, moments[0]), (2, moments[1])):
             z = mean + np.linspace(0, 60, 6001)[:, None] * ray
             missing, logs = np.full(3, missed), np.full(3, np.log(factor))
-            inside = gate_detections(model, given, z, missing, logs, 0.99)
+            inside = gate_detections(model, *given, z, missing, logs, 0.99)
             squares = ((z - mean) @ np.linalg.inv(covariance) * (z - mean)).sum(axis=1)
             density = scipy.stats.multivariate_normal(mean, covariance).logpdf(z)
             expected = squares <= scipy.stats.chi2(size).ppf(0.99)
@@ -32,7 +32,7 @@ def test_a_gate_is_the_ellipsoid_of_its_probability_or_what_weighs_a_millionth_o
             assert expected[0]
             assert not expected[-1]
             assert inside[1].all()  # of a track without moments
-        assert gate_detections(model, given, z, missing, logs, 1).all()
+        assert gate_detections(model, *given, z, missing, logs, 1).all()
 
 
 def test_a_gate_costs_no_accuracy_where_a_miss_is_all_but_excluded(walk, cluttered):

@@ -192,7 +192,7 @@ def test_a_deterministic_tracker_uses_no_random_number(walk, cluttered, gaussian
 def test_a_tracker_resumes_where_it_was(walk, cluttered, gaussian):
     """Copied and pickled, after a scan and after a prediction, random filters included."""
     births = BirthFromMeasurements(gaussian(0, 0, variance=30.0), expected=1.0, most=0.5)
-    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=1)
+    tracker = LMBTracker(cluttered(walk, 0.9, 2 / 64), births, filter="bootstrap", n_particles=20, rng=2)
     *scans, last, final = scans_of(4, 4, [(0, 0), (3, 0)], 0.9, clutter=2, half=4.0)
     tracker.run(scans)
     others = [copy.deepcopy(tracker), pickle.loads(pickle.dumps(tracker))]
@@ -359,13 +359,26 @@ def test_of_equally_probable_tracks_the_older_are_kept(walk, cluttered, gaussian
     assert [track.label for track in tracker.tracks] == [(0, 0), (0, 1), (0, 2)]
 
 
+@pytest.mark.parametrize("detected", [0.7, 0.9])
+def test_of_two_tracks_of_one_target_one_remains_and_of_two_targets_side_by_side_both(detected, walk, cluttered, gaussian):
+    """Tracks are not merged: a scan with one detection for two tracks lowers the existence of one of them."""
+    for places in ([(0.0, 0.0)], [(0.0, 0.0), (5.0, 0.0)]):
+        counts = []
+        for seed in range(5):
+            starts = [Birth(0.9, gaussian(*places[0])), Birth(0.8, gaussian(*places[-1]))]
+            tracker = LMBTracker(cluttered(walk, detected, 1 / 400), (), filter="ukf", initial=starts)
+            found = tracker.run(scans_of(40, seed, places, detected, clutter=1))
+            counts += [len(labels) for labels in found.labels[20:]]
+        assert np.mean(counts) == pytest.approx(len(places), abs=0.15)
+
+
 def test_the_table_has_a_row_for_each_track_and_scan_with_the_numbers_of_the_result(walk, cluttered, gaussian):
     births = [Birth(0.3, gaussian(0, 0)), Birth(0.3, gaussian(6, 0))]
     scans = scans_of(5, 3, [(0, 0), (6, 0)])
     result = LMBTracker(cluttered(walk, 0.9, 1e-3), births, filter="ekf").run(scans, dt=0.5)
     frame = result.to_dataframe(["east", "north"])
     assert frame.columns.tolist() == [
-        *("step", "time", "birth", "number", "existence"),
+        *("step", "time", "track_id", "birth", "number", "existence", "status", "detections", "time_since_detection"),
         *("east_mean", "east_sd", "north_mean", "north_sd"),
     ]
     assert len(frame) == sum(map(len, result.labels)) > 5
@@ -394,3 +407,61 @@ def test_detections_start_tracks_as_far_as_no_track_explains_them(walk, cluttere
     assert left[0] < 0.5 < left[2]
     newborn = [track.existence for track in tracker.tracks if track.label[0] == 2]
     np.testing.assert_allclose(newborn, 0.3 * left / left.sum(), rtol=1e-9)
+
+
+def near(x):
+    """Detection probability of a sensor that sees the left half of the plane."""
+    return np.where(x[:, 0] < 0, 0.9, 0.0)
+
+
+@pytest.mark.parametrize("name", ["ukf", "auto", "bootstrap"])
+@pytest.mark.parametrize("by_sensor", [False, True])
+def test_a_track_that_cannot_be_seen_is_not_given_up(name, by_sensor, walk, cluttered, gaussian):
+    """An empty scan is news of the target on the left, by the formula, and none of the one on the right."""
+    places = [Birth(0.6, gaussian(-50.0, 0.0)), Birth(0.6, gaussian(50.0, 0.0))]
+    model = cluttered(walk) if by_sensor else cluttered(walk, near)
+    tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=places)
+    tracker.predict()
+    sensor = hf.Sensor(lambda x: x, walk.R, detection_probability=near, clutter_density=1e-3) if by_sensor else None
+    record = tracker.update([], sensor)
+    assert [track.existence for track in tracker.tracks] == pytest.approx([0.06 / 0.46, 0.6])
+    assert record.labels == [(0, 1)]
+
+
+@pytest.mark.parametrize("name", ["ukf", "auto"])
+def test_functions_that_are_constant_do_as_the_numbers(name, walk, cluttered, gaussian):
+    scans = scans_of(8, 5, places=((0.0, 0.0), (6.0, 6.0)), detected=0.9, clutter=1)
+    births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.2)
+    functions = cluttered(walk, lambda x: np.full(len(x), 0.9), lambda z: np.full(len(z), 2.5e-3))
+    one, other = (
+        LMBTracker(model, births, filter=name, rng=3).run(scans) for model in (cluttered(walk, 0.9, 2.5e-3), functions)
+    )
+    same(one, other, places=9)
+
+
+@pytest.mark.parametrize("name", ["ukf", "auto"])
+def test_a_detection_where_clutter_is_dense_says_less_of_a_track(name, walk, cluttered, gaussian):
+    places = [Birth(0.1, gaussian(-50.0, 0.0)), Birth(0.1, gaussian(50.0, 0.0))]
+    model = cluttered(walk, 0.9, lambda z: np.where(z[:, 0] < 0, 1e-1, 1e-3))
+    tracker = LMBTracker(model, (), 1.0, filter=name, rng=3, initial=places)
+    tracker.predict()
+    tracker.update([[-50.0, 0.0], [50.0, 0.0]])
+    odds = 0.9 / np.array([1e-1, 1e-3]) / (2 * np.pi * 1.7)  # in the middle of a predicted detection
+    expected = 0.1 * (0.1 + odds) / (0.91 + 0.1 * odds)
+    assert [track.existence for track in tracker.tracks] == pytest.approx(expected, rel=0.01)
+
+
+def test_values_of_functions_out_of_range_are_named_and_the_tracker_stays(walk, cluttered, gaussian):
+    for model, message in (
+        (
+            cluttered(walk, lambda x: x[:, 0] + 7),
+            "^detection_probability: expected probabilities from 0 to 1, got .* step 1$",
+        ),
+        (cluttered(walk, 0.9, lambda z: -z[:, 0]), "^clutter_density: expected finite densities above 0, got -1 at step 1$"),
+    ):
+        tracker = LMBTracker(model, (), filter="ukf", initial=[Birth(0.6, gaussian(0.0, 0.0))])
+        tracker.predict()
+        before = tracker.tracks[0].existence
+        with pytest.raises(ValueError, match=message):
+            tracker.update([[1.0, 0.0]])
+        assert tracker.tracks[0].existence == before

@@ -42,6 +42,18 @@ def test_misses_and_false_alarms_are_as_many_as_the_model_says_and_in_the_region
     assert places.mean() == pytest.approx(50, abs=4 * 200 / np.sqrt(12 * len(places)))
 
 
+def test_a_target_is_detected_as_often_as_where_it_is_says():
+    T = 2000
+    model = cluttered(lambda x: np.where(x[:, 0] > 1500, 0.2, 0.8), lambda z: 3e-4 * (z[:, 0] + 50.001))
+    truth = np.tile([[1000.0, 0.0], [2000.0, 0.0], [np.nan, np.nan]], (T, 1, 1))
+    places = np.concatenate(simulate_scans(model, truth, 2))[:, 0]
+    for share, count in ((0.8, (abs(places - 1000) < 1).sum()), (0.2, (abs(places - 2000) < 1).sum())):
+        assert count / T == pytest.approx(share, abs=4 * np.sqrt(0.16 / T))
+    false = places[places < 150]
+    assert len(false) / T == pytest.approx(6.0, abs=4 * np.sqrt(6.0 / T))
+    assert false.mean() == pytest.approx(250 / 3, abs=4 * 50 / np.sqrt(len(false)))
+
+
 def test_a_path_without_noise_follows_the_transition_forward_and_back():
     path = simulate_path(LINE, np.array([2.0, 0.5]), 4, range(1, 8), np.random.default_rng(0), noise=False)
     np.testing.assert_allclose(path[3], [2.0, 0.5])

@@ -1,5 +1,6 @@
 """Kalman filters for nonlinear models, on the model contract and with the face of `ParticleFilter`."""
 
+from herdfilter.filters.kalman.batched import BatchedKalmanFilter
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError, KalmanFilter
 from herdfilter.filters.kalman.ensemble import EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import kalman_mixture
@@ -13,6 +14,7 @@ from herdfilter.filters.kalman.histories import MixtureKalmanFilter
 from herdfilter.filters.kalman.interacting import InteractingMultipleModel
 
 __all__ = [
+    "BatchedKalmanFilter",
     "CubatureKalmanFilter",
     "EnsembleKalmanFilter",
     "ExtendedKalmanFilter",

@@ -151,10 +151,7 @@ class KalmanFilter(OnlineFilter):
                 f"{self.step}; give the model a detection_probability below 1"
             )
         if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
-            raise ValueError(
-                f"z: expected an observation that leaves moments and log-likelihood finite, got {short_repr(z)} at step "
-                f"{self.step}; choose larger units, or leave out the observation"
-            )
+            raise overflow_error(z, self.step)
         self.belief, self.record = belief, record
         self.log_likelihood += increment
         self._by_model_at_start |= self.step == 0 and sensor is None
@@ -222,6 +219,14 @@ class KalmanFilter(OnlineFilter):
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
+
+
+def overflow_error(z: ArrayLike | None, step: int) -> ValueError:
+    """Return the error for an observation after which moments or log-likelihood are not finite."""
+    return ValueError(
+        f"z: expected an observation that leaves moments and log-likelihood finite, got {short_repr(z)} at step {step}; "
+        "choose larger units, or leave out the observation"
+    )
 
 
 class IndefiniteCovarianceError(RuntimeError):

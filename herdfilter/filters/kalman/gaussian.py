@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.sensors import to_check
+from herdfilter.models.with_clutter import Factor, WithClutter
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
@@ -43,10 +45,7 @@ class GaussianBelief:
         contract.check_state(model, user, "mean", "covariance")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
         contract.require(to_check(model), user, contract.OBSERVED)
-        start, circular = model.initial, contract.circular_dims(model)
-        if circular and isinstance(start, GaussianMixture):
-            means = unwrap_angles(start.means, start.weights, circular)
-            start = GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
+        start = unwrapped(model.initial, contract.circular_dims(model))
         mean = contract.read_rows("initial.mean", start.mean, (model.dim,), 0)
         return cls(mean, contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).matrix.copy(), rule)
 
@@ -61,7 +60,8 @@ class GaussianBelief:
         circular = contract.circular_dims(observation.model)
         if contract.has_scans(observation.model):
             moments = observation_moments(observation.model, *given, self.rule, observation.step)
-            mean, after, evidence = data_association(observation, self.mean, self.covariance, *(part[0] for part in moments))
+            detected = expected_detection(observation.model, *given, self.rule, observation.step)
+            mean, after, evidence = data_association(observation, self.mean, self.covariance, moments, detected)
             covariances = definite(after[None], self.covariance, observation.step, "updated")
             return GaussianBelief(wrap_angles(mean, circular), covariances[0], self.rule), evidence
         # a prior may be wide, and the rule's points far from where the first observation puts the state
@@ -80,6 +80,14 @@ class GaussianBelief:
         means = np.array([other.mean for other in others])
         covariances = np.array([other.covariance for other in others])
         return GaussianBelief(*merged(means, covariances, weights, circular), self.rule)
+
+
+def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
+    """Return an initial distribution; if it is a mixture, with the angles of its means unwrapped about their mean."""
+    if not circular or not isinstance(start, GaussianMixture):
+        return start
+    means = unwrap_angles(start.means, start.weights, circular)
+    return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
 
 
 def predict_gaussians(transition: Transition, means: Array, covariances: Array, rule: MomentRule) -> Moments:
@@ -118,11 +126,16 @@ def update_gaussians(observation: Observation, means: Array, covariances: Array,
     Covariances are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and
     not wrapped, covariances (K, d, d), and log-densities (K,) of the finite part of the observation.
     """
-    step, contiguous = observation.step, np.ascontiguousarray
-    predicted, observed, cross = observation_moments(observation.model, means, covariances, rule, step)
+    predicted, observed, cross = observation_moments(observation.model, means, covariances, rule, observation.step)
     observed, cross = finite_part(observation, predicted, observed, cross)
-    residuals = observation.residuals(predicted)
-    (count, d), k = means.shape, residuals.shape[1]
+    return correct_gaussians(means, covariances, observation.residuals(predicted), observed, cross, observation.step)
+
+
+def correct_gaussians(
+    means: Array, covariances: Array, residuals: Array, observed: Array, cross: Array, step: int
+) -> Moments:
+    """Update each Gaussian with its residual (K, k), given the covariances (K, k, k) and (K, d, k) of `update_gaussians`."""
+    (count, d), k, contiguous = means.shape, residuals.shape[1], np.ascontiguousarray
     moved, shrunk, log_densities = means.copy(), np.empty((count, d, d)), np.full(count, np.nan)
     buffers = np.empty((max(k, d), max(k, d))), np.empty((k, d + 1))
     given = contiguous(covariances), contiguous(residuals), contiguous(observed), contiguous(cross)
@@ -147,13 +160,32 @@ def observation_moments(model: contract.Model, means: Array, covariances: Array,
         return predicted, spread + contract.observation_covariances(model, means, size, step), cross
 
     def entries(x: Array) -> Array:
-        noises = contract.observation_covariances(model, wrap_angles(x, circular), size, step)
+        noises = contract.observation_covariances(model, x, size, step)
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 
     # by the law of total covariance the noise adds its covariance, expected over each Gaussian
-    noise, mean = contract.VectorFunction(entries, lambda _: ()), getattr(rule, "mean", None)
-    expected = mean(noise, means, covariances) if mean else moments_by(rule, noise, means, covariances)[0]
+    expected = _expected(entries, model, means, covariances, rule)
     return predicted, spread + expected.reshape(-1, size, size), cross
+
+
+def expected_detection(model: WithClutter, means: Array, covariances: Array, rule: MomentRule, step: int) -> Factor:
+    """Return P_D expected over each N(means[i], covariances[i]) by a rule for moments, (K,), or the number that it is.
+
+    The linear rule takes it at the means, others at their points. What negative weights put outside [0, 1] is clipped.
+    """
+    if not callable(model.detection_probability):
+        return model.detection_probability
+    found = _expected(lambda x: np.reshape(model.detection_probabilities(x, step), (-1, 1)), model, means, covariances, rule)
+    return np.clip(found[:, 0], 0.0, 1.0)
+
+
+def _expected(
+    function: Callable[[Array], Array], model: contract.Model, means: Array, covariances: Array, rule: MomentRule
+) -> Array:
+    """Return a function of states, (n, d) -> (n, k), expected over each Gaussian by a rule, (K, k)."""
+    circular, mean = contract.circular_dims(model), getattr(rule, "mean", None)
+    values = contract.VectorFunction(lambda x: function(wrap_angles(x, circular)), lambda _: ())
+    return np.asarray(mean(values, means, covariances) if mean else moments_by(rule, values, means, covariances)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +233,9 @@ def definite(covariances: Array, before: Array, step: int, what: str) -> Array:
     with suppress(np.linalg.LinAlgError):
         np.linalg.cholesky(covariances)
         return covariances
+    if len(covariances) > 1:  # each by itself: what one lacks changes no other
+        before = np.broadcast_to(before, covariances.shape)
+        return np.concatenate([definite(covariances[i, None], before[i], step, what) for i in range(len(covariances))])
     variances = np.diagonal(before, axis1=-2, axis2=-1)
     scale = np.sqrt(np.maximum(variances, np.abs(np.diagonal(covariances, axis1=1, axis2=2))))
     scale[scale == 0] = 1.0

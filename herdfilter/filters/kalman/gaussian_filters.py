@@ -81,8 +81,9 @@ class UnscentedKalmanFilter(KalmanFilter):
         points = ScaledSigmaPoints(
             as_positive("alpha", alpha), float(as_array("beta", beta, ())), float(as_array("kappa", kappa, ()))
         )
-        super().__init__(model, GaussianBelief.initial(model, "UnscentedKalmanFilter", PointRule(points)))
-        points(model.dim)  # names a kappa that is out of range here and now
+        rule = PointRule(points)
+        super().__init__(model, GaussianBelief.initial(model, "UnscentedKalmanFilter", rule))
+        rule.points(model.dim)  # names a kappa that is out of range here and now
 
 
 class CubatureKalmanFilter(KalmanFilter):

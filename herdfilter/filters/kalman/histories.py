@@ -13,13 +13,19 @@ from herdfilter._checks import Array, check_count
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import observation_moments, predict_gaussians, reweight, update_gaussians
+from herdfilter.filters.kalman.gaussian import (
+    expected_detection,
+    observation_moments,
+    predict_gaussians,
+    reweight,
+    update_gaussians,
+)
 from herdfilter.filters.kalman.interacting import initial_beliefs
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.kalman.update import scan_hypotheses
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, observation_circular
+from herdfilter.models.contract import Model, circular_dims, has_scans, in_mode, jumps, observation_circular
 from herdfilter.models.jump_markov import with_modes
 
 NEGLIGIBLE_HISTORY = 1e-12  # histories of smaller weight are dropped at once
@@ -112,7 +118,8 @@ class HistoryBelief:
     def predict(self, transition: Transition) -> HistoryBelief:
         """Select histories, and continue each by all modes."""
         kept, weights = select_histories(self.weights, self.room)
-        joint = weights[:, None] * transition.model.transition_matrix[self.modes[kept]]
+        matrix = transition.model.transition_matrix if jumps(transition.model) else np.ones((1, 1))
+        joint = weights[:, None] * matrix[self.modes[kept]]
         means = np.empty((*joint.shape, self.means.shape[1]))
         covariances = np.empty((*means.shape, means.shape[2]))
         for j in np.flatnonzero(joint.sum(axis=0)):
@@ -126,33 +133,38 @@ class HistoryBelief:
 
     def update(self, observation: Observation) -> tuple[HistoryBelief, float]:
         """Update each history as Kalman, and the weights as Bayes."""
-        if has_scans(observation.model):
-            return self._branch(observation)
-        means, covariances = np.empty_like(self.means), np.empty_like(self.covariances)
-        log_densities = np.empty(len(self.weights))
-        for j in np.unique(self.modes):
-            of = self.modes == j
-            given = self.means[of], self.covariances[of]
-            means[of], covariances[of], log_densities[of] = update_gaussians(observation.in_mode(int(j)), *given, self.rule)
-        weights, log_density = reweight(self.weights, log_densities)
-        means = wrap_angles(means, self.circular)
-        return replace(self, weights=weights, means=means, covariances=covariances), log_density
+        return self.branch(observation)[:2]
 
-    def _branch(self, observation: Observation) -> tuple[HistoryBelief, float]:
-        """Divide each history by the association of a scan: a miss, or one of the detections."""
+    def branch(self, observation: Observation) -> tuple[HistoryBelief, float, NDArray[np.int64], NDArray[np.int64]]:
+        """Do as `update`; return also which history each was, and its hypothesis: 0 for a miss, or 1 + j for detection j.
+
+        A scan divides each history by its association. An observation that is no scan is the one detection of all.
+        """
+        count = len(self.weights)
+        if not has_scans(observation.model):
+            means, covariances = np.empty_like(self.means), np.empty_like(self.covariances)
+            log_densities = np.empty(count)
+            for j in np.unique(self.modes):
+                of, own = self.modes == j, observation.in_mode(int(j))
+                means[of], covariances[of], log_densities[of] = update_gaussians(
+                    own, self.means[of], self.covariances[of], self.rule
+                )
+            weights, log_density = reweight(self.weights, log_densities)
+            found = replace(self, weights=weights, means=wrap_angles(means, self.circular), covariances=covariances)
+            return found, log_density, np.arange(count), np.ones(count, dtype=np.int64)
         parts: list[tuple[int, Any]] = []
         logs = []
         for j in np.unique(self.modes):
             of, own = self.modes == j, observation.in_mode(int(j))
             given = self.means[of], self.covariances[of]
-            detections = observation_moments(own.model, *given, self.rule, observation.step)
-            terms, update = scan_hypotheses(own, *given, *detections)
+            by_rule = own.model, *given, self.rule, observation.step
+            terms, update = scan_hypotheses(own, *given, observation_moments(*by_rule), expected_detection(*by_rule))
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
         evidence = float(np.logaddexp.reduce(np.concatenate([one.ravel() for one in logs])))
         if evidence == -np.inf:  # out of reach of all
-            return self, evidence
+            return self, evidence, np.arange(count), np.zeros(count, dtype=np.int64)
         shares = [np.exp(one - evidence) for one in logs]
         kept = [np.nonzero(one.T > NEGLIGIBLE_HISTORY) for one in shares]
         states = [update(*which) for (_, update), which in zip(parts, kept, strict=True)]
@@ -160,8 +172,10 @@ class HistoryBelief:
         means = wrap_angles(np.concatenate([means for means, _ in states]), self.circular)
         covariances = np.concatenate([covariances for _, covariances in states])
         modes = np.concatenate([np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)])
-        weights = weights / weights.sum()
-        return replace(self, weights=weights, means=means, covariances=covariances, modes=modes), evidence
+        parents = np.concatenate([np.flatnonzero(self.modes == j)[i] for (j, _), (i, _) in zip(parts, kept, strict=True)])
+        hypotheses = np.concatenate([h for _, h in kept])
+        found = replace(self, weights=weights / weights.sum(), means=means, covariances=covariances, modes=modes)
+        return found, evidence, parents, hypotheses
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
         """See `Belief`."""

@@ -10,9 +10,10 @@ from numba import njit
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
+from herdfilter.filters.kalman.rules import Moments
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import observation_circular
-from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
+from herdfilter.models.with_clutter import Factor, detection_log_densities, log_sum
 
 
 @njit(cache=True, nogil=True)
@@ -121,22 +122,21 @@ def inverse_factor(covariance: Array, step: int) -> Array:
 
 
 def data_association(
-    observation: Observation, mean: Array, covariance: Array, predicted: Array, observed: Array, cross: Array
+    observation: Observation, mean: Array, covariance: Array, moments: Moments, detected: Factor
 ) -> tuple[Array, Array, float]:
     """Update N(mean, covariance) by a scan; return mean, covariance and log-evidence of the mixture over all hypotheses.
 
     This is the probabilistic data association of Bar-Shalom and Tse (1975) without a gate: a detection far away has no
-    weight. `predicted` (m,) and `observed` (m, m) are the moments of a detection of the state, `cross` (d, m) is its
-    covariance with the state.
+    weight. The moments are those of a detection, as by `observation_moments`; `detected` is P_D, a number or (1,).
     """
-    model: WithClutter = observation.model
-    missed, detected = model.log_factors(len(observation.z), observation.step)
+    model, (predicted, observed, cross) = observation.model, (part[0] for part in moments)
+    missed, found = (np.ravel(part) for part in model.log_factors(detected, observation.z, observation.step))
     if not len(observation.z):
-        return mean, covariance, missed
+        return mean, covariance, float(missed[0])
     whitening = inverse_factor(observed, observation.step)
     gain = cross @ whitening.T @ whitening
     densities = detection_log_densities(model, observation.z, predicted[None], observed[None], observation.step)[:, 0]
-    terms = np.concatenate([[missed], detected + densities])
+    terms = np.concatenate([missed, found + densities])
     evidence = float(log_sum(terms))
     if evidence == -np.inf:  # no hypothesis is left
         return mean, covariance, evidence
@@ -149,19 +149,19 @@ def data_association(
 
 
 def scan_hypotheses(
-    observation: Observation, means: Array, covariances: Array, predicted: Array, observed: Array, cross: Array
+    observation: Observation, means: Array, covariances: Array, moments: Moments, detected: Factor
 ) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
     """Return the log-likelihood terms of a scan of k detections, (1 + k, n), and the update by each of them.
 
     The first term is that of a miss. The update takes indices of states (c,) and of terms (c,) to the updated means (c, d)
     and covariances (c, d, d). The arguments are those of `data_association`, each for n states.
     """
-    model, scan = observation.model, observation.z
-    missed, detected = model.log_factors(len(scan), observation.step)
+    model, scan, (predicted, observed, cross) = observation.model, observation.z, moments
+    missed, found = model.log_factors(detected, scan, observation.step)
     terms = np.full((1 + len(scan), len(means)), missed)
     if not len(scan):
         return terms, lambda i, h: (means[i], covariances[i])
-    terms[1:] = detected + detection_log_densities(model, scan, predicted, observed, observation.step)
+    terms[1:] = found + detection_log_densities(model, scan, predicted, observed, observation.step)
     gains = np.linalg.solve(observed, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
     after = covariances - gains @ cross.transpose(0, 2, 1)
     circular = observation_circular(model, predicted.shape[1])

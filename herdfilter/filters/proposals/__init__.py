@@ -9,6 +9,7 @@ from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.guided import GuidedProposal
 from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.proposals.histories import HistoryProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
@@ -24,6 +25,7 @@ __all__ = [
     "GuidedAugmentedProposal",
     "GuidedProposal",
     "HerdedProposal",
+    "HistoryProposal",
     "KalmanMixtureProposal",
     "ModeProposal",
     "Proposal",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from herdfilter.filters.observation import Observation, Observations
+from herdfilter._checks import Array
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
@@ -18,6 +17,7 @@ from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.proposals.steps import Steps, alone, joined, together
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers import QuantileSampling
@@ -101,99 +101,69 @@ class AutomaticProposal:
         # Where the transition can only be simulated, ancestors are ranked and their successors random.
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
-
-        # One track is a row of tracks, each of which goes its own way.
-        circular = transition.circular
         if particles.x.ndim == 2:
-            seen, found = observation and Observations([observation]), [gaussianity.Gaussianity.of(particles, circular)]
-            return self._of_tracks(transition, particles.of_tracks(None), rng, seen, found).of_tracks(0)
-        found = [gaussianity.Gaussianity(particles.of_tracks(k), circular) for k in range(len(particles.x))]
-        return self._of_tracks(transition, particles, rng, observation, found)
+            return alone(self._steps(transition, particles, rng, observation))
+        tracks = [particles.of_tracks(k) for k in range(len(particles.x))]
+        seen = [None] * len(tracks) if observation is None else observation.parts  # type: ignore[attr-defined]
+        parts = together([self._steps(transition, own, rng, one) for own, one in zip(tracks, seen, strict=True)])
+        return joined(parts)
 
-    def _of_tracks(
-        self, transition: Transition, particles: Particles, rng: Any, observation: Any, found: list[gaussianity.Gaussianity]
-    ) -> Particles:
-        n, size, circular, tracks = particles.n_next, len(particles), transition.circular, len(found)
+    def _steps(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None
+    ) -> Steps:
+        """State the rule of one track; what is yielded, a function and its arguments, is called at once for several."""
+        n, size, circular = particles.n_next, len(particles.x), transition.circular
         guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
-            weighed: Particles = observation.weigh(self._of_tracks(transition, particles, rng, None, found))
-            return weighed
-        done, parts = np.zeros(tracks, dtype=bool), list[tuple[Any, Particles]]()
+            return observation.weigh((yield from self._steps(transition, particles, rng, None)))
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
-        is_gaussian = np.array([one.gaussian for one in found])
-        mean, root = np.array([one.mean for one in found]), np.array([one.root for one in found])
-        gaussian = Ancestors.gaussian(transition, mean, root)
-        looked = np.flatnonzero(is_gaussian | (guide is not None and not on_line and n > gaussianity.FEW))
-        ahead, only = gaussian.of_tracks(looked), gaussian.members[: len(looked)].repeat(n, axis=1)
-        if observation is None and len(looked):
+        found = gaussianity.Gaussianity.of(particles, circular)
+        gaussian, only = Ancestors.gaussian(transition, found.mean, found.root), np.zeros(n, dtype=np.int64)
+        if found.gaussian and observation is None:
             noise = gaussian.standard_noise(self.sampler, n, rng)
-            moved = Particles.unchecked(ahead.successors(only, noise), np.full(only.shape, -math.log(n)))
-            nonlinear = np.array([gaussianity.nonlinear_share(x, noise, circular) for x in moved.x])
-            linear = np.flatnonzero(size * nonlinear <= 1)
-            done[looked[linear]] = True
-            parts.append((looked[linear], moved.of_tracks(linear)))
+            moved = yield from_one, gaussian, noise, np.zeros(n)
+            if size * gaussianity.nonlinear_share(moved.x, noise, circular) <= 1:
+                return moved
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
-        blind = np.full(tracks, guide is None)
-        if guide is not None and len(looked):
-            _, update = ahead.look_ahead(guide.of_tracks(looked))
+        blind = guide is None
+        if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
+            _, update = yield Ancestors.look_ahead, gaussian, guide
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
-            blind[looked] = update.shares(z[:few], np.zeros(few)) >= 0.5
-            foretold = size * (1 / update.shares(*update.draw(only[:, :few], z[:few])) - 1) <= 1
-            if len(chosen := np.flatnonzero(foretold & is_gaussian[looked])):
-                noise, log_ratio = update.draw(only[chosen], z)
-                x = ahead.of_tracks(chosen).successors(only[: len(chosen)], noise)
-                log_likelihood = guide.of_tracks(looked[chosen]).log_likelihood(x)
-                moved = Particles.unchecked(x, np.full(n, -np.log(n)) + log_ratio + log_likelihood)
+            blind = update.share(z[:few], np.zeros(few)) >= 0.5
+            if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
+                moved = yield from_one, gaussian, *update.draw(only, z), guide
                 weighted, evidence = moved.normalised()
-                even = np.flatnonzero((evidence > -np.inf) & (size * (n / weighted.ess - 1) <= 1))
-                done[looked[chosen[even]]] = True
-                parts.append((looked[chosen[even]], moved.of_tracks(even)))
+                if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
+                    return moved
 
         # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
         # Kalman filters make of it where the likelihood leaves too few of them;
-        left = np.flatnonzero(~done)
-        if on_line and len(left):
-            seen, enough = None if observation is None else observation.of_tracks(left), np.ones(len(left), dtype=bool)
-            moved = self._quantiles.propose(transition, particles.of_tracks(left), rng, seen)
-            if seen is not None:
-                weighted, evidence = moved.normalised()
-                enough = (evidence > -np.inf) & (weighted.ess >= np.sqrt(size))
-            parts.append((left[enough], moved.of_tracks(np.flatnonzero(enough))))
-            left = left[~enough]
-            for k in left if observation is not None and observation.has_moments else ():
-                moved = self._guided_quantiles.propose(transition, particles.of_tracks(k), rng, observation.parts[k])
-                parts.append((np.array([k]), moved.of_tracks(None)))
-            left = left[:0] if observation is None or observation.has_moments else left
-        if not len(left):
-            return Particles.placed(parts, tracks)
+        if on_line:
+            moved = yield self._quantiles.propose, transition, particles, rng, observation
+            if observation is None:
+                return moved
+            weighted, evidence = moved.normalised()
+            if evidence > -np.inf and weighted.ess >= np.sqrt(size):
+                return moved
+            if observation.has_moments:
+                return self._guided_quantiles.propose(transition, particles, rng, observation)
 
         # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
         # told from it; (4) else widened where the noise on the way is too narrow to part them.
-        own = Ancestors.of(transition, particles.of_tracks(left))
-        as_one = is_gaussian[left] & blind[left] & (observation is not None)
-        wide = ~as_one & (observation is not None) & np.array([found[k].width > 0 for k in left])
-        if wide.any():
-            noise, whole = (own if transition.additive else gaussian.of_tracks(left)).spreads()
-            wide &= np.array([gaussianity.narrow(noise, one, 1 / size) for one in whole.reshape(-1, *noise.shape)])
-        for kind, way in product((as_one, wide, ~(as_one | wide)), (False, True)):
-            chosen = np.flatnonzero(kind & (blind[left] == way))
-            if not len(some := left[chosen]):
-                continue
-            if kind is as_one:
-                ancestors = gaussian.of_tracks(some)
-            elif kind is wide:
-                width = np.array([found[k].width for k in some])
-                ancestors = Ancestors.kernels(transition, particles.of_tracks(some), mean[some], root[some], width)
-            else:
-                ancestors = own.of_tracks(chosen)
-            seen = None if observation is None else observation.of_tracks(some)
-            parts.append((some, self._ranked.follow(ancestors, n, rng, seen, way)))
-        return Particles.placed(parts, tracks)
+        ancestors = yield Ancestors.of, transition, particles
+        if observation is not None and found.gaussian and blind:
+            ancestors = gaussian
+        elif observation is not None and found.width:
+            noise, whole = (ancestors if transition.additive else gaussian).spreads()
+            if gaussianity.narrow(noise, whole, 1 / size):
+                ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
+        moved = yield self._ranked.follow, ancestors, n, rng, observation, blind
+        return moved
 
     @cached_property
     def _ranked(self) -> RankedProposal:
@@ -206,3 +176,10 @@ class AutomaticProposal:
     @cached_property
     def _guided_quantiles(self) -> KalmanMixtureProposal:
         return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)
+
+
+def from_one(gaussian: Ancestors, noise: Array, log_ratio: Array, observation: Observation | None = None) -> Particles:
+    """Successors (n, d) of one Gaussian at noise (n, noise_dim), weighted; of several tracks each from its own."""
+    only = gaussian.members.repeat(noise.shape[-2], axis=-1)
+    x, log_weights = gaussian.successors(only, noise), np.full(only.shape, -np.log(noise.shape[-2])) + log_ratio
+    return Particles.unchecked(x, log_weights if observation is None else log_weights + observation.log_likelihood(x))

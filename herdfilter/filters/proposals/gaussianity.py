@@ -72,6 +72,10 @@ class Gaussianity:
         """
         return float(kernel_width(self._over_chance, self._ess))
 
+    def excess(self, n: int) -> float:
+        """Return the larger of the squared third and fourth cumulants, over what chance makes of them in n draws."""
+        return max(self._over_chance) * n / self._ess
+
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
         found: tuple[float, float] = over_chance(np.ascontiguousarray(self._z), self._weights)

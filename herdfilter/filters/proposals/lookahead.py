@@ -70,25 +70,20 @@ class Ancestors(NamedTuple):
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(
-            transition, mean[..., None, :], np.ones((*mean.shape[:-1], 1)), mean.shape[-1] + transition.noise_dim, root
-        )
+        return cls(transition, mean[None], np.ones(1), len(root) + transition.noise_dim, root)
 
     @classmethod
-    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: Any) -> Ancestors:
+    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Ancestors:
         """Put a Gaussian about every particle, `width` of the standard deviation of all; mean and covariance stay.
 
         The particles are drawn together about their mean, in compensation (Liu and West 2001).
         """
         x = unwrap(particles.x, particles.weights, transition.circular)
-        width, mean = np.asarray(width)[..., None, None], mean[..., None, :]
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
-        return cls(transition, x, particles.weights, x.shape[-1] + transition.noise_dim, width * root)
+        return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
     def of_tracks(self, which: Any) -> Ancestors:
-        """Return those of some of several tracks."""
-        if len(which) == len(self.x):
-            return self
+        """Return those of some of several tracks (an array of indices), or of one (an index)."""
         root, means = (None if part is None else part[which] for part in (self.root, self.means))
         return self._replace(x=self.x[which], weights=self.weights[which], root=root, means=means)
 
@@ -158,8 +153,8 @@ class Ancestors(NamedTuple):
         if self.means is not None:
             noise = self.transition.factor @ self.transition.factor.T
             means = unwrap(self.means, self.weights, self.transition.circular)
-            centred = means - self.weights[..., None, :] @ means
-            return noise, noise + (self.weights[..., None, :] * centred.swapaxes(-1, -2)) @ centred
+            centred = means - self.weights @ means
+            return noise, noise + (self.weights * centred.T) @ centred
         weights = self.sigma_points[1]
         x = unwrap(self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular)
         slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
@@ -253,19 +248,18 @@ class NoiseUpdate(NamedTuple):
     residuals: Array
     noises: Array
 
-    def shares(self, noise: Array, log_weights: Array) -> Array:
-        """Effective shares (n,), from 0 to 1, of points at noise (n, m, D) or (m, D) of each particle.
+    def of_tracks(self, k: int) -> NoiseUpdate:
+        """Return that of one of several tracks, each of which has one particle."""
+        noises = self.noises[k : k + 1] if len(self.noises) > 1 else self.noises
+        return NoiseUpdate(self.group[:1], *(part[k : k + 1] for part in self[1:-1]), noises)
 
-        The mean observation is taken for quadratic in each entry of the noise, as far as the particle's own sigma points
-        tell. Log-weights (n, m) or (m,) lack the likelihood.
+    def share(self, noise: Array, log_weights: Array) -> float:
+        """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.
+
+        The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
         """
-        n, k = self.residuals.shape
-        shares, lower = np.empty(n), np.empty((k, k))
-        for i in range(n):
-            points = (noise[i], log_weights[i]) if noise.ndim > 2 else (noise, log_weights)
-            covariance = self.noises[i : i + 1] if len(self.noises) > 1 else self.noises
-            shares[i] = _share(self.offsets[i], self.residuals[i], covariance, lower, *points)
-        return shares
+        lower = np.empty(self.noises.shape[1:])
+        return float(_share(self.offsets[0], self.residuals[0], self.noises, lower, noise, log_weights))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""

@@ -107,7 +107,7 @@ class ModeProposal:
         masses = np.asarray(model.initial_modes)
         counts, masses = self._deal(masses, masses, n, rng)
         parts = [
-            _label(self.proposal.initial(contract.in_mode(model, j), int(counts[j]), rng), j, masses[j])
+            label(self.proposal.initial(contract.in_mode(model, j), int(counts[j]), rng), j, masses[j])
             for j in np.flatnonzero(counts).tolist()
         ]
         return Particles.join(parts)
@@ -126,7 +126,7 @@ class ModeProposal:
             return moved.reweighted(observation.log_likelihood(moved.x))
         onward = [transition.of(model) for model in transition.model.models]
         if self.uses.weights:
-            parts = self._allot(onward, transition, particles, rng, observation)
+            parts = self.allot(onward, transition, particles, rng, observation)
         else:
             parts = self._draw(transition, particles, rng)
         successors = []
@@ -137,7 +137,7 @@ class ModeProposal:
                 own = observation.in_mode(mode)
                 part = propose_from_scan(self.proposal, onward[mode], part, rng, own)
                 observation.log_offset = own.log_offset  # for all modes the same
-            successors.append(_label(part, mode, mass))
+            successors.append(label(part, mode, mass))
         return Particles.join(successors)
 
     def _draw(
@@ -152,7 +152,7 @@ class ModeProposal:
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 
-    def _allot(
+    def allot(
         self,
         onward: list[Transition],
         transition: Transition,
@@ -215,7 +215,8 @@ def in_modes(proposal: base.Proposal, model: contract.Model, resampling: schemes
     return proposal if proposal.resampling else dataclasses.replace(proposal, resampling=resampling)
 
 
-def _label(part: Particles, mode: int, mass: float) -> Particles:
+def label(part: Particles, mode: int, mass: float) -> Particles:
     """Return particles of one mode, with the weights that they have times its mass."""
-    modes = np.full(len(part), mode, dtype=np.int64)
-    return Particles(part.x, part.log_weights + np.log(mass), modes)
+    labelled = part.reweighted(np.full(len(part), np.log(mass)))
+    labelled.modes = np.full(len(part), mode, dtype=np.int64)
+    return labelled

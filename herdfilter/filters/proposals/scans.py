@@ -10,7 +10,7 @@ no bias. Detections expected to have less than `NEGLIGIBLE_SHARE` of the posteri
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,31 +42,42 @@ def propose_from_scan(
     proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
 ) -> Particles:
     """Return the particles that a proposal makes; of a scan detection by detection, unless it uses the whole scan."""
+    parts = parts_from_scan(proposal, transition, particles, rng, observation)
+    return parts[0] if len(parts) == 1 else Particles.join(parts)
+
+
+def parts_from_scan(
+    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
+) -> list[Particles]:
+    """Return the same in parts, one for each hypothesis that guides particles."""
     model = observation.model
     if not isinstance(model, WithClutter) or proposal.uses.whole_scan or not observation.has_moments:
-        return proposal.propose(transition, particles, rng, observation)
+        return [proposal.propose(transition, particles, rng, observation)]
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
     rest, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
-    _, detected = model.log_factors(len(observation.z), observation.step)
-    guides = [(model.model, observation.z[j], quotas[1 + j], detected) for j in np.flatnonzero(quotas[1:])]
+    step, own = observation.step, model.model
+    guides: list[tuple[Any, Array, int]] = [(own, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
     if quotas[0]:
-        guides.append((_Rest(model, rest), observation.z, quotas[0], 0.0))
+        guides.append((_Rest(model, rest), observation.z, quotas[0]))
     parts, offsets = [], []
-    for reader, z, quota, log_factor in guides:
-        guide = Observation(reader, z, observation.step, None)
+    for reader, z, quota in guides:
+        guide = Observation(reader, z, step, None)
         part = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
         if not proposal.uses.weights and quota != len(particles):
             part = SystematicResampling().resample(part, rng, transition.circular)
         parts.append(proposal.propose(transition, part, rng, guide))
-        offsets.append(log_factor + (guide.log_offset or 0.0))
+        offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
+        if reader is own:  # its likelihood lacks P_D and the density of clutter
+            p = model.detection_probabilities(parts[-1].x, step)
+            offset = model.log_factors(p, z[None], step)[1] + offset
+        offsets.append(offset[0])
     if observation.log_offset is None:
-        reached = [offset for part, offset in zip(parts, offsets, strict=True) if part.log_weights.max() > -np.inf]
+        pairs = zip(parts, offsets, strict=True)
+        reached = [float(offset.max()) for part, offset in pairs if (part.log_weights + offset).max() > -np.inf]
         observation.log_offset = max(reached, default=None)
     common = observation.log_offset or 0.0
-    return Particles.join(
-        [part.reweighted(np.full(len(part), offset - common)) for part, offset in zip(parts, offsets, strict=True)]
-    )
+    return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
 
 
 class _Rest(NamedTuple):
@@ -77,9 +88,10 @@ class _Rest(NamedTuple):
     scans: bool = True
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
-        missed, detected = self.model.log_factors(len(z), step)
+        missed, detected = self.model.log_factors(self.model.detection_probabilities(x, step), z, step)
         terms = np.full((1 + len(self.rest), len(x)), missed)
-        terms[1:] = detected + self.model.detection_log_likelihoods(z[self.rest], x, step)
+        densities = self.model.detection_log_likelihoods(z[self.rest], x, step)
+        terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.rest] + densities
         return log_sum(terms)
 
 
@@ -90,7 +102,9 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     detections of all, so that none falls between particles where R is small.
     """
     model, scan, step = observation.model, observation.z, observation.step
-    missed, detected = model.log_factors(len(scan), step)
+    missed, detected = model.log_factors(model.detection_probabilities(predicted.x, step), scan, step)
+    if isinstance(missed, np.ndarray):
+        missed = float(log_sum(missed + predicted.log_weights))
     if not len(scan):
         return missed, np.empty(0)
     means = contract.observation_mean(model, predicted.x, step)
@@ -101,7 +115,9 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     width = predicted.ess ** (-1 / (size + 4))
     noises = noises + width**2 * (predicted.weights * about.T) @ about
     densities = detection_log_densities(model, scan, means, noises, step)
-    return missed, detected + log_sum((densities + predicted.log_weights).T)
+    if isinstance(detected, float):
+        return missed, detected + log_sum((densities + predicted.log_weights).T)
+    return missed, log_sum((detected + densities + predicted.log_weights).T)
 
 
 def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarray]:

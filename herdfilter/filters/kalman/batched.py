@@ -1,0 +1,335 @@
+"""Kalman filters of many states of one model at once, in arrays (K, d) and (K, d, d)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaincinv
+
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
+from herdfilter._repr import summary_repr
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
+from herdfilter.filters.kalman.gaussian import GaussianBelief, correct_gaussians, observation_moments, predict_gaussians
+from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.transition import Transition
+from herdfilter.models import contract
+from herdfilter.models.sensors import Sensor, sensed, to_check
+from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
+
+METHODS = ("predict", "update", "run", "predicted_observation", "combine")
+"""What a Kalman filter does that a batch does in its place: not that of a subclass with its own."""
+
+
+class BatchedKalmanFilter(Timed):
+    """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
+
+    Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: to the last bit
+    if the model has no angles and its functions give a state the same bits, whichever others stand beside it.
+
+    Parameters
+    ----------
+    model : object
+        As for `ExtendedKalmanFilter`; it needs no ``initial``.
+    means : array_like, shape (K, d)
+        Means of the states at step 0.
+    covariances : array_like, shape (K, d, d), or (d, d) if all states share one
+    rule : {"unscented", "extended", "cubature"} or MomentRule
+        The moments are those of the Kalman filter of that name.
+
+    Attributes
+    ----------
+    means, covariances : ndarray, shapes (K, d) and (K, d, d)
+        Of the states at this step; angles in [-pi, pi).
+    log_likelihoods : ndarray, shape (K,)
+        Log-densities of all observations of each state so far.
+    step : int
+
+    Examples
+    --------
+    Three targets on a line, of which the second is not seen in the first step:
+
+    >>> walk = hf.models.ConstantVelocity(0.01, 0.5, initial_mean=[0, 1], initial_covariance=np.eye(2))
+    >>> kf = hf.BatchedKalmanFilter(walk, means=[[0, 1], [10, 1], [20, -1]], covariances=np.eye(2))
+    >>> for z in [[1.1, np.nan, 18.8], [2.1, 12.2, 17.9]]:
+    ...     kf.predict()
+    ...     log_densities, outcomes = kf.update(z)
+    ...
+    >>> kf.means[:, 0].round(1).tolist(), kf.covariances.shape
+    ([2.1, 12.2, 17.9], (3, 2, 2))
+    """
+
+    def __init__(
+        self, model: contract.Model, means: ArrayLike, covariances: ArrayLike, rule: str | MomentRule = "unscented"
+    ) -> None:
+        contract.require(model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE))
+        contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
+        if contract.has_scans(model):
+            raise TypeError(f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker")
+        self.model, self.rule, self.step = model, moment_rule(rule), 0
+        self.means = as_array("means", means, (None, model.dim)).copy()
+        matrices, shape = as_covariance("covariances", covariances, model.dim), (*self.means.shape, model.dim)
+        if matrices.ndim == 3 and len(matrices) != shape[0]:
+            raise ValueError(f"covariances: expected one, or one for each of {shape[0]} means, got {len(matrices)}")
+        self.covariances, self.log_likelihoods = np.broadcast_to(matrices, shape).copy(), np.zeros(shape[0])
+
+    @classmethod
+    def of(cls, filters: Sequence[Any]) -> Self | None:
+        """Return a batch that stands where filters stand; None unless they differ in nothing but their Gaussians."""
+        first = next(iter(filters), None)
+        if not isinstance(first, KalmanFilter) or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
+            return None
+        own = any(getattr(type(first), name) is not getattr(KalmanFilter, name) for name in METHODS)
+        if own or type(first.belief) is not GaussianBelief or any(type(one) is not type(first) for one in filters):
+            return None
+        beliefs = [one.belief for one in filters]
+        kinds = [(id(one.model), one.step, one._clock, getattr(one.belief, "rule", None)) for one in filters]
+        if any(kind != kinds[0] for kind in kinds) or (not first.step and any(one._by_model_at_start for one in filters)):
+            return None
+        batch = cls.__new__(cls)
+        batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
+        batch.means, batch.covariances = (np.array([getattr(b, name) for b in beliefs]) for name in ("mean", "covariance"))
+        batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
+        return batch
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __repr__(self) -> str:
+        return summary_repr(self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step)
+
+    def take(self, rows: Any) -> Self:
+        """Return a batch of chosen states, by an index of NumPy such as integers (n,), which may be repeated."""
+        chosen = copy.copy(self)
+        for name in ("means", "covariances", "log_likelihoods"):
+            setattr(chosen, name, getattr(self, name)[rows])
+        return chosen
+
+    def join(self, other: Self) -> Self:
+        """Return a batch of these states and those of another batch at the same step."""
+        both = copy.copy(self)
+        for name in ("means", "covariances", "log_likelihoods"):
+            setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
+        return both
+
+    def predict(self, dt: float = 1.0, control: Any = None) -> None:
+        """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
+        dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
+        transition = Transition(self.model, dt, control, self.step + 1)
+        means, self.covariances, _ = predict_gaussians(transition, self.means, self.covariances, self.rule)
+        self.means, self.step, self._clock = transition.wrapped(means), self.step + 1, self._clock.later(dt)
+
+    def update(
+        self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None
+    ) -> tuple[Array, np.ndarray]:
+        """Update each state with its own observation of this step.
+
+        Parameters
+        ----------
+        z : array_like, shape (K, k), or (K,) if k is 1, or None
+            The observations. NaN marks missing entries; a state whose row is NaN keeps its prediction.
+        sensor, gate
+            As in `ParticleFilter.update`; each state has its own gate.
+
+        Returns
+        -------
+        log_densities : ndarray, shape (K,)
+            Increments of `log_likelihoods`, 0 where no observation was used.
+        outcomes : ndarray of Outcome, shape (K,)
+
+        Raises
+        ------
+        IndefiniteCovarianceError, TypeError, ValueError
+            As in `KalmanFilter.update`; all states are then as before.
+        """
+        outcomes, log_densities = np.full(len(self), Outcome.MISSING), np.zeros(len(self))
+        rows = as_numbers("z", np.full(len(self), np.nan) if z is None else z, (len(self), None), missing=True)
+        rows = rows[:, None] if rows.ndim == 1 else rows
+        if rows.ndim != 2 or len(rows) != len(self):
+            raise ValueError(f"z: expected a row for each of {len(self)} states, got shape {rows.shape} at step {self.step}")
+        wrong = (np.abs(rows) > LARGEST).any(axis=1)
+        if wrong.any():
+            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {rows[wrong][0]} at step {self.step}")
+        there, members = ~np.isnan(rows), np.zeros(len(rows), dtype=int)
+        patterns, members = (there[:1], members) if there.all() else np.unique(there, axis=0, return_inverse=True)
+        used, model = np.flatnonzero(patterns.any(axis=1)), self._observed_by(sensor)
+        predicted = self.predicted_observations(sensor) if len(used) else None
+        if predicted is not None and (size := predicted[0].shape[1]) != rows.shape[1]:
+            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {rows.shape[1:]}")
+        means, covariances = self.means.copy(), self.covariances.copy()
+        for i in used:
+            who = np.flatnonzero(members.ravel() == i)
+            if gate is not None:
+                share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
+                residuals, observed, _ = self._seen(model, who, rows[who], predicted)
+                distances = (residuals * np.linalg.solve(observed, residuals[:, :, None])[:, :, 0]).sum(axis=1)
+                beyond = distances > 2 * gammaincinv(residuals.shape[1] / 2, share)
+                outcomes[who[beyond]] = Outcome.GATED
+                who = who[~beyond]
+            means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
+            outcomes[who] = Outcome.UPDATED
+        self.means, self.covariances, self.log_likelihoods = means, covariances, self.log_likelihoods + log_densities
+        return log_densities, outcomes
+
+    def predicted_observations(self, sensor: Sensor | None = None) -> Moments:
+        """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step.
+
+        The third array, (K, d, k), has the covariances of each state with its observation.
+        """
+        return observation_moments(self._observed_by(sensor), self.means, self.covariances, self.rule, self.step)
+
+    def corrected(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
+        """Return means, covariances and log-densities (n,) of states `who` (n,), each given its row of z (n, k).
+
+        All rows lack the same entries. `predicted` are the moments of the observations of all states by `model`.
+        """
+        means, covariances = self.means[who], self.covariances[who]
+        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            if self.step == 0 and len(who):  # iterated, each until its own end
+                beliefs = [GaussianBelief(m, P, self.rule) for m, P in zip(means, covariances, strict=True)]
+                ends = [one.update(Observation(model, row, 0, None)) for one, row in zip(beliefs, z, strict=True)]
+                means, covariances = (np.array([getattr(b, name) for b, _ in ends]) for name in ("mean", "covariance"))
+                log_densities = np.array([log_density for _, log_density in ends])
+            else:
+                seen = self._seen(model, who, z, predicted)
+                means, covariances, log_densities = correct_gaussians(means, covariances, *seen, self.step)
+        finite = np.isfinite(means).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2)) & np.isfinite(log_densities)
+        if not finite.all():
+            raise overflow_error(z[int(np.argmin(finite))], self.step)
+        return wrap(means, contract.circular_dims(self.model)), covariances, log_densities
+
+    def _seen(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
+        """Return residuals, their covariances and those with the state, of the entries that are there."""
+        residuals = wrap(z - predicted[0][who], contract.observation_circular(model, z.shape[1]))
+        there = ~np.isnan(z).any(axis=0)
+        if there.all():
+            return residuals, predicted[1][who], predicted[2][who]
+        return residuals[:, there], predicted[1][who][:, there][:, :, there], predicted[2][who][:, :, there]
+
+    def _observed_by(self, sensor: Sensor | None) -> contract.Model:
+        model = sensed(self.model, sensor)
+        if sensor is not None:
+            contract.require(model, type(self).__name__, contract.OBSERVED)
+        return model
+
+    def run(
+        self,
+        observations: ArrayLike,
+        dt: float | Sequence[float] | Array | None = None,
+        controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
+        gate: float | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> list[FilterResult]:
+        """Predict to each row of observations (T, K, k) in turn, and update with it; return the result of each state.
+
+        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch. The other
+        arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
+        """
+        z = as_numbers("observations", observations, (None, len(self), None), missing=True)
+        z = z[:, :, None] if z.ndim == 2 else z
+        if z.ndim != 3 or z.shape[1] != len(self):
+            raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
+        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, dt, controls, times, clock=self._clock)
+        ends = as_array("lengths", np.full(count, T) if lengths is None else lengths, (count,)).astype(int)
+        if (np.diff(ends, prepend=T) > 0).any():
+            raise ValueError(f"lengths: expected numbers up to {T} in descending order, got {ends.tolist()}")
+        means, covariances = np.empty((count, T, d)), np.empty((count, T, d, d))
+        log_densities, outcomes = np.empty((count, T)), np.empty((count, T), dtype=object)
+        numbers, times, going = np.empty(T, dtype=int), as_objects([step.time for step in steps]), self.take(slice(None))
+        for t, step in enumerate(steps):
+            going = going.take(slice(np.count_nonzero(ends > t)))
+            if step.dt > 0:
+                going.predict(step.dt, step.control)
+            going._clock, numbers[t], alive = step.clock, going.step, slice(len(going))
+            log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
+            means[alive, t], covariances[alive, t] = going.means, going.covariances
+        vars(self).update(vars(going))
+        circular, positions = contract.circular_dims(self.model), getattr(self.model, "position_dims", ())
+        return [
+            FilterResult(
+                means[k, :n].copy(),
+                covariances[k, :n].copy(),
+                np.full(n, np.nan),
+                np.zeros(n, dtype=bool),
+                log_densities[k, :n].copy(),
+                tuple(outcomes[k, :n]),
+                steps=numbers[:n].copy(),
+                times=times[:n].copy(),
+                circular=circular,
+                position_dims=positions,
+            )
+            for k, n in enumerate(ends.tolist())
+        ]
+
+
+def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
+    """Run Kalman filters on a track each, in one batch; None if filters or tracks do not fit together.
+
+    Filters and results are as after runs one by one; after an error the filters are as before.
+    """
+    batch, z = BatchedKalmanFilter.of(filters), [rows for rows in map(_as_rows, tracks) if rows is not None]
+    timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
+    if batch is None or len(z) < len(tracks) or {*options} - {*timing, "gate"}:
+        return None
+    lengths, sizes = np.array([len(rows) for rows in z]), {rows.shape[1:] for rows in z if len(rows)}
+    ragged = len(set(lengths.tolist())) > 1
+    if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
+        return None
+    order = np.argsort(-lengths, kind="stable")
+    padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
+    for place, k in enumerate(order):
+        if lengths[k]:
+            padded[: lengths[k], place] = z[k]
+    found = batch.take(order).run(padded, **options, lengths=lengths[order])
+    results = [found[place] for place in np.argsort(order)]
+    clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
+    for one, result in zip(filters, results, strict=True):
+        if len(result):
+            mean, covariance, increment = result.means[-1], result.covariances[-1], float(result.log_likelihoods[-1])
+            one._by_model_at_start |= result.steps[0] == 0
+            one.belief, one.step = GaussianBelief(mean, covariance, batch.rule), int(result.steps[-1])
+            one.log_likelihood = sum(result.log_likelihoods.tolist(), one.log_likelihood)
+            one._clock = clocks[len(result) - 1]
+            one.record = StepRecord(one.step, mean, covariance, np.nan, False, increment, result.outcomes[-1])
+    return results
+
+
+def _as_rows(track: Any) -> Array | None:
+    """Return the observations of a track as an array (T, k); None if they are not plain numbers, or have times."""
+    try:
+        timed = isinstance(track, Mapping) or own_times(track) is not None
+        if timed or (isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)):
+            return None
+        rows = as_numbers("observations", track, (None, None), missing=True)
+    except (TypeError, ValueError):
+        return None
+    return rows[:, None] if rows.ndim == 1 else rows if rows.ndim == 2 else None
+
+
+def merge_by_owner(
+    means: Array, covariances: Array, weights: Array, owners: np.ndarray, circular: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Return mean and covariance of the mixture of each owner's Gaussians: `herdfilter.angles.merged`, for many at once.
+
+    The P Gaussians are sorted by their owners (P,), and the weights of each owner's sum to 1.
+    """
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    counts = np.diff(starts, append=len(owners))
+    place, share, x = np.repeat(np.arange(len(starts)), counts), weights[:, None], means.copy()
+    for i in circular:
+        sine, cosine = (np.add.reduceat(weights * wave(means[:, i]), starts) for wave in (np.sin, np.cos))
+        reference = np.arctan2(sine, cosine)[place]
+        x[:, i] = reference + (x[:, i] - reference + np.pi) % (2 * np.pi) - np.pi
+    merged = np.add.reduceat(share * x, starts)
+    centred = x - merged[place]
+    spread = np.add.reduceat(share[:, :, None] * (covariances + centred[:, :, None] * centred[:, None]), starts)
+    merged, alone = wrap(merged, circular), counts == 1
+    merged[alone], spread[alone] = means[starts[alone]], covariances[starts[alone]]
+    return merged, spread

@@ -1,0 +1,163 @@
+"""The filters of all tracks: Kalman filters of one Gaussian in a batch, any others one by one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import Array
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.batched import BatchedKalmanFilter, merge_by_owner
+from herdfilter.filters.kalman.gaussian import GaussianBelief, unwrapped
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.contract import circular_dims
+from herdfilter.models.sensors import Sensor
+from herdfilter.models.series import Clock
+from herdfilter.tracking.status import DetectionHistory
+from herdfilter.tracking.track import Label, Track, TrackFilter, combine_filters, hypothesis_given
+
+Gate = Callable[[np.ndarray, Array, Array], np.ndarray]
+"""Tracks (n,), means (n, m) and covariances (n, m, m) of the detections that they predict -> which are in gates, (T, M)."""
+
+Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
+"""Tracks (n,), weights (T, 1 + M) of their hypotheses -> the filters of these tracks, each merged from its hypotheses."""
+
+
+class ListedFilters:
+    """Filters of tracks at one step, of any kind, one by one; `GaussianFilters` does the same in a batch."""
+
+    def __init__(self, filters: Sequence[TrackFilter] = ()) -> None:
+        self.filters = list(filters)
+
+    @property
+    def means(self) -> Array:
+        """Means of the states, (T, d)."""
+        return np.array([one.mean for one in self.filters])
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances of the states, (T, d, d)."""
+        return np.array([one.covariance for one in self.filters])
+
+    def take(self, tracks: np.ndarray) -> ListedFilters:
+        """Return the filters of chosen tracks, (n,)."""
+        return ListedFilters([self.filters[i] for i in tracks])
+
+    def predict(self, dt: float, control: Any) -> None:
+        """Predict to the next step; copies of this object stay as they are."""
+        self.filters = [copy.copy(one) for one in self.filters]
+        for one in self.filters:
+            one.predict(dt, control)
+
+    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None) -> tuple[Array, Merge]:
+        """Update each track with no detection, and with each of the detections z (M, m) in its gate.
+
+        Return their log-densities (T, M), minus infinity outside the gates, and the function that merges.
+        """
+        moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self.filters)}
+        known = [i for i, one in moments.items() if one is not None]
+        inside = gate(np.array(known, dtype=int), *(np.array([moments[i][part] for i in known]) for part in (0, 1)))  # type: ignore[index]
+        # the misses come first: they use the particles of the gate
+        updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self.filters]
+        log_densities = np.full(inside.shape, -np.inf)
+        for i, j in np.argwhere(inside).tolist():
+            updated[i][1 + j], log_densities[i, j] = hypothesis_given(self.filters[i], z[j], sensor)
+
+        def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
+            return ListedFilters([combine_filters([*updated[i].values()], weights[i, [*updated[i]]]) for i in tracks])
+
+        return log_densities, merge
+
+
+class GaussianFilters(BatchedKalmanFilter):
+    """Kalman filters of one Gaussian, in a batch; it has the methods of `ListedFilters`."""
+
+    template: Any  # a filter of this kind
+
+    @property
+    def filters(self) -> list[Any]:
+        """A filter of each track."""
+        filters = []
+        for mean, covariance in zip(self.means, self.covariances, strict=True):
+            belief = GaussianBelief(mean, covariance, self.rule)
+            filters.append(copy.copy(self.template))
+            own = {"belief": belief, "_initial_belief": belief, "step": self.step, "_clock": self._clock}
+            vars(filters[-1]).update(own, model=self.model, log_likelihood=0.0, record=None)
+        return filters
+
+    def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
+        """Return such filters with the moments of `starts`, at a step and a time."""
+        born, circular = copy.copy(self), circular_dims(self.model)
+        at = [unwrapped(start, circular) for start in starts]
+        born.means = wrap(np.array([one.mean for one in at]), circular)
+        born.covariances = np.array([one.covariance for one in at])
+        born.log_likelihoods, born.step, born._clock = np.zeros(len(at)), step, clock
+        return born
+
+    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None) -> tuple[Array, Merge]:
+        """See `ListedFilters.hypotheses`."""
+        count, predicted = len(self), self.predicted_observations(sensor)
+        inside = gate(np.arange(count), *predicted[:2])
+        tracks, detections = np.nonzero(inside)
+        updated = self.corrected(self._observed_by(sensor), tracks, z[detections], predicted)
+        log_densities = np.full(inside.shape, -np.inf)
+        log_densities[inside] = updated[2]
+        means, covariances = np.concatenate([self.means, updated[0]]), np.concatenate([self.covariances, updated[1]])
+        sources = np.full((count, 1 + len(z)), -1)  # index of each hypothesis' Gaussian
+        sources[:, 0], sources[:, 1:][inside] = np.arange(count), count + np.arange(len(tracks))
+
+        def merge(tracks: np.ndarray, weights: Array) -> ListedFilters | GaussianFilters:
+            merged, chosen, shares = self.take(tracks), sources[tracks], weights[tracks]
+            places = np.nonzero((chosen >= 0) & (shares > 0))
+            given = means[chosen[places]], covariances[chosen[places]], shares[places], places[0]
+            merged.means, merged.covariances = merge_by_owner(*given, circular_dims(self.model))
+            return merged if len(tracks) else ListedFilters()
+
+        return log_densities, merge
+
+
+def bank_of(filters: Sequence[Any]) -> ListedFilters | GaussianFilters:
+    """Return filters at one step, in a batch if they can be."""
+    batch = GaussianFilters.of(filters)
+    if batch is None:
+        return ListedFilters(filters)
+    batch.template = filters[0]
+    return batch
+
+
+@dataclass(frozen=True, eq=False)
+class Tracks:
+    """Labels, probabilities of existence (T,), filters and detection histories of all tracks."""
+
+    labels: list[Label]
+    existence: Array
+    bank: ListedFilters | GaussianFilters
+    histories: list[DetectionHistory]
+
+    def take(self, tracks: np.ndarray) -> Tracks:
+        """Return chosen tracks, (n,)."""
+        bank = self.bank.take(tracks) if len(tracks) else ListedFilters()
+        labels, histories = ([values[i] for i in tracks] for values in (self.labels, self.histories))
+        return Tracks(labels, self.existence[tracks], bank, histories)
+
+    def join(self, other: Tracks) -> Tracks:
+        """Return these tracks and others, at the same step."""
+        if not self.labels or not other.labels:
+            return self if self.labels else other
+        bank: Any = (self.bank, other.bank)
+        if all(isinstance(one, GaussianFilters) and one.rule == bank[0].rule for one in bank):
+            bank = bank[0].join(bank[1])
+        else:
+            bank = ListedFilters([*bank[0].filters, *bank[1].filters])
+        existence = np.concatenate([self.existence, other.existence])
+        return Tracks([*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories])
+
+    @cached_property
+    def listed(self) -> list[Track]:
+        """A `Track` for each."""
+        return list(map(Track, self.labels, self.existence.tolist(), self.bank.filters, self.histories))

@@ -1,0 +1,64 @@
+"""The status of a track: tentative until M of N scans have detected it, then confirmed, and coasting while none does."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+from herdfilter._checks import as_array, short_repr
+
+
+class DetectionHistory(NamedTuple):
+    """The scans that detected a track (Blackman and Popoli 1999, chapter 6).
+
+    A scan detects a track if its detections belong to the track with a probability above 1/2.
+
+    Attributes
+    ----------
+    detections : int
+        Number of scans that detected the track.
+    time_since_detection : float
+        Time since the last of them; before the first, since the start of the track.
+    confirmed : bool
+        Whether M of N successive scans have detected it, with ``(M, N)`` the tracker's `confirm`.
+    recent : tuple of bool
+        Whether each of the last N scans detected it, the latest last.
+
+    Examples
+    --------
+    >>> history = hf.tracking.DetectionHistory()
+    >>> for detected in (True, False, True, False):
+    ...     history = history.predict(1.0).update(detected, confirm=(2, 3))
+    ...     print(history.status, history.time_since_detection)
+    ...
+    tentative 0.0
+    tentative 1.0
+    confirmed 0.0
+    coasting 1.0
+    """
+
+    detections: int = 0
+    time_since_detection: float = 0.0
+    confirmed: bool = False
+    recent: tuple[bool, ...] = ()
+
+    @property
+    def status(self) -> Literal["tentative", "confirmed", "coasting"]:
+        """``"tentative"`` until confirmed; then ``"coasting"`` if no scan of the present step detected it."""
+        return ("coasting" if self.time_since_detection else "confirmed") if self.confirmed else "tentative"
+
+    def predict(self, dt: float) -> DetectionHistory:
+        """Return the history after a time."""
+        return self._replace(time_since_detection=self.time_since_detection + dt)
+
+    def update(self, detected: bool, confirm: tuple[int, int]) -> DetectionHistory:
+        """Return the history after a scan that detected the track or missed it."""
+        recent, elapsed = (*self.recent, detected)[-confirm[1] :], 0.0 if detected else self.time_since_detection
+        return DetectionHistory(self.detections + detected, elapsed, self.confirmed or sum(recent) >= confirm[0], recent)
+
+
+def as_confirm(value: Any) -> tuple[int, int]:
+    """Return M and N of the confirmation of a track."""
+    least, scans = as_array("confirm", value, (2,)).tolist()
+    if not 1 <= least <= scans or least % 1 or scans % 1:
+        raise ValueError(f"confirm: expected integers (M, N), 1 <= M <= N: M detections in N scans, got {short_repr(value)}")
+    return int(least), int(scans)

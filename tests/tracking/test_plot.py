@@ -1,0 +1,72 @@
+"""The picture of a tracker's result."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import herdfilter as hf
+from herdfilter.tracking import Birth, LMBTracker
+
+
+@pytest.fixture
+def result(walk, cluttered, gaussian):
+    """Two targets, of which the second is not detected twice and then is again."""
+    tracker = LMBTracker(
+        cluttered(walk),
+        (),
+        0.99,
+        filter="ukf",
+        initial=[Birth(0.9, gaussian(x, 0)) for x in (0, 9)],
+        confirm=(1, 1),
+        report=0.2,
+    )
+    left, right = [0.2, 0.1], [9.1, 0.1]
+    return tracker.run([[left, right], [left, right], [left], [left], [left, right]])
+
+
+def lines(ax):
+    return {line.get_label(): line for line in ax.lines}
+
+
+def test_in_the_plane_each_track_is_a_path_with_ellipses_and_rings_where_it_coasts(result):
+    ax = result.plot(Figure().subplots(), dims=(0, 1), names=["east", "north"])
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("east", "north")
+    paths = result.trajectories()
+    for label, path in paths.items():
+        np.testing.assert_array_equal(lines(ax)[f"track {label}"].get_xydata(), path)
+    assert len(ax.patches) == 10
+    (rings,) = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    np.testing.assert_array_equal(rings.get_xydata(), paths[0, 1][2:4])
+    assert rings.get_color() == lines(ax)["track (0, 1)"].get_color() != lines(ax)["track (0, 0)"].get_color()
+    assert not result.plot(Figure().subplots(), dims=(0, 1), ellipses=None).patches
+
+
+def test_over_time_each_track_is_a_line_with_a_band_among_the_truth(result):
+    truth = np.zeros((5, 2, 2))
+    truth[:, 1, 0] = 9
+    truth[:2, 1] = np.nan
+    ax = result.plot(Figure().subplots(), dims=0, truth=truth)
+    np.testing.assert_array_equal(lines(ax)["track (0, 1)"].get_xydata()[:, 0], result.times)
+    np.testing.assert_array_equal(lines(ax)["track (0, 1)"].get_ydata(), result.trajectories()[0, 1][:, 0])
+    assert len(ax.collections) == 2
+    assert lines(ax)["truth"].get_linewidth() == 1
+    drawn = [line.get_xydata().tolist() for line in ax.lines]
+    assert [[3, 9], [4, 9], [5, 9]] in drawn
+    assert len(result.plot([Figure().subplots() for _ in range(2)])) == 2
+    with pytest.raises(ValueError, match=r"^truth: expected shape \(5, \*, 2\), got \(5, 2\)"):
+        result.plot(Figure().subplots(), truth=np.zeros((5, 2)))
+    with pytest.raises(ValueError, match=r"^names: expected one per dimension, 2, got 1$"):
+        result.plot(Figure().subplots(), names=["x"])
+
+
+def test_positions_of_the_model_are_drawn_and_a_notebook_shows_them(cluttered):
+    walk = hf.models.ConstantVelocity(0.1, 0.5, [0, 0, 1, 0], np.eye(4))
+    tracker = LMBTracker(cluttered(walk), (), filter="ukf", initial=[Birth(0.9, walk.initial)])
+    result = tracker.run([[[1.0, 0.1]], [[2.0, 0.2]]])
+    assert result.position_dims == (0, 1)
+    assert result.plot(Figure().subplots()).get_ylabel() == "x1"
+    html = result._repr_html_()
+    assert "TrackingResult(steps=2" in html
+    assert "<img" in html
+    nothing = LMBTracker(cluttered(walk)).run([[]])
+    assert not nothing.plot(Figure().subplots()).lines

@@ -1,0 +1,73 @@
+"""Scans from tables."""
+
+from datetime import datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import cases
+
+import herdfilter as hf
+from herdfilter.tracking import Birth, LMBTracker, scans_from_table
+
+TABLE = pd.DataFrame({"t": [2.0, 1.0, 2.0, 4.0], "e": [5, 1, 6, 7], "n": [0.5, 0.1, 0.6, 0.7], "kind": list("abcd")})
+
+
+def test_rows_of_one_time_are_a_scan_in_order_of_time():
+    readings = scans_from_table(TABLE, ["n", "e"], "t")
+    assert [time for time, _, _ in readings] == [1.0, 2.0, 4.0]
+    assert all(sensor is None for _, sensor, _ in readings)
+    np.testing.assert_array_equal(readings[1][2], [[0.5, 5], [0.6, 6]])
+    assert scans_from_table(TABLE[:0], ["n", "e"], "t") == []
+
+
+def test_scans_without_a_detection_are_kept_if_their_times_are_given():
+    sensor = hf.Sensor(lambda x: x, np.eye(2), detection_probability=0.5, clutter_density=0.1)
+    readings = scans_from_table(TABLE, ["e", "n"], "t", times=[4, 3, 2, 1, 0.5], sensor=sensor)
+    assert [(time, len(z)) for time, _, z in readings] == [(0.5, 0), (1, 1), (2, 2), (3, 0), (4, 1)]
+    assert {z.shape[1] for _, _, z in readings} == {2}
+    assert all(one is sensor for _, one, _ in readings)
+
+
+def test_a_file_of_dates_is_tracked_as_the_scans_themselves(walk, cluttered, tmp_path):
+    start = datetime(2026, 3, 1, 12)
+    rows = [(start + timedelta(seconds=k), 0.1 * k, 0.2) for k in (1, 2, 4)]
+    path = tmp_path / "detections.csv"
+    pd.DataFrame(rows, columns=["time", "x", "y"]).to_csv(path, index=False)
+    every = [start + timedelta(seconds=k) for k in range(1, 5)]
+    one, other = (
+        LMBTracker(cluttered(walk), filter="ukf", initial=[Birth(0.9, walk.initial)], report=0.0) for _ in range(2)
+    )
+    found = one.run(scans_from_table(path, ["x", "y"], times=every), start=start)
+    expected = other.run([[[0.1, 0.2]], [[0.2, 0.2]], [], [[0.4, 0.2]]])
+    np.testing.assert_array_equal(found.means, expected.means)
+    np.testing.assert_array_equal(found.existence, expected.existence)
+
+
+def test_sensors_with_columns_of_their_own_are_tracked_together(walk, cluttered):
+    first = hf.Sensor(lambda x: x[:, :1], [[0.5]], detection_probability=0.5, clutter_density=0.01)
+    table = pd.DataFrame({"time": [1, 2, 3], "name": ["a", "b", "a"], "x": [0.1, 0.2, 0.3], "y": [np.nan, 0.1, np.nan]})
+    seen, both = table[table["name"] == "a"], table[table["name"] == "b"]
+    readings = [*scans_from_table(seen, ["x"], sensor=first), *scans_from_table(both, ["x", "y"])]
+    tracker = LMBTracker(cluttered(walk), filter="ukf", initial=[Birth(0.9, walk.initial)])
+    assert tracker.run(readings, late="replay").history[-1][0].detections == 3
+
+
+@cases(
+    "table options expected",
+    (3, {}, r"^table: expected a pandas\.DataFrame or the path of a CSV file, got 3$"),
+    (TABLE, {"columns": ["e", "z"]}, r"^table: expected a column 'z', got the columns \['t', 'e', 'n', 'kind'\]$"),
+    (TABLE, {"time": "time"}, r"^table: expected a column 'time', got the columns"),
+    (TABLE, {"columns": "e"}, "^columns: expected a list of the columns of a detection, got 'e'$"),
+    (TABLE, {"columns": []}, "^columns: expected at least one column of a detection, got none$"),
+    (TABLE, {"columns": ["kind"]}, "^column 'kind': expected numbers of shape"),
+    (TABLE.assign(e=[1, np.nan, 2, 3]), {}, "^column 'e': expected finite numbers, got 1 non-finite$"),
+    (TABLE.assign(e=pd.array([1, None, 2, 3], "Int64")), {}, "^column 'e': expected"),
+    (TABLE.assign(t=[1, np.nan, 2, 3]), {}, "^column 't': expected numbers or dates, got .*nan.* in row 1$"),
+    (TABLE, {"time": "kind"}, "^column 'kind': expected numbers or dates, got 'a' in row 0$"),
+    (TABLE, {"times": [1, 2, 3]}, "^times: expected the times of all scans, got none at 4.0, the time of row 3$"),
+)
+def test_odd_tables_are_named_in_one_line(table, options, expected):
+    with pytest.raises((TypeError, ValueError), match=expected) as caught:
+        scans_from_table(table, **{"columns": ["e"], "time": "t", **options})
+    assert "\n" not in str(caught.value)
