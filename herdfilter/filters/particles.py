@@ -190,15 +190,24 @@ class Particles:
 
     @cached_property
     def _normalised(self) -> tuple[Particles, Any]:
-        peaks = self.log_weights.max(axis=-1, keepdims=True)
-        relative = self.log_weights - np.maximum(peaks, -sys.float_info.max)
+        if self.log_weights.ndim > 1:
+            peaks = self.log_weights.max(axis=1, keepdims=True)
+            relative = self.log_weights - np.maximum(peaks, -sys.float_info.max)
+            weights = np.exp(relative)
+            totals = np.maximum(np.add.reduce(weights, axis=1, keepdims=True), 1.0)  # less than 1 only if all vanish
+            logs = np.array([[math.log(total)] for total in totals[:, 0].tolist()])
+            particles, sums = self._with(relative - logs), (peaks + logs)[:, 0]
+            particles.weights = weights / totals
+            return particles, sums
+        peak = self.log_weights.max()
+        if peak == -np.inf:
+            return self, -np.inf
+        relative = self.log_weights - peak
         weights = np.exp(relative)
-        totals = np.maximum(np.add.reduce(weights, axis=-1, keepdims=True), 1.0)  # less than 1 only if all vanish
-        logs = np.array([math.log(total) for total in totals.ravel().tolist()]).reshape(totals.shape)
-        particles = self._with(relative - logs)
-        particles.weights = weights / totals
-        sums = (peaks + logs)[..., 0]
-        return particles, float(sums) if sums.ndim == 0 else sums
+        total = float(np.add.reduce(weights))
+        particles = self._with(relative - math.log(total))
+        particles.weights = weights / total
+        return particles, float(peak) + math.log(total)
 
     def _with(self, log_weights: Array) -> Particles:
         return Particles.unchecked(self.x, log_weights, self.modes, self.n_next, self.covariances, self.gaussian)

@@ -222,11 +222,12 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     n, d = x.shape[-2:]
     if d == 1:
         return sorted_order(x[..., 0])
-    bits, tracks = BITS // d, np.ascontiguousarray(x).reshape(-1, n, d)
-    cells, shares = np.empty((len(tracks), d, n), np.int64), (weights / weights.sum(axis=-1, keepdims=True)).reshape(-1, n)
-    for points, share, found in zip(tracks, shares, cells, strict=True):
-        _cells(points, share, bits, found)
-    return sorted_order(hilbert_index(cells.swapaxes(1, 2).reshape(-1, d), bits).reshape(x.shape[:-1]))
+    bits, index, cells = BITS // d, np.zeros(x.shape[:-1], np.int64), np.empty((d, n), np.int64)
+    tracks = np.ascontiguousarray(x).reshape(-1, n, d), weights.reshape(-1, n), index.reshape(-1, n)
+    for points, share, places in zip(*tracks, strict=True):
+        _cells(points, share / share.sum(), bits, cells)
+        _index(cells, bits, places)
+    return sorted_order(index)
 
 
 def curve_order(x, weights, circular):

@@ -168,10 +168,11 @@ class RankedProposal(SampledProposal):
         moved = self._way(blind_first, ancestors, n, rng, observation)
         weighted, evidence = moved.normalised()
         enough = (evidence > -np.inf) & (weighted.ess >= np.sqrt(n))
-        if np.all(enough):
+        several = isinstance(observation, Observations)
+        if enough.all() if several else enough:
             return moved
-        poor = np.flatnonzero(~enough)
-        if isinstance(observation, Observations):
+        poor = np.flatnonzero(~np.asarray(enough))
+        if several:
             ancestors, observation, evidence = ancestors.of_tracks(poor), observation.of_tracks(poor), evidence[poor]
         other = self._way(not blind_first, ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
