@@ -112,8 +112,9 @@ class Transition:
 
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (..., n, d); the model is asked once."""
-        means = contract.transition_mean(self.model, x.reshape(-1, x.shape[-1]), self.dt, self.control, self.step)
-        return means.reshape(x.shape)
+        if x.ndim > 2:
+            return self.mean(x.reshape(-1, x.shape[-1])).reshape(x.shape)
+        return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """States that standard normal noise (..., n, `noise_dim`) takes x to, (..., n, d); the model is asked once."""

@@ -122,7 +122,7 @@ class AutomaticProposal:
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
         found = gaussianity.Gaussianity.of(particles, circular)
-        gaussian, only = Ancestors.gaussian(transition, found.mean, found.root), np.zeros(n, dtype=np.int64)
+        gaussian = Ancestors.gaussian(transition, found.mean, found.root)
         if found.gaussian and observation is None:
             noise = gaussian.standard_noise(self.sampler, n, rng)
             moved = yield from_one, gaussian, noise, np.zeros(n)
@@ -135,8 +135,8 @@ class AutomaticProposal:
             _, update = yield Ancestors.look_ahead, gaussian, guide
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
             blind = update.share(z[:few], np.zeros(few)) >= 0.5
-            if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
-                moved = yield from_one, gaussian, *update.draw(only, z), guide
+            if found.gaussian and size * (1 / update.share(*update.draw(np.zeros(few, dtype=np.int64), z[:few])) - 1) <= 1:
+                moved = yield from_one, gaussian, *update.draw(np.zeros(n, dtype=np.int64), z), guide
                 weighted, evidence = moved.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
                     return moved

@@ -263,12 +263,13 @@ class NoiseUpdate(NamedTuple):
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        dim = z.shape[-1]
-        noise, log_ratio = np.empty((*chosen.shape, dim)), np.empty(chosen.shape)
-        z = (z if z.size == noise.size else np.broadcast_to(z, noise.shape)).reshape(-1, dim)
+        if chosen.ndim > 1:
+            flat = self.draw(chosen.ravel(), np.broadcast_to(z, (*chosen.shape, z.shape[-1])).reshape(-1, z.shape[-1]))
+            return flat[0].reshape(*chosen.shape, -1), flat[1].reshape(chosen.shape)
+        noise, log_ratio = np.empty_like(z), np.empty(len(z))
+        z = z.view()
         z.flags.writeable = False  # as some are: `_draw` is not compiled for both
-        out = noise.reshape(-1, dim), log_ratio.reshape(-1)
-        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen.reshape(-1), z, *out)
+        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
         return noise, log_ratio
 
     def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:
