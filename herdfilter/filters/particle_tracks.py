@@ -14,6 +14,7 @@ from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
+from herdfilter.filters.proposals.steps import joined
 from herdfilter.filters.resampling import CopyingResampling
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
@@ -93,7 +94,7 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
     resampled, used = np.zeros((count, most), dtype=bool), np.zeros((count, most), dtype=bool)
     kept = np.empty((count * keep, most, n, d)), np.empty((count * keep, most, n))
     ends = [pf._current() for pf in filters]
-    particles = Particles.placed([(k, start.of_tracks(None)) for k, start in enumerate(ends)], count)
+    particles = joined(ends)
     going, failed = np.arange(count), {k for k, track in enumerate(tracks) if not track}
     for t in range(most):
         left = np.array([len(tracks[k]) > t and k not in failed for k in going.tolist()])
@@ -123,10 +124,10 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
         transition, rng = Transition(model, tracks[going[0]][t].dt, None, t + 1), Generators(members)
         if not first.proposal.uses.observation:
             particles = first.proposal.propose(transition, particles, rng)  # type: ignore[arg-type]
-        parts = []
+        room = np.empty((len(going), n, d)), np.empty((len(going), n)), np.empty((len(going), n))
         for entries, group in groups.items():
             places = np.array([place for place, _ in group])
-            some = particles.of_tracks(places)
+            some = particles.of_tracks(places) if len(groups) > 1 else particles
             seen = None if entries is None else Observations([z for _, z in group])
             if first.proposal.uses.observation:
                 some = first.proposal.propose(transition, some, rng, seen)  # type: ignore[arg-type]
@@ -137,8 +138,9 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
                 failed.update(going[places[evidence == -np.inf]].tolist())
                 used[going[places], t] = True
                 increments[going[places], t] = evidence + [part.log_offset or 0.0 for part in seen.parts]
-            parts.append((places, some))
-        particles = Particles.placed(parts, len(going))
+            room[0][places], room[1][places], room[2][places] = some.x, some.log_weights, some.weights
+        particles = Particles.unchecked(*room[:2])
+        particles.weights = room[2]
         means[going, t], covariances[going, t] = particles.moments(circular)
         ess[going, t] = particles.ess
         if keep:

@@ -94,40 +94,14 @@ class Particles:
         return made
 
     def of_tracks(self, which: Any) -> Particles:
-        """Return the particles of some of several tracks (an array of indices), of one (an index), or as a track (None)."""
-        if isinstance(which, np.ndarray) and len(which) == len(self.x):
-            return self
-        part = Particles.unchecked(self.x[which], self.log_weights[which], None, self.n_next)
+        """Return the particles of some of several tracks (an array of indices), or of one (an index)."""
+        part = Particles.unchecked(self.x[which], self.log_weights[which])
         if "weights" in vars(self):
             part.weights = self.weights[which]
-        if "_normalised" in vars(self) and which is not None:
+        if "_normalised" in vars(self):
             particles, sums = self._normalised
             vars(part)["_normalised"] = particles.of_tracks(which), sums[which]
         return part
-
-    @classmethod
-    def placed(cls, parts: Sequence[tuple[Any, Particles]], tracks: int) -> Particles:
-        """Return the particles of several tracks, so many in all: the places of some, and their particles, in each part."""
-        parts = [(places, part) for places, part in parts if len(part.x)]
-        if len(parts) == 1 and len(parts[0][1].x) == tracks:
-            return parts[0][1]
-        shape = tracks, *parts[0][1].x.shape[1:]
-        placed = cls.unchecked(np.empty(shape), np.empty(shape[:2]))
-        if any("weights" in vars(part) for _, part in parts):
-            placed.weights = np.empty(shape[:2])
-        for places, part in parts:
-            placed.x[places], placed.log_weights[places] = part.x, part.log_weights
-            if "weights" in vars(placed):
-                placed.weights[places] = part.weights
-        return placed
-
-    def replaced(self, which: Any, others: Particles, better: Any) -> Particles:
-        """Return the particles with those of others where they are `better`; of several tracks, others are of `which`."""
-        if self.x.ndim == 2:
-            return others if better else self
-        x, log_weights, taken = self.x.copy(), self.log_weights.copy(), which[better]
-        x[taken], log_weights[taken] = others.x[better], others.log_weights[better]
-        return Particles.unchecked(x, log_weights)
 
     def __len__(self) -> int:
         return int(self.x.shape[-2])

@@ -171,13 +171,17 @@ class RankedProposal(SampledProposal):
         several = isinstance(observation, Observations)
         if enough.all() if several else enough:
             return moved
-        poor = np.flatnonzero(~np.asarray(enough))
         if several:
+            poor = np.flatnonzero(~enough)
             ancestors, observation, evidence = ancestors.of_tracks(poor), observation.of_tracks(poor), evidence[poor]
         other = self._way(not blind_first, ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
         better = (ways[True] > ways[False] + np.log(n)) != blind_first
-        return moved.replaced(poor, other, better)
+        if not several:
+            return other if better else moved
+        x, log_weights = moved.x.copy(), moved.log_weights.copy()
+        x[poor[better]], log_weights[poor[better]] = other.x[better], other.log_weights[better]
+        return Particles.unchecked(x, log_weights)
 
     def _way(
         self, blind: bool, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation
