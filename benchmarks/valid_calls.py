@@ -183,7 +183,7 @@ def valid() -> None:
         (kf := hf.UnscentedKalmanFilter(WALK)),
         kf.predict(dt=1.0),
         kf.update(z=[0.9]),
-        hf.BatchedKalmanFilter(model=WALK, means=[[0.0], [1.0]], covariances=[[1.0]], rule="unscented").run(np.ones((3, 2))),
+        hf.BatchedKalmanFilter(model=WALK, means=[[0.0, 1.0]] * 2, covariances=I2, rule="unscented").run(np.ones((3, 2))),
     )
     hf.EnsembleKalmanFilter(model=WALK, n_particles=20, rng=0).run(Z)
     hf.DaumHuangFilter(model=WALK, n_particles=20, rng=0, local=False, flow_steps=5).run(Z)

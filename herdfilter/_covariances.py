@@ -18,8 +18,7 @@ def covariance_factor(covariance: Array) -> Array:
         if covariance.ndim > 2 and len(covariance) > 1:  # each by itself: one that is singular changes no other
             return np.array([covariance_factor(one) for one in covariance])
         values, vectors = np.linalg.eigh(covariance)
-        factor: Array = vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]
-        return factor
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
 def regularised(covariance: Array, relative: float = 1e-8) -> Array:
@@ -39,8 +38,7 @@ def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     values, vectors = np.linalg.eigh(covariance / scales)
     if values[0] >= relative:
         return covariance
-    raised: Array = (vectors * np.maximum(values, relative)) @ vectors.T * scales
-    return raised
+    return np.asarray((vectors * np.maximum(values, relative)) @ vectors.T * scales)
 
 
 def rank(covariance: Array, relative: float = 1e-8) -> int:

@@ -58,7 +58,7 @@ def scale_rule(n: int, dim: int) -> float:
 
 
 @dataclass(frozen=True)
-class Whitened:
+class Whitened(BandwidthRule):
     """Kernel covariance ``h^2 C``: the shape from the mixture, the width ``h = constant n^(-1/(d + offset))``.
 
     ``bandwidth="auto"`` stands for ``Whitened()``.
@@ -102,7 +102,6 @@ class Whitened:
         return self.constant * float(check_count("n", n) ** (-1.0 / (check_count("dim", dim) + self.offset)))
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
-        """Return the kernel covariance, shape (d, d)."""
         as_mixture("mixture", mixture)
         shape = mixture.average_covariance if self.metric == "components" else mixture.covariance
         if self.metric == "diagonal":
@@ -112,7 +111,7 @@ class Whitened:
 
 
 @dataclass(frozen=True)
-class Scott:
+class Scott(BandwidthRule):
     """Scott's rule (1992) of kernel density estimation: ``h = n^(-1/(d+4))`` in whitened coordinates.
 
     Examples
@@ -123,12 +122,11 @@ class Scott:
     """
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
-        """Return the kernel covariance, shape (d, d)."""
         return Whitened(constant=1.0, offset=4.0).covariance(mixture, n)
 
 
 @dataclass(frozen=True)
-class Silverman:
+class Silverman(BandwidthRule):
     """Silverman's rule (1986) of kernel density estimation: ``h = (4 / (n (d+2)))^(1/(d+4))`` in whitened coordinates.
 
     Examples
@@ -139,7 +137,6 @@ class Silverman:
     """
 
     def covariance(self, mixture: GaussianMixture, n: int) -> Array:
-        """Return the kernel covariance, shape (d, d)."""
         d = as_mixture("mixture", mixture).dim
         return Whitened(constant=(4.0 / (d + 2.0)) ** (1.0 / (d + 4.0)), offset=4.0).covariance(mixture, n)
 

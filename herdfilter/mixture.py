@@ -196,8 +196,7 @@ class GaussianMixture:
         # The inverse of the factor is worth its price only for many points or components.
         white = scipy.linalg.lapack.dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
         log_det = 2 * np.log(chol.diagonal()).sum() + self.dim * np.log(2 * np.pi)
-        densities: Array = -0.5 * (log_det + np.einsum("in,in->n", white, white))
-        return densities
+        return np.asarray(-0.5 * (log_det + np.einsum("in,in->n", white, white)))
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Return the marginal distribution of the named dimensions, in the order given."""
@@ -242,8 +241,7 @@ class GaussianMixture:
     def place(self, labels: np.ndarray, noise: Array) -> Array:
         """Return ``means[m] + F_m z`` for labels m (n,) and standard normal z (n, d), with the `factors` F; shape (n, d)."""
         scaled = noise @ self.factors[0].T if self.shared else np.einsum("nij,nj->ni", self.factors[labels], noise)
-        x: Array = self.means[labels] + scaled
-        return x
+        return np.asarray(self.means[labels] + scaled)
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
         index = np.atleast_1d(as_any("dims", dims))
@@ -273,8 +271,7 @@ def log_sums(terms: Array, weights: Array) -> Array:
         shifted = terms + np.log(weights)
         peak = shifted.max(axis=1, keepdims=True)
         np.copyto(peak, 0.0, where=peak == -np.inf)
-        sums: Array = np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0]
-        return sums
+        return np.asarray(np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0])
 
 
 def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:

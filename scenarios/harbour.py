@@ -111,7 +111,7 @@ class DetectionByDistance:
     def __call__(self, x: Array) -> Array:
         """Probabilities (n,) of states (n, 4), or of positions (n, 2)."""
         distances = np.linalg.norm(x[:, :2] - self.place, axis=1)
-        return self.highest * scipy.special.expit((self.reach - distances) / self.width)
+        return np.asarray(self.highest * scipy.special.expit((self.reach - distances) / self.width))
 
     @classmethod
     def fit(cls, distances: Array, found: Array, least_width: float) -> DetectionByDistance:

@@ -21,6 +21,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import (
+    GaussianStart,
     IndependentNoise,
     UniformBox,
     acceleration_block,
@@ -47,7 +48,7 @@ LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
 @dataclass(frozen=True, eq=False)
-class Pendulum(IndependentNoise):
+class Pendulum(IndependentNoise, GaussianStart):
     r"""Pendulum (angle rad, rate rad/s), seen from the side: only its horizontal position is observed.
 
     .. math::
@@ -298,7 +299,7 @@ class AlikeLandmarks:
 
 
 @dataclass(frozen=True, eq=False)
-class Terrain(IndependentNoise):
+class Terrain(IndependentNoise, GaussianStart):
     r"""Aircraft (east km, north km) that finds its place by the height of the ground below, over a map of it.
 
     The control is the velocity that inertial navigation shows, (km/s); None means none. The barometer has the height above
@@ -374,7 +375,7 @@ _HEIGHTS = _LENGTHS / np.sqrt((_LENGTHS**2).sum() / 2)
 
 
 @dataclass(frozen=True, eq=False)
-class InertialTerrain(IndependentNoise):
+class InertialTerrain(IndependentNoise, GaussianStart):
     r"""Aircraft over the map of `Terrain` (east km, north km, velocity errors km/s, barometer error m).
 
     The velocity that inertial navigation shows and the height that the barometer shows are off by errors that walk slowly:
@@ -460,7 +461,7 @@ class InertialTerrain(IndependentNoise):
 
 
 @dataclass(frozen=True, eq=False)
-class Arctangent(IndependentNoise):
+class Arctangent(IndependentNoise, GaussianStart):
     r"""One nonlinear dimension a, driven by a linear system b of three, after the authors of the marginalised filter.
 
     .. math::
@@ -534,7 +535,7 @@ _SEEN = np.array([1.0, -1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
-class CrossBearings(IndependentNoise):
+class CrossBearings(IndependentNoise, GaussianStart):
     r"""Ship (east m, north m, current east m/s, current north m/s, compass error rad) with bearings of beacons.
 
     The control is the speed through the water and the course by compass, (m/s, rad from east); None means none. The error c

@@ -6,6 +6,7 @@ prints is the same under numpy 1.26 and 2: numbers are rounded, and printed or t
 
 import doctest
 import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -70,4 +71,15 @@ def test_every_public_class_and_function_has_an_example(public_names):
     for full, found in public_names.public_names().items():
         if public_names.is_shared(found) and ">>> " not in (found.__doc__ or ""):
             without.append(full)
+    assert without == []
+
+
+def test_every_public_method_is_documented_in_its_class_or_in_the_contract_that_it_follows(public_names):
+    """Ruff's D102 does not see that a docstring is inherited."""
+    without = []
+    for full, found in public_names.public_names().items():
+        for name, value in vars(found).items() if inspect.isclass(found) else ():
+            method = inspect.isfunction(value) or isinstance(value, property | classmethod | staticmethod)
+            if method and not name.startswith("_") and not inspect.getdoc(getattr(found, name)):
+                without.append(f"{full}.{name}")
     assert without == []

@@ -296,8 +296,7 @@ class ParticlesModel:
         found = self._gaussians(self._trials, step)
         if not found.shared():
             raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it depends on the state")
-        covariance: Array = found.covariances[0]
-        return covariance
+        return np.asarray(found.covariances[0])
 
     def _gaussians(self, xp: Array, step: int) -> laws.Gaussians:
         found = laws.as_gaussians(law := self.ssm.PX(step - 1, xp), len(xp))
@@ -344,8 +343,7 @@ class ParticlesModel:
             raise ValueError(
                 f"PY: expected one covariance for all states, as at the first times, got some at t = {step - 1}"
             )
-        noise: Array = covariances[0]
-        return noise
+        return np.asarray(covariances[0])
 
     def _noise_at(self, step: int, x: Array) -> Array:
         covariances = self._observation_moments(x, step)[1]

@@ -78,8 +78,7 @@ def optimal_weights(
         return simplex_weights(gram, z)
     gram[np.diag_indices(n)] += JITTER
     best, unit = np.linalg.solve(gram, np.stack([z, np.ones(n)], axis=1)).T
-    weights: Array = best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum())
-    return weights
+    return np.asarray(best if constraint == "none" else best + unit * ((1.0 - best.sum()) / unit.sum()))
 
 
 def simplex_weights(gram: ArrayLike, z: ArrayLike) -> Array:

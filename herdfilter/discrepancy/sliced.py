@@ -110,8 +110,7 @@ def _projected_distances(axes: Array, points: Points, mixture: GaussianMixture, 
         quantile = np.where(inner, quantile, 0.0)
         lorenz = np.where(inner, level * quantile - line.integral(quantile), 0.0)
         # sum_i x_i (L_i - L_(i-1)) by parts, with L_n the mean, which is 0
-        squared: Array = (w * x**2).sum(1) + second + 2 * (np.diff(x, axis=1) * lorenz).sum(1)
-        return squared
+        return np.asarray((w * x**2).sum(1) + second + 2 * (np.diff(x, axis=1) * lorenz).sum(1))
     split = np.clip(quantile, x[:, :-1], x[:, 1:])
     at_x, at_split = line.integral(x), line.integral(split)
     below = level * (split - x[:, :-1]) - (at_split - at_x[:, :-1])

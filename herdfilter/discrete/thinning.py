@@ -207,8 +207,7 @@ def _members(z: Array, m: int, most: NDArray[np.int64], mean: Array, w: Array) -
         members[k] = i = int(cost.argmin())
         most[i] -= 1
         barred[i] = 0.0 if most[i] else np.inf
-        row: Array = scipy.spatial.distance.cdist(z[i : i + 1], z)[0]
-        return row
+        return np.asarray(scipy.spatial.distance.cdist(z[i : i + 1], z)[0])
 
     for t in range(m):
         total += choose(t, (t + 1) * mean - total + barred)

@@ -32,7 +32,7 @@ class Fit(Protocol):
     """
 
     def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1."""
+        """Fit particles (n, d) with weights (n,) that sum to 1; fits of this package take equal ones when omitted."""
 
 
 def unwrap_particles(particles: Array, weights: Array | None, circular: Sequence[int]) -> tuple[Array, Array]:

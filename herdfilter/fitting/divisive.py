@@ -11,7 +11,7 @@ import scipy
 
 from herdfilter._checks import Array, as_number, check_count
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter.fitting.base import unwrap_particles
+from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.fitting.division import LEAST_VARIANCE, divide
 from herdfilter.mixture import GaussianMixture
 
@@ -21,7 +21,7 @@ NORMAL = scipy.special.ndtr(EDGES)
 
 
 @dataclass(frozen=True)
-class DivisiveFit:
+class DivisiveFit(Fit):
     r"""Gaussian mixture by division; the number of components grows with the number of particles and their misfit.
 
     All particles are one component at first. A component is divided in two if both of these hold:
@@ -69,7 +69,6 @@ class DivisiveFit:
             check_count("max_components", self.max_components)
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x
         centred = x - mean

@@ -10,7 +10,7 @@ from numba import njit
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter.fitting.base import unwrap_particles
+from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
 
@@ -19,7 +19,7 @@ PATIENCE = 10  # rises of the likelihood like the last one that a trial may stil
 
 
 @dataclass(frozen=True)
-class EMFit:
+class EMFit(Fit):
     """Gaussian mixture by weighted expectation-maximisation (Dempster, Laird and Rubin 1977).
 
     The weighted log-likelihood ``sum_i w_i log p(x_i)`` is raised in turns: particle i belongs to component k with
@@ -88,7 +88,6 @@ class EMFit:
         check_count("max_iterations", self.max_iterations)
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         x, w = unwrap_particles(particles, weights, circular)
         x, w = x[w > 0], w[w > 0]
         order = np.lexsort((w, *x.T[::-1]))  # the same sums in the same order, however the particles came

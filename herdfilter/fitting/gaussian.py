@@ -9,12 +9,12 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._covariances import plain_and_regular
-from herdfilter.fitting.base import unwrap_particles
+from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
 
 
 @dataclass(frozen=True)
-class GaussianFit:
+class GaussianFit(Fit):
     """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003).
 
     Particles in a plane, or in one place, get a small width: no eigenvalue of the correlation matrix is below 1e-8.
@@ -27,7 +27,6 @@ class GaussianFit:
     """
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x
         covariance = plain_and_regular(x, weights, x - mean)[1]

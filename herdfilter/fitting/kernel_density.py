@@ -9,7 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular
-from herdfilter.fitting.base import unwrap_particles
+from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.fitting.em import EMFit
 from herdfilter.mixture import GaussianMixture
 
@@ -17,7 +17,7 @@ NEGLIGIBLE_WEIGHT = 1e-8  # relative to the largest: a lighter particle gets no 
 
 
 @dataclass(frozen=True)
-class KernelDensityFit:
+class KernelDensityFit(Fit):
     """Weighted Gaussian kernel density, with West's shrinkage or without.
 
     Component i is N(a x_i + (1 - a) mean, h^2 C) with weight w_i, C the particles' covariance and a = sqrt(1 - h^2), so that
@@ -61,7 +61,6 @@ class KernelDensityFit:
         check_count("modes", self.modes)
 
     def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
-        """Fit particles (n, d) with weights (n,) that sum to 1, equal ones when omitted."""
         x, weights = unwrap_particles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)

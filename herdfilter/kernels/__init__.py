@@ -6,7 +6,6 @@ the constant of the Gaussian one for reported figures.
 
 from herdfilter._repr import listing_of
 from herdfilter.kernels.base import (
-    Kernel,
     KernelMean,
     as_kernel,
     density_product,
@@ -14,7 +13,16 @@ from herdfilter.kernels.base import (
     expected_kernel_pair,
     log_normaliser,
 )
-from herdfilter.kernels.radial import Energy, Gaussian, InverseMultiquadric, Laplace, LocalizedCumulative, Matern, Student
+from herdfilter.kernels.radial import (
+    Energy,
+    Gaussian,
+    InverseMultiquadric,
+    Kernel,
+    Laplace,
+    LocalizedCumulative,
+    Matern,
+    Student,
+)
 
 __all__ = [
     "Energy",

@@ -1,52 +1,14 @@
-"""The kernel contract: radial kernels that are mixtures of Gaussian kernels of different widths."""
+"""Expectations of kernels under a mixture."""
 
 from __future__ import annotations
-
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from herdfilter._checks import Array, as_covariance, as_definite, as_points, short_repr
-from herdfilter.kernels.radial import Gaussian
+from herdfilter.kernels.radial import Gaussian, Kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 
 EXPECTATIONS_AT_ONCE = 2**21  # numbers in memory
-
-
-@runtime_checkable
-class Kernel(Protocol):
-    """A radial kernel ``k(x, y) = value(|x - y|^2)`` in coordinates in which its bandwidth is 1.
-
-    Gaussian, Laplace, Matern, Student and inverse multiquadric kernels are all mixtures of Gaussians,
-    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a Gaussian
-    mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
-
-    Examples
-    --------
-    >>> class TwoWidths:
-    ...     # The average of Gaussian kernels of widths 1 and 2
-    ...     def value(self, squared):
-    ...         return 0.5 * np.exp(-squared / 2) + 0.5 * np.exp(-squared / 8)
-    ...
-    ...     def slope(self, squared):
-    ...         return -0.25 * np.exp(-squared / 2) - 0.0625 * np.exp(-squared / 8)
-    ...
-    ...     def scales(self):
-    ...         return np.array([1.0, 0.25]), np.array([0.5, 0.5])
-    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
-    >>> points = hf.Points([[-1.0], [0.0], [1.0]])
-    >>> round(hf.herding_error(points, mixture, 0.5, kernel=TwoWidths()), 3)
-    0.13
-    """
-
-    def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances of any shape."""
-
-    def slope(self, squared: Array) -> Array:
-        """Return the derivative of `value` with respect to the squared distance; finite everywhere, zero included."""
-
-    def scales(self) -> tuple[Array, Array]:
-        """Return rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
 
 
 def as_kernel(name: str, kernel: Kernel) -> Kernel:

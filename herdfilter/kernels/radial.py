@@ -1,12 +1,13 @@
-"""The radial kernels: Gaussian, Matern (with Laplace), inverse multiquadric, Student, energy and localized cumulative.
+"""The kernel contract, and the radial kernels: mixtures of Gaussian kernels of different widths.
 
-`herdfilter.kernels.Kernel` documents their methods. Those with a Gamma distribution of widths are computed by quadrature.
+Kernels with a Gamma distribution of widths are computed by quadrature.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy
@@ -14,6 +15,42 @@ import scipy
 from herdfilter._checks import Array, as_positive
 
 ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadrature over its widths takes too many nodes
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A radial kernel ``k(x, y) = value(|x - y|^2)`` in coordinates in which its bandwidth is 1.
+
+    Gaussian, Laplace, Matern, Student and inverse multiquadric kernels are all mixtures of Gaussians,
+    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a Gaussian
+    mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
+
+    Examples
+    --------
+    >>> class TwoWidths:
+    ...     # The average of Gaussian kernels of widths 1 and 2
+    ...     def value(self, squared):
+    ...         return 0.5 * np.exp(-squared / 2) + 0.5 * np.exp(-squared / 8)
+    ...
+    ...     def slope(self, squared):
+    ...         return -0.25 * np.exp(-squared / 2) - 0.0625 * np.exp(-squared / 8)
+    ...
+    ...     def scales(self):
+    ...         return np.array([1.0, 0.25]), np.array([0.5, 0.5])
+    >>> mixture = hf.GaussianMixture([1.0], [[0.0]], [[[1.0]]])
+    >>> points = hf.Points([[-1.0], [0.0], [1.0]])
+    >>> round(hf.herding_error(points, mixture, 0.5, kernel=TwoWidths()), 3)
+    0.13
+    """
+
+    def value(self, squared: Array) -> Array:
+        """Return the kernel at squared distances of any shape."""
+
+    def slope(self, squared: Array) -> Array:
+        """Return the derivative of `value` with respect to the squared distance; finite everywhere, zero included."""
+
+    def scales(self) -> tuple[Array, Array]:
+        """Return rates and weights, shapes (J,) and (J,), of the Gaussian mixture that stands for the kernel."""
 
 
 def exponential_nodes(low: float, high: float, power: float = 1.0) -> Array:
@@ -35,7 +72,7 @@ def gamma_nodes(shape: float, cut: float) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Kernel):
     """``k = exp(-r^2 / 2)``: the kernel of the samplers' compiled loops.
 
     Examples
@@ -48,11 +85,9 @@ class Gaussian:
     """
 
     def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances."""
         return np.exp(-squared / 2)
 
     def slope(self, squared: Array) -> Array:
-        """Return the derivative with respect to the squared distance."""
         return -0.5 * self.value(squared)
 
     def scales(self) -> tuple[Array, Array]:
@@ -61,7 +96,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Matern:
+class Matern(Kernel):
     """``k = 2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` with ``z = sqrt(2 nu) r`` (Rasmussen and Williams 2006, eq. 4.14).
 
     A mixture of Gaussians ``exp(-z^2 / (4 v))`` over v from a Gamma(nu) distribution. Its narrowest part is cut at 1e-6 of
@@ -88,7 +123,6 @@ class Matern:
             raise ValueError(f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu:g}")
 
     def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances."""
         z: Array = np.sqrt(2 * self.nu * squared)
         if self.nu == 0.5:
             return np.exp(-z)
@@ -112,7 +146,6 @@ class Matern:
         return -self.nu * constant * z ** (self.nu - 1) * scipy.special.kv(self.nu - 1, z)
 
     def scales(self) -> tuple[Array, Array]:
-        """Return rates and weights of the Gaussian mixture."""
         v, weights = gamma_nodes(self.nu, 1e-6)
         return self.nu / v, weights
 
@@ -129,7 +162,7 @@ def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others
 
 
 @dataclass(frozen=True)
-class InverseMultiquadric:
+class InverseMultiquadric(Kernel):
     """``k = (1 + r^2)^(-exponent)``, a mixture of Gaussians ``exp(-v r^2)`` over v from a Gamma(exponent) distribution.
 
     Parameters
@@ -151,21 +184,18 @@ class InverseMultiquadric:
         object.__setattr__(self, "exponent", as_positive("exponent", self.exponent, *ORDERS))
 
     def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances."""
         return (1 + squared) ** -self.exponent
 
     def slope(self, squared: Array) -> Array:
-        """Return the derivative with respect to the squared distance."""
         return -self.exponent * (1 + squared) ** (-self.exponent - 1)
 
     def scales(self) -> tuple[Array, Array]:
-        """Return rates and weights of the Gaussian mixture."""
         v, weights = gamma_nodes(self.exponent, 1e-10)
         return 2 * v, weights
 
 
 @dataclass(frozen=True)
-class Student:
+class Student(Kernel):
     """``k = (1 + r^2 / df)^(-(df + 1) / 2)``, the shape of Student's density with `df` degrees of freedom.
 
     Examples
@@ -180,21 +210,18 @@ class Student:
         object.__setattr__(self, "df", as_positive("df", self.df, *ORDERS))
 
     def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances."""
         return (1 + squared / self.df) ** (-(self.df + 1) / 2)
 
     def slope(self, squared: Array) -> Array:
-        """Return the derivative with respect to the squared distance."""
         return -(self.df + 1) / (2 * self.df) * (1 + squared / self.df) ** (-(self.df + 3) / 2)
 
     def scales(self) -> tuple[Array, Array]:
-        """Return rates and weights of the Gaussian mixture."""
         v, weights = gamma_nodes((self.df + 1) / 2, 1e-10)
         return 2 * v / self.df, weights
 
 
 @dataclass(frozen=True)
-class Energy:
+class Energy(Kernel):
     """``k = -r``, conditionally positive definite: its squared discrepancy is the energy distance.
 
     Points that minimise it are the support points of Mak and Joseph (2018). It has no width: the bandwidth sets only the
@@ -211,11 +238,9 @@ class Energy:
     """
 
     def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances."""
         return -np.sqrt(squared)
 
     def slope(self, squared: Array) -> Array:
-        """Return the derivative with respect to the squared distance."""
         return -0.5 / np.sqrt(np.maximum(squared, 1e-16))
 
     def scales(self) -> tuple[Array, Array]:
@@ -226,7 +251,7 @@ class Energy:
 
 
 @dataclass(frozen=True)
-class LocalizedCumulative:
+class LocalizedCumulative(Kernel):
     """The kernel of the modified Cramer-von Mises distance between localized cumulative distributions.
 
     That distance is ``int_0^b w(s) int (F(m, s) - G(m, s))^2 dm ds`` with ``F(m, s) = E exp(-|X - m|^2 / (2 s^2))`` and
@@ -252,12 +277,10 @@ class LocalizedCumulative:
         object.__setattr__(self, "largest", as_positive("largest", self.largest))
 
     def value(self, squared: Array) -> Array:
-        """Return the kernel at squared distances."""
         z: Array = np.maximum(squared / (4 * self.largest**2), 1e-300)
         return np.exp(-z) - z * scipy.special.exp1(z)
 
     def slope(self, squared: Array) -> Array:
-        """Return the derivative with respect to the squared distance."""
         z: Array = np.maximum(squared / (4 * self.largest**2), 1e-300)
         return -scipy.special.exp1(z) / (4 * self.largest**2)
 

@@ -54,7 +54,7 @@ class BearingsTracking(PlanarSensors):
     initial_mean: Array = field(default_factory=lambda: np.zeros(4))
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.1, 0.1, 10.0, 10.0]))
 
-    sd_field: ClassVar = "bearing_sd"
+    sd_fields = ("bearing_sd",)
     least_sensors: ClassVar = 2
 
     @property

@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import IndependentNoise, assign_positive, range_and_bearing, range_and_bearing_jacobian
+from herdfilter.models.parts import (
+    GaussianStart,
+    IndependentNoise,
+    assign_positive,
+    range_and_bearing,
+    range_and_bearing_jacobian,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BearingsOnly(IndependentNoise):
+class BearingsOnly(IndependentNoise, GaussianStart):
     r"""Target of nearly constant velocity seen from the origin by its bearing alone: the distance comes from the prior.
 
     The state is :math:`(x, \dot x, y, \dot y)`. Both axes move alike, each with a noise w of its own,

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_number, as_positive
-from herdfilter._repr import fields_in_line
-from herdfilter.models.parts import IsotropicStart, as_observation, assign, assign_positive
+from herdfilter.models.parts import GaussianStart, IndependentNoise, assign, assign_positive
 
 
-@dataclass(frozen=True, eq=False)
-class CirclingRange(IsotropicStart):
+@dataclass(frozen=True, eq=False, repr=False)
+class CirclingRange(IndependentNoise, GaussianStart):
     r"""Target that circles about the origin, pushed by noise, and its distance from one sensor.
 
     .. math::
@@ -64,20 +62,15 @@ class CirclingRange(IsotropicStart):
 
     dim = 2
     position_dims = (0, 1)
-
-    __repr__ = fields_in_line
+    sd_fields = ("range_sd",)
 
     def __post_init__(self) -> None:
         assign(self, sensor=as_array("sensor", self.sensor, (2,)), turn=as_number("turn", self.turn))
-        assign(self, initial_mean=as_array("initial_mean", self.initial_mean, (2,)))
         assign_positive(self, "range_sd", "process_sd", "initial_sd")
+        assign(self, initial_covariance=self.initial_sd**2 * np.eye(2))
+        self._assign_start(2)
         if not as_positive("damping", self.damping) < 1:
             raise ValueError(f"damping: expected a number between 0 and 1, got {self.damping!r}")
-
-    @property
-    def initial_variance(self) -> float:  # type: ignore[override]
-        """Variance of each coordinate of the state at step 0."""
-        return self.initial_sd**2
 
     @property
     def _matrix(self) -> Array:
@@ -106,12 +99,3 @@ class CirclingRange(IsotropicStart):
         offset = x - self.sensor
         with np.errstate(invalid="ignore"):
             return (offset / np.hypot(offset[:, :1], offset[:, 1:]))[:, None]
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of a range, (1, 1)."""
-        return np.array([[self.range_sd**2]])
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of range `z`, shape (1,), at each state; (n, 2) -> (n,)."""
-        residual = (as_observation(z, 1) - self.observation_mean(x, step)[:, 0]) / self.range_sd
-        return -0.5 * residual**2 - math.log(self.range_sd * math.sqrt(2 * math.pi))

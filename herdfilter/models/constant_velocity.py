@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import WhiteAcceleration, as_partial_observation, assign, assign_positive
+from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConstantVelocity(WhiteAcceleration):
+class ConstantVelocity(IndependentNoise, WhiteAcceleration):
     r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
 
     The state is position and velocity, (p, v), d = 2 m. The acceleration is white noise:
@@ -63,11 +62,6 @@ class ConstantVelocity(WhiteAcceleration):
         self._assign_start(len(mean))
         assign(self, position_dims=tuple(range(len(mean) // 2)))
 
-    @property
-    def dim(self) -> int:
-        """Dimension of the state."""
-        return len(self.initial_mean)
-
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
         jacobian = np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2))
@@ -82,12 +76,6 @@ class ConstantVelocity(WhiteAcceleration):
         jacobian = np.eye(self.dim // 2, self.dim)
         return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
 
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of an observed position, (m, m)."""
-        return self.position_sd**2 * np.eye(self.dim // 2)
-
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite entries of a position `z`, shape (m,); (n, d) -> (n,)."""
-        z, observed = as_partial_observation(z, self.dim // 2)
-        residual = (z - x[:, : self.dim // 2])[:, observed] / self.position_sd
-        return np.asarray(-0.5 * (residual**2).sum(axis=1) - len(observed) * np.log(self.position_sd * np.sqrt(2 * np.pi)))
+    @property
+    def _observation_sd(self) -> Array:
+        return np.full(self.dim // 2, self.position_sd)

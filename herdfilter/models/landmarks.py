@@ -9,11 +9,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count
 from herdfilter.angles import wrap_angles
-from herdfilter.models.parts import IndependentNoise, assign, assign_positive
+from herdfilter.models.parts import GaussianStart, IndependentNoise, assign, assign_positive
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LandmarkLocalisation(IndependentNoise):
+class LandmarkLocalisation(IndependentNoise, GaussianStart):
     r"""Planar robot (x m, y m, heading rad) driven by speed and turn rate, localised by known landmarks.
 
     The control is :math:`(v, \omega)`, in m/s and rad/s; None means standing still. The observation is range

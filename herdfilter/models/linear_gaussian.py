@@ -66,11 +66,6 @@ class LinearGaussian(GaussianStart):
         assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_definite("R", self.R, len(H)))
         self._assign_start(d)
 
-    @property
-    def dim(self) -> int:
-        """Dimension d of the state."""
-        return len(self.initial_mean)
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """``F x`` for each state, (n, d)."""
         return x @ self.F.T

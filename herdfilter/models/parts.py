@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -24,7 +23,6 @@ from herdfilter._checks import (
     short_repr,
 )
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import wrap
 from herdfilter.mixture import GaussianMixture
 
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
@@ -39,6 +37,7 @@ def by_row(log_likelihood: Any) -> Any:
 class GaussianStart:
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
+    dim: int
     initial_mean: Array
     initial_covariance: Array
 
@@ -50,30 +49,67 @@ class GaussianStart:
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
 
     def _assign_start(self, dim: int) -> None:
-        """Check the mean and the covariance and store them as arrays."""
+        """Check the mean and the covariance and store them as arrays, and the dimension."""
         mean = as_array("initial_mean", self.initial_mean, (dim,))
         covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
-        assign(self, initial_mean=mean, initial_covariance=covariance)
+        assign(self, dim=dim, initial_mean=mean, initial_covariance=covariance)
 
 
-class IsotropicStart:
-    """Base of models whose state at step 0 is Gaussian, with a mean and one variance for all of its entries."""
+class IndependentNoise:
+    """Base of models whose observation has independent Gaussian noise in each entry."""
+
+    sd_fields: ClassVar[tuple[str, ...]]  # the fields that hold the standard deviations of the entries
+    observation_circular: Any = ()
+
+    @property
+    def _observation_sd(self) -> Any:
+        return [getattr(self, name) for name in self.sd_fields]
+
+    def observation_covariance(self, step: int) -> Array:
+        """Covariance of the observation's noise, (k, k)."""
+        return np.diag(self._observation_sd) ** 2
+
+    @cached_property
+    def _noise(self) -> tuple[Array, Array, Array]:
+        """Logarithms of the entries' peak densities (k,); inverse deviations and turns, each one number if all are alike."""
+        sd = np.array(self._observation_sd)
+        turns = np.zeros(len(sd))
+        turns[list(self.observation_circular)] = 2 * np.pi
+        inverse, turns = (values[0] if np.ptp(values) == 0 else values for values in (1 / sd, turns))
+        return -np.log(sd * math.sqrt(2 * math.pi)), inverse, turns
+
+    @by_row
+    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
+        """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
+        model: Any = self
+        log_peaks, inverse, turns = self._noise
+        z, observed = as_partial_observation(z, len(log_peaks))
+        residual = z - model.observation_mean(x, step)
+        if self.observation_circular:
+            residual -= turns * np.rint(residual / (2 * np.pi))
+        residual *= inverse
+        if len(observed) < z.shape[-1]:
+            residual, log_peaks = residual[:, observed], log_peaks[observed]
+        return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
+
+
+class EntriesObserved(IndependentNoise):
+    """Base of models that observe entries of the state; start and noise have one variance for all of their entries."""
 
     dim: int
     initial_mean: Any = 0.0
     initial_variance: float
+    observation_variance: float
+    observed_entries: slice = slice(None)
 
     @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
 
-
-class EntriesObserved(IsotropicStart):
-    """Base of models that observe entries of the state, each with independent Gaussian noise of one variance."""
-
-    observation_variance: float
-    observed_entries: slice = slice(None)
+    @property
+    def _observation_sd(self) -> Array:
+        return np.full(len(range(self.dim)[self.observed_entries]), math.sqrt(self.observation_variance))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Mean of the observation: the observed entries themselves, (n, d) -> (n, k)."""
@@ -87,14 +123,6 @@ class EntriesObserved(IsotropicStart):
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""
         return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
-
-    @by_row
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        mean, variance = self.observation_mean(x, step), self.observation_variance
-        z, observed = as_partial_observation(z, mean.shape[1])
-        residual = (z - mean)[:, observed]
-        return np.asarray(-0.5 * ((residual**2).sum(axis=1) / variance + len(observed) * np.log(2 * np.pi * variance)))
 
 
 class NoisyFlow(EntriesObserved):
@@ -124,26 +152,20 @@ class WhiteAcceleration(GaussianStart):
         return self.spectral_density * np.kron(acceleration_block(dt), np.eye(len(self.initial_mean) // 2))
 
 
-class PlanarSensors(WhiteAcceleration, ABC):
+class PlanarSensors(IndependentNoise, WhiteAcceleration):
     """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
 
     sensors: Array
-    sd_field: ClassVar[str]  # the field that holds the standard deviation of an observation
     least_sensors: ClassVar[int] = 1
 
     dim = 4
     partial_observations = True
     position_dims = (0, 1)
 
-    @property
-    def observation_circular(self) -> tuple[int, ...]:
-        """Indices of the angle-valued entries of an observation."""
-        return ()
-
     def __post_init__(self) -> None:
         assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
         self._assign_start(4)
-        assign_positive(self, self.sd_field, "spectral_density")
+        assign_positive(self, *self.sd_fields, "spectral_density")
         if len(self.sensors) < self.least_sensors:
             raise ValueError(f"sensors: expected at least {self.least_sensors} positions, got {len(self.sensors)}")
 
@@ -151,53 +173,12 @@ class PlanarSensors(WhiteAcceleration, ABC):
         """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
         return x[:, None, :2] - self.sensors
 
-    @abstractmethod
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Observation of every sensor without noise, (n, 4) -> (n, S)."""
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the observations of all sensors, (S, S)."""
-        return np.asarray(getattr(self, self.sd_field) ** 2 * np.eye(len(self.sensors)))
-
-    @by_row
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite entries of `z`, shape (S,), with residuals of bearings wrapped; (n, 4) -> (n,)."""
-        z, observed = as_partial_observation(z, len(self.sensors))
-        residual, sd = z - self.observation_mean(x, step), getattr(self, self.sd_field)
-        if self.observation_circular:
-            residual -= 2 * np.pi * np.rint(residual / (2 * np.pi))
-        scaled = residual / sd
-        if len(observed) < z.shape[-1]:
-            scaled = scaled[:, observed]
-        log_peak = -len(observed) * math.log(sd * math.sqrt(2 * math.pi))
-        return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", scaled, scaled))
-
-
-class IndependentNoise(GaussianStart):
-    """Base of models whose observation has independent Gaussian noise in each entry."""
-
-    sd_fields: ClassVar[tuple[str, ...]]  # the fields that hold the standard deviations of the entries
-    observation_circular: Any
-
     @property
     def _observation_sd(self) -> Any:
-        return [getattr(self, name) for name in self.sd_fields]
-
-    def observation_covariance(self, step: int) -> Array:
-        """Covariance of the observation's noise, (k, k)."""
-        return np.diag(self._observation_sd) ** 2
-
-    @by_row
-    def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
-        """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
-        model: Any = self
-        sd = np.asarray(self._observation_sd)
-        z, observed = as_partial_observation(z, len(sd))
-        scaled = (wrap(z - model.observation_mean(x, step), self.observation_circular) / sd)[:, observed]
-        return np.asarray(-0.5 * (scaled**2).sum(axis=1) - np.log(sd[observed] * np.sqrt(2 * np.pi)).sum())
+        return super()._observation_sd * len(self.sensors)  # one number for all of them
 
 
-class RangeAndBearing(IndependentNoise):
+class RangeAndBearing(IndependentNoise, GaussianStart):
     """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
 
     dim: int

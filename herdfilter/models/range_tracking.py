@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -51,7 +50,7 @@ class RangeTracking(PlanarSensors):
     initial_mean: Array = field(default_factory=lambda: np.array([-1.5, 0.0, 0.08, 0.0]))
     initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 9.0, 0.0025, 0.0025]))
 
-    sd_field: ClassVar = "range_sd"
+    sd_fields = ("range_sd",)
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Distance of the target from each sensor, (n, 4) -> (n, S)."""

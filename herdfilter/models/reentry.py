@@ -128,8 +128,7 @@ class BallisticReentry(RangeAndBearing):
         distance, speed = np.hypot(*position.T), np.hypot(*velocity.T)
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
-        acceleration: Array = drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position
-        return acceleration
+        return np.asarray(drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position)
 
     def _noise_variances(self, dt: float) -> Array:
         return dt * np.array([self.acceleration_density, self.acceleration_density, self.ballistic_density])

@@ -187,17 +187,12 @@ class WithClutter:
         (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
         density = self.clutter_densities(scan, step)
-        logs: tuple[Factor, Factor]
-        if isinstance(detected, float):
-            logs = (math.log1p(-detected) if detected < 1 else -math.inf), math.log(detected)
-        else:
-            with np.errstate(divide="ignore"):
-                logs = np.log1p(-detected), np.log(detected)
-        missed, found = logs
+        with np.errstate(divide="ignore"):
+            missed, found, log_density = np.log1p(-detected), np.log(detected), np.log(density)
         if isinstance(density, np.ndarray):
-            return missed, found - np.log(density)[:, None]
+            return missed, found - log_density[:, None]
         if density > 0:
-            return missed, found - math.log(density)
+            return missed, found - log_density
         if len(scan) > 1:
             raise ValueError(
                 f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "

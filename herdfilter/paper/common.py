@@ -1,10 +1,8 @@
-"""The parts that the figures share: mixtures, samplers with their styles, errors of prefixes, and the figure itself."""
+"""The parts that the figures share: mixtures, samplers with their styles, and errors of prefixes."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +14,7 @@ from herdfilter.plotting.style import Style
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOT_STATED = "not stated"  # entry of the column "paper" if no source at hand gives the paper's value
 
@@ -33,30 +29,6 @@ SAMPLER_STYLES = {
 """Name of a sampler -> its style, in colours of Okabe and Ito (2008) as in `herdfilter.plotting`."""
 
 DARK, GREY = "#222222", "#777777"
-
-
-@dataclass(frozen=True, eq=False)
-class PaperFigure(ABC):
-    """One figure of the paper: the numbers that it shows, and how they are drawn."""
-
-    title: ClassVar[str]
-
-    @classmethod
-    @abstractmethod
-    def compute(cls, seed: int = 0, quick: bool = False) -> PaperFigure:
-        """Compute the numbers; `quick` takes fewer points, mixtures and dimensions."""
-
-    @abstractmethod
-    def draw(self) -> Figure:
-        """Draw the figure."""
-
-    @abstractmethod
-    def table(self) -> pd.DataFrame:
-        """Return the comparison in a few lines, with the paper's values."""
-
-    @abstractmethod
-    def numbers(self) -> pd.DataFrame:
-        """Return everything that the figure shows."""
 
 
 def five_gaussians() -> GaussianMixture:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class HerdedPoints(common.PaperFigure):
+class HerdedPoints:
     """Points of each sampler, and their errors beside the mean errors over `draws` random draws."""
 
     title: ClassVar[str] = "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5"

@@ -38,8 +38,7 @@ class WeightFunction:
     def weights(self) -> Array:
         """Kernel weights w_s of the samples, (t,): their nearness to the slice."""
         away: Array = np.delete(self.samples - self.current, self.i, axis=1)
-        weights: Array = np.exp(-0.5 * (away**2).sum(1) / self.sigma_k**2)
-        return weights
+        return np.asarray(np.exp(-0.5 * (away**2).sum(1) / self.sigma_k**2))
 
     def expectation(self, x: Array) -> Array:
         """Return the conditional expectation of the kernel, (n,) -> (n,), over each component's x_i given the rest."""
@@ -53,15 +52,13 @@ class WeightFunction:
             log_weights.append(np.log(weight) + slice_density)
             total.append(self.sigma_k / np.sqrt(variance) * np.exp(-0.5 * (x - centre) ** 2 / variance))
         share = np.exp(np.array(log_weights) - np.logaddexp.reduce(log_weights))
-        expected: Array = share @ np.array(total)
-        return expected
+        return np.asarray(share @ np.array(total))
 
     def kernel_sum(self, x: Array) -> Array:
         """Return the weighted kernel sum of the samples, divided by c, (n,) -> (n,)."""
         w = self.weights
         kernel = np.exp(-0.5 * (x - self.samples[:, self.i, None]) ** 2 / self.sigma_k**2)
-        mean: Array = w @ kernel / w.sum()
-        return mean
+        return np.asarray(w @ kernel / w.sum())
 
     def __call__(self, x: Array) -> Array:
         """Return the function itself, (n,) -> (n,)."""
@@ -81,7 +78,7 @@ class WeightFunction:
 
 
 @dataclass(frozen=True, eq=False)
-class HerdingWeights(common.PaperFigure):
+class HerdingWeights:
     """The function on a grid, its maximum, and the coordinate that the sampler chose."""
 
     title: ClassVar[str] = "Fig. 2: the herding weight function of one coordinate"

@@ -54,7 +54,7 @@ def _mean_errors(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: in
 
 
 @dataclass(frozen=True, eq=False)
-class ErrorCurves(common.PaperFigure):
+class ErrorCurves:
     """Mean errors of every setting."""
 
     title: ClassVar[str] = "Fig. 3: herding error and L2 error against the number of points, random mixtures"

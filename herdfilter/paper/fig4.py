@@ -40,7 +40,7 @@ def spread_across_ridge(x: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class ConvergingAndStalling(common.PaperFigure):
+class ConvergingAndStalling:
     """Points and errors on both mixtures."""
 
     title: ClassVar[str] = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"

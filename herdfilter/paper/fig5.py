@@ -47,7 +47,7 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class TimePerPoint(common.PaperFigure):
+class TimePerPoint:
     """Seconds per point, ours (dims x samplers) and the paper's, and the share of idle starts of a BFGS ascent."""
 
     title: ClassVar[str] = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"

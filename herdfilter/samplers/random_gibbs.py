@@ -13,6 +13,7 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_request
 from herdfilter.samplers.compiled import CALLED, INSIDE
+from herdfilter.samplers.gibbs.recursion import measure, update_residuals
 from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 
 
@@ -83,13 +84,10 @@ def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, sh
     for t in range(sweeps):
         for i in range(d):
             peak = -np.inf
+            if i == 0:  # afresh, against drift
+                measure(means, precision, x, residual)
             for m in range(components):
                 k = m if len(precision) > 1 else 0
-                if i == 0:  # afresh, against drift
-                    for j in range(d):
-                        residual[m, j] = 0.0
-                        for a in range(d):
-                            residual[m, j] += precision[k, j, a] * (x[a] - means[m, a])
                 # log-weights of the conditional of coordinate i: the quadratic form where it is at its conditional mean
                 ratio = residual[m, i] / precision[k, i, i]
                 share[m] = log_weights[m] - 0.5 * np.log(precision[k, i, i])
@@ -101,10 +99,7 @@ def random_gibbs(log_weights, means, precision, x, uniform, normal, residual, sh
             inverse = 1.0 / precision[label if len(precision) > 1 else 0, i, i]
             step = normal[t, i] * np.sqrt(inverse) - residual[label, i] * inverse
             x[i] += step
-            for m in range(components):
-                k = m if len(precision) > 1 else 0
-                for j in range(d):
-                    residual[m, j] += step * precision[k, i, j]
+            update_residuals(precision, i, step, residual)
         for i in range(d):
             chain[t, i] = x[i]
 

@@ -97,7 +97,6 @@ class ParticleStep:
 
     @cached_property
     def belief(self) -> Horizons:
-        """See `FilteredStep`."""
         return self.weights[None], *(part[None] for part in self._moments_by(self.weights))
 
     def back(self, after: Any, later: Horizons) -> Horizons:
@@ -136,7 +135,6 @@ class ParticleStep:
         return moments(self.particles, weights, circular_dims(self.onward.model))
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
-        """See `FilteredStep`."""
         return belief[1][0], belief[2][0]
 
 

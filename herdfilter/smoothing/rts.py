@@ -106,7 +106,6 @@ class GaussianStep:
 
     @property
     def belief(self) -> Horizons:
-        """See `FilteredStep`."""
         return self.mean[None], self.covariance[None]
 
     @cached_property
@@ -131,5 +130,4 @@ class GaussianStep:
         return transition.wrapped(means), definite(covariances, self.covariance, transition.step - 1, "smoothed")
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
-        """See `FilteredStep`."""
         return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0]

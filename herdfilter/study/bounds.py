@@ -131,8 +131,7 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
         expected = "noise in every direction in which the transition is nonlinear"
         raise ValueError(f"transition_covariance: expected {expected}, got a singular matrix at step {step}")
     whitened = along[:, noisy] / np.sqrt(values[noisy])[:, None]
-    variation: Array = np.einsum("rij,rik->jk", whitened, whitened) / len(F)
-    return variation
+    return np.asarray(np.einsum("rij,rik->jk", whitened, whitened) / len(F))
 
 
 def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import Array, check_count, short_repr
 from herdfilter.study.columns import digits, error_measure, percent
-from herdfilter.study.statistics import finite, median_interval, of
+from herdfilter.study.statistics import finite, log_slopes, median_interval, of
 from herdfilter.study.summary import Pairs, baseline_of, interval_text, median_by_model
 
 if TYPE_CHECKING:
@@ -170,8 +170,7 @@ class _Pivots(Pairs):
             return {"exponent": np.nan, "exponent_worst": np.nan}
         errors: Array = self.errors[[(name, n) for n in counts]].to_numpy(dtype=np.float64)
         errors = errors[(np.isfinite(errors) & (errors > 0)).all(axis=1)]
-        x = np.log(counts) - np.log(counts).mean()
-        slopes = np.log(errors) @ x / (x @ x)
+        slopes = log_slopes(counts, errors)
         return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
 
 

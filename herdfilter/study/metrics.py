@@ -28,8 +28,7 @@ def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular:
     """
     estimate = as_numbers("estimate", estimate, (None, None))
     target = as_numbers("target", target, (None, None))
-    squares: Array = (wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1)
-    return squares
+    return np.asarray((wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1))
 
 
 def root_mean(squared: Array) -> float:
@@ -132,8 +131,7 @@ def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[
 
 def count(states: Array) -> Array:
     """Count the targets, or estimates, (T, targets, d) that are not NaN at every step; (T,)."""
-    counts: Array = np.isfinite(states).all(axis=2).sum(axis=1).astype(float)
-    return counts
+    return np.asarray(np.isfinite(states).all(axis=2).sum(axis=1).astype(float))
 
 
 def labelled_estimates(result: Any, steps: int, dim: int) -> Array:

@@ -184,6 +184,13 @@ def finite(values: pd.Series[float]) -> Array:
     return array[np.isfinite(array)]
 
 
+def log_slopes(counts: ArrayLike, errors: Array) -> Array:
+    """Return the least-squares slope of each row of positive errors (m, k) over k particle counts, in logarithms; (m,)."""
+    x = np.log(np.asarray(counts, dtype=np.float64))
+    x -= x.mean()
+    return np.asarray(np.log(errors) @ x / (x @ x))
+
+
 def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: float = 0.95) -> pd.DataFrame:
     """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
 
@@ -205,9 +212,7 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
         values = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
         row = {"filter": name, "runs": len(values), "slope": np.nan, "slope_low": np.nan, "slope_high": np.nan}
         if values.shape[1] > 1 and len(values):
-            x = np.log(errors.columns.to_numpy(dtype=np.float64))
-            x -= x.mean()
-            slopes = np.log(values) @ x / (x @ x)
+            slopes = log_slopes(errors.columns, values)
             low, high = mean_interval(slopes, level)
             row |= {"slope": float(slopes.mean()), "slope_low": low, "slope_high": high}
         rows.append(row)
@@ -278,5 +283,4 @@ def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> 
 
 def _mean_over_runs(values: Array) -> Array:
     count = np.isfinite(values).sum(axis=0)
-    means: Array = np.nansum(values, axis=0) / np.where(count > 0, count, np.nan)
-    return means
+    return np.asarray(np.nansum(values, axis=0) / np.where(count > 0, count, np.nan))

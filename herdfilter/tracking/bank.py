@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,62 +14,74 @@ from herdfilter._checks import Array
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter, merge_by_owner
 from herdfilter.filters.kalman.gaussian import GaussianBelief, unwrapped
+from herdfilter.filters.particle_filter import NEGLIGIBLE_SET, ParticleFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims
-from herdfilter.models.sensors import Sensor
+from herdfilter.models.contract import circular_dims, in_mode, jumps
+from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Clock
+from herdfilter.models.with_clutter import detection_log_densities
 from herdfilter.tracking.status import DetectionHistory
-from herdfilter.tracking.track import Label, Track, TrackFilter, combine_filters, hypothesis_given
+from herdfilter.tracking.track import Label, Track, combine_filters, hypothesis_given
 
 Gate = Callable[[np.ndarray, Array, Array], np.ndarray]
 """Tracks (n,), means (n, m) and covariances (n, m, m) of the detections that they predict -> which are in gates, (T, M)."""
+
+Foretell = Callable[[Array], Array]
+"""Log-densities (T, M), -inf outside the gates -> the probability (T, M) that a detection belongs to a track."""
 
 Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
 """Tracks (n,), weights (T, 1 + M) of their hypotheses -> the filters of these tracks, each merged from its hypotheses."""
 
 
-class ListedFilters:
+class ListedFilters(list[Any]):
     """Filters of tracks at one step, of any kind, one by one; `GaussianFilters` does the same in a batch."""
-
-    def __init__(self, filters: Sequence[TrackFilter] = ()) -> None:
-        self.filters = list(filters)
 
     @property
     def means(self) -> Array:
         """Means of the states, (T, d)."""
-        return np.array([one.mean for one in self.filters])
+        return np.array([one.mean for one in self])
 
     @property
     def covariances(self) -> Array:
         """Covariances of the states, (T, d, d)."""
-        return np.array([one.covariance for one in self.filters])
+        return np.array([one.covariance for one in self])
 
     def take(self, tracks: np.ndarray) -> ListedFilters:
         """Return the filters of chosen tracks, (n,)."""
-        return ListedFilters([self.filters[i] for i in tracks])
+        return ListedFilters(self[i] for i in tracks)
 
     def predict(self, dt: float, control: Any) -> None:
         """Predict to the next step; copies of this object stay as they are."""
-        self.filters = [copy.copy(one) for one in self.filters]
-        for one in self.filters:
+        self[:] = map(copy.copy, self)
+        for one in self:
             one.predict(dt, control)
 
-    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None) -> tuple[Array, Merge]:
+    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
         """Update each track with no detection, and with each of the detections z (M, m) in its gate.
 
-        Return their log-densities (T, M), minus infinity outside the gates, and the function that merges.
+        Return their log-densities (T, M), minus infinity outside the gates, and the function that merges. Particles are
+        spared where the moments of the prediction foretell that a hypothesis is too light to be merged: its density is then
+        that of the Gaussian.
         """
-        moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self.filters)}
+        moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self)}
         known = [i for i, one in moments.items() if one is not None]
-        inside = gate(np.array(known, dtype=int), *(np.array([moments[i][part] for i in known]) for part in (0, 1)))  # type: ignore[index]
-        # the misses come first: they use the particles of the gate
-        updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self.filters]
+        predicted = tuple(np.array([moments[i][part] for i in known]) for part in (0, 1))
+        inside = gate(np.array(known, dtype=int), *predicted)
         log_densities = np.full(inside.shape, -np.inf)
+        if foretell is not None and 0 < len(known) == len(self) and all(isinstance(one, ParticleFilter) for one in self):
+            model = sensed(self[0].model, sensor)
+            model = in_mode(model, 0) if jumps(model) else model  # for the angles of an observation
+            log_densities[inside] = detection_log_densities(model, z, *predicted, self[0].step).T[inside]
+            inside &= foretell(log_densities) >= NEGLIGIBLE_SET / np.array([[one.n_particles] for one in self])
+        # the misses come first: they use the particles of the gate
+        updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self]
         for i, j in np.argwhere(inside).tolist():
-            updated[i][1 + j], log_densities[i, j] = hypothesis_given(self.filters[i], z[j], sensor)
+            updated[i][1 + j], log_densities[i, j] = hypothesis_given(self[i], z[j], sensor)
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
-            return ListedFilters([combine_filters([*updated[i].values()], weights[i, [*updated[i]]]) for i in tracks])
+            shares = [weights[i, [*updated[i]]] for i in tracks]
+            pairs = zip(tracks, shares, strict=True)
+            return ListedFilters(combine_filters([*updated[i].values()], share / share.sum()) for i, share in pairs)
 
         return log_densities, merge
 
@@ -77,18 +89,14 @@ class ListedFilters:
 class GaussianFilters(BatchedKalmanFilter):
     """Kalman filters of one Gaussian, in a batch; it has the methods of `ListedFilters`."""
 
-    template: Any  # a filter of this kind
-
-    @property
-    def filters(self) -> list[Any]:
-        """A filter of each track."""
-        filters = []
+    def __iter__(self) -> Iterator[Any]:
+        """Yield a filter of each track."""
+        shared = {"model": self.model, "step": self.step, "_clock": self._clock, "log_likelihood": 0.0, "record": None}
         for mean, covariance in zip(self.means, self.covariances, strict=True):
-            belief = GaussianBelief(mean, covariance, self.rule)
-            filters.append(copy.copy(self.template))
-            own = {"belief": belief, "_initial_belief": belief, "step": self.step, "_clock": self._clock}
-            vars(filters[-1]).update(own, model=self.model, log_likelihood=0.0, record=None)
-        return filters
+            one = copy.copy(self._single)
+            vars(one).update(shared)
+            one.belief = one._initial_belief = GaussianBelief(mean, covariance, self.rule)
+            yield one
 
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
         """Return such filters with the moments of `starts`, at a step and a time."""
@@ -99,8 +107,8 @@ class GaussianFilters(BatchedKalmanFilter):
         born.log_likelihoods, born.step, born._clock = np.zeros(len(at)), step, clock
         return born
 
-    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None) -> tuple[Array, Merge]:
-        """See `ListedFilters.hypotheses`."""
+    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
+        """See `ListedFilters.hypotheses`; all are updated."""
         count, predicted = len(self), self.predicted_observations(sensor)
         inside = gate(np.arange(count), *predicted[:2])
         tracks, detections = np.nonzero(inside)
@@ -119,15 +127,6 @@ class GaussianFilters(BatchedKalmanFilter):
             return merged if len(tracks) else ListedFilters()
 
         return log_densities, merge
-
-
-def bank_of(filters: Sequence[Any]) -> ListedFilters | GaussianFilters:
-    """Return filters at one step, in a batch if they can be."""
-    batch = GaussianFilters.of(filters)
-    if batch is None:
-        return ListedFilters(filters)
-    batch.template = filters[0]
-    return batch
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,15 +148,13 @@ class Tracks:
         """Return these tracks and others, at the same step."""
         if not self.labels or not other.labels:
             return self if self.labels else other
-        bank: Any = (self.bank, other.bank)
-        if all(isinstance(one, GaussianFilters) and one.rule == bank[0].rule for one in bank):
-            bank = bank[0].join(bank[1])
-        else:
-            bank = ListedFilters([*bank[0].filters, *bank[1].filters])
+        first, second = self.bank, other.bank
+        both = isinstance(first, GaussianFilters) and isinstance(second, GaussianFilters) and first.rule == second.rule
+        bank = first.join(second) if both else ListedFilters([*first, *second])  # type: ignore[union-attr,arg-type]
         existence = np.concatenate([self.existence, other.existence])
         return Tracks([*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories])
 
     @cached_property
     def listed(self) -> list[Track]:
         """A `Track` for each."""
-        return list(map(Track, self.labels, self.existence.tolist(), self.bank.filters, self.histories))
+        return list(map(Track, self.labels, self.existence.tolist(), self.bank, self.histories))

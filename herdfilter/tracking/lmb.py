@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
 from herdfilter._repr import summary_repr
+from herdfilter.association.belief_propagation import AssociationWarning
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
@@ -23,10 +24,10 @@ from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import DegeneracyWarning
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, circular_dims, require
-from herdfilter.models.sensors import Sensor
+from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import Factor, WithClutter
-from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks, bank_of
+from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.status import DetectionHistory, as_confirm
@@ -34,9 +35,7 @@ from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
     Track,
     association_matrix,
-    check_filter,
     gate_detections,
-    scan_model,
     start_filter,
     update_existence,
 )
@@ -68,7 +67,8 @@ class LMBTracker(Timed):
         Method of `herdfilter.association`, such as ``HerdedGibbs()``. By default exact, and belief propagation for large
         clusters.
     filter : str or callable
-        Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter.
+        Name in the catalogue, or ``(model, n_particles, rng)`` -> a filter. Its copies share arrays, which it replaces and
+        never changes.
     n_particles : int
         Particles of each track, if its filter has any.
     rng : numpy.random.Generator or int, optional
@@ -128,10 +128,7 @@ class LMBTracker(Timed):
         confirm: Sequence[int] = (3, 5),
     ) -> None:
         if not isinstance(model, WithClutter):
-            raise TypeError(
-                "model: expected a herdfilter.models.WithClutter, the model of detections and clutter, got "
-                f"{type(model).__name__}"
-            )
+            raise TypeError(f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}")
         self.model = model
         self.birth = birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         self.survival_probability = as_probability("survival_probability", survival_probability)
@@ -151,13 +148,16 @@ class LMBTracker(Timed):
         self.record: TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
         starts = _as_births("initial", initial)
-        births = (Birth(1.0, self.birth.initial),) if isinstance(self.birth, BirthFromMeasurements) else self.birth
+        births = (self.birth,) if isinstance(self.birth, BirthFromMeasurements) else self.birth
         places = [one.initial for one in (*births, *starts)]
         self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
-        one = check_filter(self._make_filter, model.model, places)
+        for place in places:
+            if place.dim != model.model.dim:
+                expected = f"states of {model.model.dim} dimensions, as the model has"
+                raise ValueError(f"birth: expected {expected}, got {place.dim}")
         # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
-        bank = bank_of([one] if one is not None and isinstance(filter, str) else [])
-        self._template = bank if isinstance(bank, GaussianFilters) else None
+        batch = GaussianFilters.of([start_filter(self._make_filter, model.model, place, 0, False) for place in places[:1]])
+        self._template = batch if isinstance(filter, str) else None
         self._held = self._start_tracks(starts, 0)
 
     @property
@@ -234,7 +234,12 @@ class LMBTracker(Timed):
         """Return the tracks after a scan, and keep its unexplained detections for births."""
         labels, existence, bank = self._held.labels, self._held.existence, self._held.bank
         fixed_births = not isinstance(self.birth, BirthFromMeasurements)
-        model, sensor = scan_model(self.model, sensor)
+        model = self.model if sensor is None else sensed(self.model.model, sensor)
+        if not isinstance(model, WithClutter):
+            expected = "one that gives scans, with detection_probability and clutter_density"
+            raise ValueError(f"sensor: expected {expected}, got {short_repr(sensor)}")
+        if sensor is not None:  # of a single detection
+            sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
         if not fixed_births:
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
@@ -251,10 +256,23 @@ class LMBTracker(Timed):
             log_factors = np.log(existence * detected) - np.min(log_clutter, initial=np.inf)
         missed = 1 - existence * detected
         given = {"z": z, "missed": missed, "log_factors": log_factors, "probability": self.gate_probability}
-        log_densities, merge = bank.hypotheses(z, partial(gate_detections, model.model, **given), sensor)
-        matrix = association_matrix(existence, detected, log_densities, log_clutter)
-        if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
-            matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
+
+        def ratios(log_densities: Array) -> Array:
+            matrix = association_matrix(existence, detected, log_densities, log_clutter)
+            if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
+                matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
+            return matrix
+
+        def foretell(log_densities: Array) -> Array:
+            matrix = ratios(log_densities)
+            if not (matrix > 0).any(axis=1).all():
+                return np.ones_like(log_densities)
+            with warnings.catch_warnings(action="ignore", category=AssociationWarning):
+                return associate(matrix, "belief-propagation").marginals[:, 1:]
+
+        gate = partial(gate_detections, model.model, **given)
+        log_densities, merge = bank.hypotheses(z, gate, sensor, foretell if self.gate_probability < 1 else None)
+        matrix = ratios(log_densities)
         impossible = ~(matrix > 0).any(axis=1)
         if impossible.any():
             raise ValueError(
@@ -304,10 +322,9 @@ class LMBTracker(Timed):
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
-        model = self.model.model
-        positions = tuple(getattr(model, "position_dims", ()))
-        collect = partial(TrackingResult.collect, circular=circular_dims(model), position_dims=positions)
-        result: TrackingResult = run(self, steps, model.dim, watcher=watcher, collect=collect)
+        positions = tuple(getattr(self.model, "position_dims", ()))
+        collect = partial(TrackingResult.collect, circular=circular_dims(self.model), position_dims=positions)
+        result: TrackingResult = run(self, steps, self.model.dim, watcher=watcher, collect=collect)
         return result
 
     def __repr__(self) -> str:
@@ -330,8 +347,9 @@ class LMBTracker(Timed):
             bank = self._template.born(starts, step, self._clock.later(dt or 0.0))
         else:
             makers = [partial(self._make_filter, label=label) for label in labels]
-            pairs = zip(makers, starts, strict=True)
-            bank = bank_of([start_filter(make, self.model.model, one, step, predicted) for make, one in pairs])
+            given = [(self.model.model, start, step, predicted) for start in starts]
+            filters = [start_filter(make, *rest) for make, rest in zip(makers, given, strict=True)]
+            bank = GaussianFilters.of(filters) or ListedFilters(filters)
         return Tracks(labels, np.array([one.probability for one in births]), bank, [DetectionHistory()] * len(labels))
 
     def _make_filter(self, model: Any, label: tuple[int, ...] = ()) -> Any:
@@ -345,10 +363,7 @@ class LMBTracker(Timed):
 
 def _as_births(name: str, given: Any) -> tuple[Birth, ...]:
     """Return births as a tuple."""
-    try:
-        births = tuple(given)
-    except TypeError:
-        births = (None,)
+    births = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(isinstance(one, Birth) for one in births):
         more = ", or BirthFromMeasurements(initial)" if name == "birth" else ""
         raise TypeError(

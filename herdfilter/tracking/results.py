@@ -111,18 +111,11 @@ class TrackingResult:
     @classmethod
     def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int, **drawn: Any) -> TrackingResult:
         """Stack records, with the times of the first steps; `drawn` holds `circular` and `position_dims`."""
-        return cls(
-            labels=[r.labels for r in records],
-            means=[r.means for r in records],
-            covariances=[r.covariances for r in records],
-            existence=[r.existence for r in records],
-            cardinality=np.array([r.cardinality for r in records]),
-            steps=np.array([r.step for r in records], dtype=int),
-            times=as_objects(times[: len(records)]),
-            dim=dim,
-            history=[r.history for r in records],
-            **drawn,
-        )
+        names = "labels", "means", "covariances", "existence", "history"
+        lists: dict[str, Any] = {name: [getattr(record, name) for record in records] for name in names}
+        steps = np.array([record.step for record in records], dtype=int)
+        cardinality = np.array([record.cardinality for record in records])
+        return cls(cardinality=cardinality, steps=steps, times=as_objects(times[: len(records)]), dim=dim, **lists, **drawn)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -136,10 +129,14 @@ class TrackingResult:
 
     def trajectories(self) -> dict[Label, Array]:
         """Return the means of each track, label -> (T, d), with NaN at scans that do not report it."""
-        paths = {label: np.full((len(self), self.dim), np.nan) for label in self.names()}
-        for k, (labels, means) in enumerate(zip(self.labels, self.means, strict=True)):
-            for label, mean in zip(labels, means, strict=True):
-                paths[label][k] = mean
+        return self._of_each_track(self.means, (self.dim,))
+
+    def _of_each_track(self, values: Sequence[Any], shape: tuple[int, ...]) -> dict[Label, Array]:
+        """Return label -> (T, *shape), NaN at scans that do not report the track, from the values of each scan."""
+        paths = {label: np.full((len(self), *shape), np.nan) for label in self.names()}
+        for k, (labels, rows) in enumerate(zip(self.labels, values, strict=True)):
+            for label, row in zip(labels, rows, strict=True):
+                paths[label][k] = row
         return paths
 
     def to_dataframe(self, names: Sequence[str] = ()) -> pd.DataFrame:
@@ -225,27 +222,25 @@ class TrackingResult:
         actual = as_array("truth", truth, (len(self), None, self.dim), finite=False)
         angles, mass = tuple(self.circular if circular is None else circular), 0.95 if ellipses is None else ellipses
         axes, (times, time_label) = [axes_or_new(one) for one, _ in places], plot_times(self, len(self))
-        paths: list[tuple[Label | None, Array]] = [*((None, x) for x in actual.swapaxes(0, 1)), *self.trajectories().items()]
+        paths: list[Any] = []
+        for x in actual.swapaxes(0, 1):
+            paths.append((x, None, [], {"color": text_colour(), "linewidth": 1, "label": None if paths else "truth"}))
+        coasts = self._of_each_track([[one.status == "coasting" for one in histories] for histories in self.history], ())
+        spreads = self._of_each_track(self.covariances, (self.dim, self.dim))
+        for label, x in self.trajectories().items():
+            spread = None if ellipses is None else spreads[label]
+            paths.append((x, spread, coasts[label] == 1, {"label": f"track {label}"}))
         for one, (_, drawn) in zip(axes, places, strict=True):
             name_axes(one, *(time_label, names[drawn[0]]) if len(drawn) == 1 else [names[i] for i in drawn])
-            for label, means in paths:
-                there = np.flatnonzero(np.isfinite(means[:, drawn[0]])).tolist() or [0]
-                at, coasting, covariances = slice(there[0], there[-1] + 1), [], None
-                style: dict[str, Any] = {"color": text_colour(), "linewidth": 1}
-                style["label"] = "truth" if means is paths[0][1] else None
-                if label is not None:
-                    style, covariances = {"label": f"track {label}"}, np.full((*means.shape, self.dim), np.nan)
-                    for k in there:
-                        i = self.labels[k].index(label)
-                        covariances[k] = self.covariances[k][i]
-                        coasting += [k] * (self.history[k][i].status == "coasting")
-                around = None if covariances is None or ellipses is None else covariances[at]
+            for x, spread, coasting, style in paths:
+                there = np.flatnonzero(np.isfinite(x[:, drawn[0]])).tolist() or [0]
+                at = slice(there[0], there[-1] + 1)
+                part = SimpleNamespace(means=x[at], covariances=None if spread is None else spread[at], times=self.times[at])
                 if len(drawn) == 2:
-                    plot_track(means[at], around, one, drawn, mass, circular=angles, **style)
+                    plot_track(part.means, part.covariances, one, drawn, mass, circular=angles, **style)
                 else:
-                    path = SimpleNamespace(means=means[at], covariances=around, times=self.times[at])
-                    plot_state_over_time(path, drawn[0], one, None, mass, angles, **style)
-                rings = [*([times[coasting]] if len(drawn) == 1 else []), *means[coasting][:, drawn].T]
+                    plot_state_over_time(part, drawn[0], one, None, mass, angles, **style)
+                rings = [*([times[coasting]] if len(drawn) == 1 else []), *x[coasting][:, drawn].T]
                 one.plot(*rings, "o", color=one.lines[-1].get_color(), markerfacecolor="none", markersize=5)
         for one in axes[:-1]:
             one.set_xlabel("")

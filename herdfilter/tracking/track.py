@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, short_repr
+from herdfilter._checks import Array
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.results import DegenerateWeightsError, Outcome, StepRecord
+from herdfilter.filters.results import DegenerateWeightsError, Outcome
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular, only_mode
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
-from herdfilter.models.sensors import Sensor, sensed
-from herdfilter.models.with_clutter import Factor, WithClutter
+from herdfilter.models.sensors import Sensor
+from herdfilter.models.with_clutter import Factor
 from herdfilter.tracking.status import DetectionHistory
 
 SMALLEST_GATED_RATIO = 1e-6
@@ -61,48 +61,21 @@ class Track:
 
     label: Label
     existence: float
-    filter: TrackFilter
+    filter: Any
     history: DetectionHistory = field(default_factory=DetectionHistory)
 
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,)."""
-        return self.filter.mean
+        return np.asarray(self.filter.mean)
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, shape (d, d)."""
-        return self.filter.covariance
+        return np.asarray(self.filter.covariance)
 
     def __repr__(self) -> str:
         return summary_repr(self, label=self.label, existence=self.existence, status=self.history.status, filter=self.filter)
-
-
-class TrackFilter(Protocol):
-    """A filter that tracks can hold. Its copies share arrays, which it replaces and never changes."""
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the state, (d,)."""
-
-    @property
-    def covariance(self) -> Array:
-        """Covariance of the state, (d, d)."""
-
-    def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Predict to the next step."""
-
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
-        """Update with the observation of that step."""
-
-    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
-        """Return mean and covariance of the predicted observation; None if they are not known."""
-
-    def combine(self, others: Sequence[Any], weights: Array) -> Any:
-        """Return one filter for the mixture of several, with weights (H,) that sum to 1."""
-
-
-F = TypeVar("F", bound=TrackFilter)
 
 
 class Hypothesis(NamedTuple):
@@ -112,7 +85,7 @@ class Hypothesis(NamedTuple):
     log_evidence: float
 
 
-def hypothesis_given(online: TrackFilter, z: ArrayLike | None, sensor: Sensor | None = None) -> Hypothesis:
+def hypothesis_given(online: Any, z: ArrayLike | None, sensor: Sensor | None = None) -> Hypothesis:
     """Return a copy of a filter, updated with an observation; the evidence is 0 if the likelihood vanishes everywhere."""
     copied = copy.copy(online)
     try:
@@ -122,58 +95,35 @@ def hypothesis_given(online: TrackFilter, z: ArrayLike | None, sensor: Sensor | 
     return Hypothesis(copied, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood)
 
 
-def combine_filters(filters: Sequence[F], weights: Array) -> F:
-    """Return one filter for several hypotheses about the same state, with probabilities (H,) that sum to 1.
-
-    A Gaussian takes the mean and the covariance of the mixture (the JPDA filter of Bar-Shalom and Tse 1975). The weighted
-    particles of all hypotheses are concatenated; the next step resamples the usual number.
-    """
+def combine_filters(filters: Sequence[Any], weights: Array) -> Any:
+    """Return one filter for hypotheses about one state, with probabilities (H,) of sum 1 (Bar-Shalom and Tse 1975)."""
     positive = np.flatnonzero(weights).tolist()
-    if len(positive) == 1:
-        return filters[positive[0]]
-    mixture: F = filters[positive[0]].combine([filters[i] for i in positive], weights[positive])
-    return mixture
+    first = filters[positive[0]]
+    return first if len(positive) == 1 else first.combine([filters[i] for i in positive], weights[positive])
 
 
-def check_filter(make: Callable[[Model], Any], model: Model, places: Sequence[GaussianMixture]) -> Any:
-    """Return a filter, None without places; raise an error unless model, births and tracks fit it."""
-    for place in places:
-        if place.dim != model.dim:
-            raise ValueError(f"birth: expected states of {model.dim} dimensions, as the model has, got {place.dim}")
-    if not places:
-        return None
-    online = make(_wrap_modes(ModelWithInitial, model, places[0]))
+def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
+    """Return a filter whose state at `step` is distributed as `initial`; raise an error unless model and tracks fit it.
+
+    If `predicted`, a transition of its own leads there (`BirthModel`). So a proposal that uses the observation moves its
+    particles to the detection, although a birth may be anywhere in a wide area.
+    """
+    online = make(_wrap_modes(BirthModel if predicted else ModelWithInitial, model, initial))
     missing = [name for name in ("predicted_observation", "combine") if not hasattr(online, name)]
     if missing:
         raise TypeError(
             f"filter: expected one that can carry several hypotheses, got {type(online).__name__}, which has no "
             f"{' and no '.join(missing)}"
         )
-    online.model = _held_model(online, model)
-    return online
-
-
-def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
-    """Return a filter whose state at `step` is distributed as `initial`.
-
-    If `predicted`, a transition of its own leads there (`BirthModel`). So a proposal that uses the observation moves its
-    particles to the detection, although a birth may be anywhere in a wide area.
-    """
     if predicted:
-        online = make(_wrap_modes(BirthModel, model, initial))
         online.step = step - 1
         online.predict()
     else:
-        online = make(_wrap_modes(ModelWithInitial, model, initial))
         _ = online.mean  # particles are drawn when they are first needed
         online.step = step
-    online.model = _held_model(online, model)
+    # a filter holds a model with modes, or its only mode
+    online.model = with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
     return online
-
-
-def _held_model(online: Any, model: Model) -> Model:
-    """Return what a filter holds: a model with modes, or its only mode."""
-    return with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
 
 
 class ModelWithInitial:
@@ -231,19 +181,6 @@ def _wrap_modes(wrapper: type[ModelWithInitial | BirthModel], model: Model, init
     return JumpMarkov(modes, matrix, model.initial_modes)
 
 
-def scan_model(model: WithClutter, sensor: Sensor | None) -> tuple[WithClutter, Sensor | None]:
-    """Return the model with the sensor of a scan, and the sensor of a single detection."""
-    if sensor is None:
-        return model, None
-    scanning = sensed(model.model, sensor)
-    if not isinstance(scanning, WithClutter):
-        raise ValueError(
-            "sensor: expected one that gives scans, with detection_probability and clutter_density, got "
-            f"{short_repr(sensor)}"
-        )
-    return scanning, replace(sensor, detection_probability=None, clutter_density=None, region=None)
-
-
 def gate_detections(
     model: Model,
     tracks: np.ndarray,
@@ -258,9 +195,8 @@ def gate_detections(
 
     A gate is the ellipsoid that holds a Gaussian with a given probability (1 for no gate), or the larger one outside which a
     detection weighs less than `SMALLEST_GATED_RATIO` of a miss. So it costs no accuracy if predictions are about Gaussian.
-    `tracks` (n,) are those that have a gate; `means` (n, m) and `covariances` (n, m, m) the moments of the detection that
-    each predicts; `missed` (T,) the weights of misses, `log_factors` (T,) the logarithms of the ratio of a detection's
-    weight to its density.
+    `tracks` (n,) have a gate, each about the detection N(mean, covariance) that it predicts; `missed` (T,) are the weights
+    of misses, `log_factors` (T,) the logarithms of the ratio of a detection's weight to its density.
     """
     inside = np.ones((len(missed), len(z)), dtype=bool)
     if not len(tracks) or not len(z) or probability == 1:

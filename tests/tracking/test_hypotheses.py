@@ -7,6 +7,7 @@ import pytest
 from helpers import assert_same, model_of, normal
 
 import herdfilter as hf
+from herdfilter.tracking import Birth, LMBTracker
 from herdfilter.tracking.track import combine_filters, hypothesis_given
 
 SPEED = hf.models.LinearGaussian(
@@ -93,3 +94,25 @@ def test_a_hypothesis_with_all_the_weight_is_the_filter():
     _, suppositions = hypotheses("ekf")
     filters = [one.filter for one in suppositions]
     assert combine_filters(filters, np.array([0.0, 1.0, 0.0])) is filters[1]
+
+
+def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch):
+    """Nine targets 4 m apart: all detections are in all gates; each track gives particles to few, and loses nothing."""
+    model = hf.models.ConstantVelocity(0.05, 1.0, initial_mean=np.zeros(4), initial_covariance=np.eye(4))
+    places = 4.0 * np.array([(i, j) for i in range(3) for j in range(3)])
+    spread = np.diag([1.0, 1.0, 0.1, 0.1])
+    starts = [Birth(0.9, hf.GaussianMixture([1.0], [[*place, 0, 0]], spread)) for place in places]
+    cluttered = hf.models.WithClutter(model, 0.9, 1e-3)
+    scan = places + np.random.default_rng(3).normal(size=(9, 2))
+    updates, means = [], []
+    update = hf.ParticleFilter.update
+    monkeypatch.setattr(hf.ParticleFilter, "update", lambda self, z, *rest: updates.append(z) or update(self, z, *rest))
+    for gate in (1 - 1e-9, 1.0):
+        tracker = LMBTracker(cluttered, filter="auto", initial=starts, gate_probability=gate)
+        tracker.predict()
+        updates.clear()
+        tracker.update(scan)
+        means.append(np.array([track.mean for track in tracker.tracks]))
+        used = sum(z is not None for z in updates)
+        assert used == 81 if gate == 1 else 9 <= used <= 60
+    np.testing.assert_allclose(means[0], means[1], atol=2e-3)

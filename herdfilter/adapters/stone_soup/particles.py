@@ -171,7 +171,6 @@ class RemembersLikelihood(Observation):
     _said: tuple[Array, Array] | None = None
 
     def log_likelihood(self, x: Array, modes: Any = None) -> Array:
-        """See `Observation`."""
         self._said = x, super().log_likelihood(x, modes)
         return self._said[1]
 

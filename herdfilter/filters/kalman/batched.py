@@ -13,6 +13,7 @@ from scipy.special import gammaincinv
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
+from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
 from herdfilter.filters.kalman.gaussian import GaussianBelief, correct_gaussians, observation_moments, predict_gaussians
 from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule
@@ -20,11 +21,11 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.sensors import Sensor, sensed, to_check
+from herdfilter.models.sensors import Sensor, to_check
 from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
 
-METHODS = ("predict", "update", "run", "predicted_observation", "combine")
-"""What a Kalman filter does that a batch does in its place: not that of a subclass with its own."""
+KINDS = {one for one in vars(gaussian_filters).values() if getattr(one, "__module__", "") == gaussian_filters.__name__}
+"""Filters that a batch can stand for: not subclasses, which may have methods of their own."""
 
 
 class BatchedKalmanFilter(Timed):
@@ -65,6 +66,9 @@ class BatchedKalmanFilter(Timed):
     ([2.1, 12.2, 17.9], (3, 2, 2))
     """
 
+    _single: Any = None  # a filter of one state, if the batch stands for such
+    _observed_by: Any = KalmanFilter._observed_by
+
     def __init__(
         self, model: contract.Model, means: ArrayLike, covariances: ArrayLike, rule: str | MomentRule = "unscented"
     ) -> None:
@@ -82,19 +86,22 @@ class BatchedKalmanFilter(Timed):
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
         """Return a batch that stands where filters stand; None unless they differ in nothing but their Gaussians."""
-        first = next(iter(filters), None)
-        if not isinstance(first, KalmanFilter) or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
+        first: Any = next(iter(filters), None)
+        if type(first) not in KINDS or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
             return None
-        own = any(getattr(type(first), name) is not getattr(KalmanFilter, name) for name in METHODS)
-        if own or type(first.belief) is not GaussianBelief or any(type(one) is not type(first) for one in filters):
-            return None
-        beliefs = [one.belief for one in filters]
-        kinds = [(id(one.model), one.step, one._clock, getattr(one.belief, "rule", None)) for one in filters]
-        if any(kind != kinds[0] for kind in kinds) or (not first.step and any(one._by_model_at_start for one in filters)):
+        alike = all(
+            type(one) is type(first)
+            and one.model is first.model
+            and (one.step, one._clock, one.belief.rule) == (first.step, first._clock, first.belief.rule)
+            for one in filters
+        )
+        if not alike or (not first.step and any(one._by_model_at_start for one in filters)):
             return None
         batch = cls.__new__(cls)
+        batch._single = first
         batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
-        batch.means, batch.covariances = (np.array([getattr(b, name) for b in beliefs]) for name in ("mean", "covariance"))
+        batch.means = np.array([one.belief.mean for one in filters])
+        batch.covariances = np.array([one.belief.covariance for one in filters])
         batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
         return batch
 
@@ -148,23 +155,21 @@ class BatchedKalmanFilter(Timed):
         IndefiniteCovarianceError, TypeError, ValueError
             As in `KalmanFilter.update`; all states are then as before.
         """
-        outcomes, log_densities = np.full(len(self), Outcome.MISSING), np.zeros(len(self))
+        outcomes, log_densities, model = np.full(len(self), Outcome.MISSING), np.zeros(len(self)), self._observed_by(sensor)
         rows = as_numbers("z", np.full(len(self), np.nan) if z is None else z, (len(self), None), missing=True)
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) != len(self):
             raise ValueError(f"z: expected a row for each of {len(self)} states, got shape {rows.shape} at step {self.step}")
-        wrong = (np.abs(rows) > LARGEST).any(axis=1)
-        if wrong.any():
-            raise ValueError(f"z: expected finite numbers, or NaN where missing, got {rows[wrong][0]} at step {self.step}")
-        there, members = ~np.isnan(rows), np.zeros(len(rows), dtype=int)
-        patterns, members = (there[:1], members) if there.all() else np.unique(there, axis=0, return_inverse=True)
-        used, model = np.flatnonzero(patterns.any(axis=1)), self._observed_by(sensor)
-        predicted = self.predicted_observations(sensor) if len(used) else None
-        if predicted is not None and (size := predicted[0].shape[1]) != rows.shape[1]:
-            raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {rows.shape[1:]}")
+        for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
+            Observation.read(model, row, self.step)  # raises its error
+        there = ~np.isnan(rows)
+        if not there.any():
+            return log_densities, outcomes
+        predicted = self.predicted_observations(sensor)
+        Observation(model, rows[0], self.step).expect(predicted[0].shape[1:], "observation_mean")
         means, covariances = self.means.copy(), self.covariances.copy()
-        for i in used:
-            who = np.flatnonzero(members.ravel() == i)
+        for pattern in there[:1] if there.all() else np.unique(there[there.any(axis=1)], axis=0):
+            who = np.flatnonzero((there == pattern).all(axis=1))  # all lack the same entries
             if gate is not None:
                 share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
                 residuals, observed, _ = self._seen(model, who, rows[who], predicted)
@@ -172,8 +177,9 @@ class BatchedKalmanFilter(Timed):
                 beyond = distances > 2 * gammaincinv(residuals.shape[1] / 2, share)
                 outcomes[who[beyond]] = Outcome.GATED
                 who = who[~beyond]
-            means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
-            outcomes[who] = Outcome.UPDATED
+            if len(who):
+                means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
+                outcomes[who] = Outcome.UPDATED
         self.means, self.covariances, self.log_likelihoods = means, covariances, self.log_likelihoods + log_densities
         return log_densities, outcomes
 
@@ -191,11 +197,11 @@ class BatchedKalmanFilter(Timed):
         """
         means, covariances = self.means[who], self.covariances[who]
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            if self.step == 0 and len(who):  # iterated, each until its own end
-                beliefs = [GaussianBelief(m, P, self.rule) for m, P in zip(means, covariances, strict=True)]
-                ends = [one.update(Observation(model, row, 0, None)) for one, row in zip(beliefs, z, strict=True)]
-                means, covariances = (np.array([getattr(b, name) for b, _ in ends]) for name in ("mean", "covariance"))
-                log_densities = np.array([log_density for _, log_density in ends])
+            if self.step == 0:  # iterated, each until its own end
+                given = zip(means, covariances, z, strict=True)
+                ends = [GaussianBelief(m, P, self.rule).update(Observation(model, row, 0, None)) for m, P, row in given]
+                ended = zip(*((one.mean, one.covariance, log_density) for one, log_density in ends), strict=True)
+                means, covariances, log_densities = map(np.array, ended)
             else:
                 seen = self._seen(model, who, z, predicted)
                 means, covariances, log_densities = correct_gaussians(means, covariances, *seen, self.step)
@@ -211,12 +217,6 @@ class BatchedKalmanFilter(Timed):
         if there.all():
             return residuals, predicted[1][who], predicted[2][who]
         return residuals[:, there], predicted[1][who][:, there][:, :, there], predicted[2][who][:, :, there]
-
-    def _observed_by(self, sensor: Sensor | None) -> contract.Model:
-        model = sensed(self.model, sensor)
-        if sensor is not None:
-            contract.require(model, type(self).__name__, contract.OBSERVED)
-        return model
 
     def run(
         self,
@@ -252,21 +252,12 @@ class BatchedKalmanFilter(Timed):
             means[alive, t], covariances[alive, t] = going.means, going.covariances
         vars(self).update(vars(going))
         circular, positions = contract.circular_dims(self.model), getattr(self.model, "position_dims", ())
-        return [
-            FilterResult(
-                means[k, :n].copy(),
-                covariances[k, :n].copy(),
-                np.full(n, np.nan),
-                np.zeros(n, dtype=bool),
-                log_densities[k, :n].copy(),
-                tuple(outcomes[k, :n]),
-                steps=numbers[:n].copy(),
-                times=times[:n].copy(),
-                circular=circular,
-                position_dims=positions,
-            )
-            for k, n in enumerate(ends.tolist())
-        ]
+        results = []
+        for k, n in enumerate(ends.tolist()):
+            own = means[k, :n].copy(), covariances[k, :n].copy(), np.full(n, np.nan), np.zeros(n, dtype=bool)
+            rest = log_densities[k, :n].copy(), tuple(outcomes[k, :n]), None, None, numbers[:n].copy(), times[:n].copy()
+            results.append(FilterResult(*own, *rest, circular=circular, position_dims=positions))  # type: ignore[arg-type]
+        return results
 
 
 def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
@@ -274,10 +265,12 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
 
     Filters and results are as after runs one by one; after an error the filters are as before.
     """
-    batch, z = BatchedKalmanFilter.of(filters), [rows for rows in map(_as_rows, tracks) if rows is not None]
+    batch = BatchedKalmanFilter.of(filters)
     timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
-    if batch is None or len(z) < len(tracks) or {*options} - {*timing, "gate"}:
+    if batch is None or {*options} - {*timing, "gate"} or not all(map(_is_plain, tracks)):
         return None
+    z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
+    z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
     lengths, sizes = np.array([len(rows) for rows in z]), {rows.shape[1:] for rows in z if len(rows)}
     ragged = len(set(lengths.tolist())) > 1
     if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
@@ -285,32 +278,25 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     order = np.argsort(-lengths, kind="stable")
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for place, k in enumerate(order):
-        if lengths[k]:
-            padded[: lengths[k], place] = z[k]
+        padded[: lengths[k], place] = z[k]
     found = batch.take(order).run(padded, **options, lengths=lengths[order])
     results = [found[place] for place in np.argsort(order)]
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
     for one, result in zip(filters, results, strict=True):
         if len(result):
-            mean, covariance, increment = result.means[-1], result.covariances[-1], float(result.log_likelihoods[-1])
+            mean, covariance, increments = result.means[-1], result.covariances[-1], result.log_likelihoods.tolist()
             one._by_model_at_start |= result.steps[0] == 0
-            one.belief, one.step = GaussianBelief(mean, covariance, batch.rule), int(result.steps[-1])
-            one.log_likelihood = sum(result.log_likelihoods.tolist(), one.log_likelihood)
-            one._clock = clocks[len(result) - 1]
-            one.record = StepRecord(one.step, mean, covariance, np.nan, False, increment, result.outcomes[-1])
+            one.step, one._clock = int(result.steps[-1]), clocks[len(result) - 1]
+            one.belief = GaussianBelief(mean, covariance, batch.rule)
+            one.log_likelihood = sum(increments, one.log_likelihood)
+            one.record = StepRecord(one.step, mean, covariance, np.nan, False, increments[-1], result.outcomes[-1])
     return results
 
 
-def _as_rows(track: Any) -> Array | None:
-    """Return the observations of a track as an array (T, k); None if they are not plain numbers, or have times."""
-    try:
-        timed = isinstance(track, Mapping) or own_times(track) is not None
-        if timed or (isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)):
-            return None
-        rows = as_numbers("observations", track, (None, None), missing=True)
-    except (TypeError, ValueError):
-        return None
-    return rows[:, None] if rows.ndim == 1 else rows if rows.ndim == 2 else None
+def _is_plain(track: Any) -> bool:
+    """Return True if the observations of a track have no times of their own."""
+    readings = isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)
+    return not (readings or isinstance(track, Mapping) or own_times(track) is not None)
 
 
 def merge_by_owner(

@@ -48,7 +48,8 @@ class HistoryProposal:
     Particles go on by modes as in `ModeProposal`, and each detection of a scan guides a share of them. Those of one mode and
     detection become one Gaussian again where n particles could not tell them from it.
 
-    A filter of a model that jumps wraps `AutomaticProposal` into this one, any other at the first scan that it is given.
+    In two and more dimensions a filter of a model that jumps wraps `AutomaticProposal` into this one, any other at the first
+    scan that it is given. On a line exact quantiles are as good where all is linear, and better where it is not.
     Given as the proposal it also keeps the hypotheses of a track apart. In a filter ``particles`` are n equal points drawn
     from all histories without random numbers; ``ess`` counts a Gaussian as the n w equal particles that it stands for.
 
@@ -255,17 +256,20 @@ class HistoryProposal:
 
 
 def for_model(proposal: base.Proposal, model: contract.Model, resampling: Any) -> base.Proposal:
-    """Return the proposal as a filter of this model takes it: by histories, or by modes, where it has any."""
+    """Return the proposal as a filter of this model takes it: by histories, or by modes, where it has any.
+
+    On a line exact quantiles of the predictive mixture are as good as histories where all is linear, and better where not.
+    """
     if isinstance(proposal, HistoryProposal):
         return proposal
-    if isinstance(proposal, AutomaticProposal) and contract.jumps(model):
+    if isinstance(proposal, AutomaticProposal) and contract.jumps(model) and model.dim > 1:
         return HistoryProposal(proposal)
     return in_modes(proposal, model, resampling)
 
 
 def at_step(proposal: base.Proposal, particles: Particles, observation: Observation | None = None) -> base.Proposal:
-    """Return the proposal for a step: by histories once a sensor has given a scan."""
-    scan = observation is not None and contract.has_scans(observation.model)
+    """Return the proposal for a step: by histories once a sensor has given a scan, unless the state is a line."""
+    scan = observation is not None and contract.has_scans(observation.model) and particles.x.shape[1] > 1
     if isinstance(proposal, AutomaticProposal) and (scan or particles.gaussian is not None):
         return HistoryProposal(proposal)
     return proposal

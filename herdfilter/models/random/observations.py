@@ -78,8 +78,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
         away = places[:, None] - sensors
         if kind == "bearing":
             return np.arctan2(away[..., 1], away[..., 0])
-        distances: Array = np.sqrt(np.einsum("nkm,nkm->nk", away, away))
-        return distances
+        return np.asarray(np.sqrt(np.einsum("nkm,nkm->nk", away, away)))
 
     measured = "bearing" if kind == "bearing" else "distance"
     words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
@@ -146,13 +145,11 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
         scaled = residuals(z, x)
         if freedom is None:
             peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
-            values: Array = -0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak
-            return values
+            return np.asarray(-0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak)
         peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
         np.square(scaled, out=scaled)
         scaled /= freedom
-        values = size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled).sum(axis=1)
-        return values
+        return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled).sum(axis=1))
 
     def sample_observation(x: Array, rng: Rng, step: int) -> Array:
         if schedule.missing(step):
@@ -185,8 +182,7 @@ def counts(view: View, size: int, schedule: Schedule) -> Sensing:
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
-        values: Array = np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z)
-        return values
+        return np.asarray(np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z))
 
     def sample_observation(x: Array, rng: Rng, step: int) -> Array:
         if schedule.missing(step):

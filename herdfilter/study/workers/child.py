@@ -56,7 +56,7 @@ class Packed:
         self._data = cloudpickle().dumps(function)
         self._path = [os.path.abspath(folder) for folder in sys.path]
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:  # noqa: D102
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
         function = _unpacked.get(self.token)
         if function is None:
             sys.path.extend(folder for folder in self._path if folder not in sys.path)
@@ -142,17 +142,17 @@ class LocalProcesses:
         for one in self._works.values():
             one.start()
 
-    def places(self) -> list[Any]:  # noqa: D102
+    def places(self) -> list[Any]:
         return list(self._works)
 
-    def submit(self, place: Any, tasks: Sequence[Task]) -> None:  # noqa: D102
+    def submit(self, place: Any, tasks: Sequence[Task]) -> None:
         self._running[self._threads.submit(self._works[place], tasks)] = (place, tasks)
 
-    def wait(self) -> list[Batch]:  # noqa: D102
+    def wait(self) -> list[Batch]:
         done = wait(self._running, return_when=FIRST_COMPLETED).done
         return [Batch(*self._running.pop(future), future.result()) for future in done]
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         for work in self._works.values():
             work.close()
         self._threads.shutdown()

@@ -86,12 +86,12 @@ class Cluster:
                 f"scheduler: the cluster has had no worker that takes tasks for {_NOBODY_SECONDS:g} s; start workers"
             )
 
-    def submit(self, place: Any, tasks: Sequence[Task]) -> None:  # noqa: D102
+    def submit(self, place: Any, tasks: Sequence[Task]) -> None:
         future = self._client.submit(self._work, tasks, workers=[place[0]], pure=False, key=f"runs-{uuid.uuid4().hex}")
         self._running[future] = (place, tasks)
         future.add_done_callback(self._done.put)
 
-    def wait(self) -> list[Batch]:  # noqa: D102
+    def wait(self) -> list[Batch]:
         batches: list[Batch] = []
         while not batches:
             with suppress(Empty):
@@ -148,7 +148,7 @@ class Cluster:
         self._running.clear()  # there is nobody to cancel it
         return ConnectionError("scheduler: the connection to the cluster is lost")
 
-    def close(self) -> None:  # noqa: D102
+    def close(self) -> None:
         if self._running:
             self._client.cancel(list(self._running))
         self._client.close()
