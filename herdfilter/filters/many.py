@@ -117,7 +117,8 @@ def run_many(
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
-        outcomes = Parallel(n_jobs=workers, return_as="generator")(delayed(_listed)(*call) for call in calls)
+        listed = delayed(lambda *call: list(_ends(*call)))
+        outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
     with live_line(count, progress and bool(tracks)):
         for k, (result, error) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
@@ -165,7 +166,3 @@ def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: M
                 built[k] = build(start + k)
         yield from together(first, last) if len(built) == last - first > 1 else map(alone, range(first, last))
         first = last
-
-
-def _listed(*call: Any) -> list[TrackEnd]:
-    return list(_ends(*call))

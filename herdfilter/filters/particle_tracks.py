@@ -19,7 +19,7 @@ from herdfilter.filters.resampling import CopyingResampling
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.series import Step, as_objects, series
+from herdfilter.models.series import Step, series
 
 ALIKE = "n_particles", "proposal", "resampling", "resample_below", "on_degeneracy"
 """Attributes that filters must share to run together, beside their model."""
@@ -89,10 +89,8 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
     """Take all steps of all tracks, as `ParticleFilter.run` does those of one; None stands for a track that fails."""
     first, count, most = filters[0], len(filters), max(map(len, tracks))
     model, n, d, circular = first.model, first.n_particles, first.model.dim, contract.circular_dims(first.model)
-    means, covariances = np.empty((count, most, d)), np.empty((count, most, d, d))
-    ess, increments = np.empty((count, most)), np.zeros((count, most))
-    resampled, used = np.zeros((count, most), dtype=bool), np.zeros((count, most), dtype=bool)
-    kept = np.empty((count * keep, most, n, d)), np.empty((count * keep, most, n))
+    records: list[list[StepRecord]] = [[] for _ in filters]
+    kept: list[list[tuple[Array, Array]]] = [[] for _ in filters]
     ends = [pf._current() for pf in filters]
     particles = joined(ends)
     going, failed = np.arange(count), {k for k, track in enumerate(tracks) if not track}
@@ -102,10 +100,10 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
             going, particles = going[left], particles.of_tracks(np.flatnonzero(left))
         if not len(going):
             break
-        members = [filters[k] for k in going.tolist()]
+        members, uneven = [filters[k] for k in going.tolist()], np.zeros(len(going), dtype=bool)
+        increments, outcomes = np.zeros(len(going)), [Outcome.MISSING] * len(going)
         if not first.proposal.uses.weights:
             uneven = particles.ess < (1 - 1e-9) * first.resample_below * n
-            resampled[going, t] = uneven
             x, log_weights = particles.x.copy(), particles.log_weights.copy()
             scheme: Any = first.resampling
             for place in np.flatnonzero(uneven).tolist():
@@ -136,28 +134,24 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
             if seen is not None:
                 some, evidence = some.normalised()
                 failed.update(going[places[evidence == -np.inf]].tolist())
-                used[going[places], t] = True
-                increments[going[places], t] = evidence + [part.log_offset or 0.0 for part in seen.parts]
+                increments[places] = evidence + [part.log_offset or 0.0 for part in seen.parts]
+                for place, _ in group:
+                    outcomes[place] = Outcome.UPDATED
             room[0][places], room[1][places], room[2][places] = some.x, some.log_weights, some.weights
         particles = Particles.unchecked(*room[:2])
         particles.weights = room[2]
-        means[going, t], covariances[going, t] = particles.moments(circular)
-        ess[going, t] = particles.ess
-        if keep:
-            kept[0][going, t], kept[1][going, t] = particles.x, particles.weights
-        for place, k in enumerate(going.tolist()):
+        rows = *particles.moments(circular), particles.ess.tolist(), uneven.tolist(), increments.tolist(), outcomes
+        for place, (k, *row) in enumerate(zip(going.tolist(), *rows, strict=True)):
+            records[k].append(StepRecord(t + 1, *row))
+            if keep:
+                kept[k].append((particles.x[place], particles.weights[place]))
             if len(tracks[k]) == t + 1:
                 ends[k] = particles.of_tracks(place)
     results: list[FilterResult | None] = [None] * count
     for k in set(range(count)) - failed:
-        pf, steps, last = filters[k], tracks[k], len(tracks[k]) - 1
-        columns: list[Any] = [part[k, : last + 1].copy() for part in (means, covariances, ess, resampled, increments)]
-        outcomes = tuple(Outcome.UPDATED if one else Outcome.MISSING for one in used[k, : last + 1].tolist())
-        columns += [outcomes, *([part[k, : last + 1] for part in kept] if keep else (None, None)), np.arange(1, last + 2)]
-        columns += [as_objects([step.time for step in steps]), circular, getattr(model, "position_dims", ())]
-        results[k] = result = FilterResult(*columns)
-        pf._particles, pf.step, pf._clock, pf._untouched = ends[k], last + 1, steps[-1].clock, not used[k].any()
-        pf._resampled, pf.log_likelihood = bool(resampled[k, last]), sum(result.log_likelihoods.tolist())
-        row = (float(ess[k, last]), pf._resampled, float(increments[k, last]), outcomes[-1])
-        pf.record = StepRecord(pf.step, result.means[-1], result.covariances[-1], *row)
+        pf, own, times = filters[k], kept[k] if keep else None, [step.time for step in tracks[k]]
+        results[k] = FilterResult.collect(records[k], d, own, times, circular, getattr(model, "position_dims", ()))
+        pf._particles, pf.step, pf._clock, pf.record = ends[k], len(times), tracks[k][-1].clock, records[k][-1]
+        pf._resampled, pf.log_likelihood = pf.record.resampled, sum(record.log_likelihood for record in records[k])
+        pf._untouched = all(record.outcome is Outcome.MISSING for record in records[k])
     return results

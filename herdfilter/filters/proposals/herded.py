@@ -72,13 +72,14 @@ class HerdedProposal(SampledProposal):
     ) -> Particles:
         """See `Proposal`."""
         means, n = transition.mean(particles.x), particles.n_next
-        if means.ndim > 2:
-            drawn = [self._drawn(transition, *track, n, rng) for track in zip(means, particles.weights, strict=True)]
-            x, log_weights = (np.stack(part) for part in zip(*drawn, strict=True))
-            moved, _ = Particles.unchecked(transition.wrapped(x), log_weights).normalised()
-        else:
+        if means.ndim == 2:
             x, log_weights = self._drawn(transition, means, particles.weights, n, rng)
-            moved, _ = Particles(transition.wrapped(x), log_weights).normalised()
+            made = Particles(transition.wrapped(x), log_weights)
+        else:
+            drawn = [self._drawn(transition, *track, n, rng) for track in zip(means, particles.weights, strict=True)]
+            x, log_weights = map(np.stack, zip(*drawn, strict=True))
+            made = Particles.unchecked(transition.wrapped(x), log_weights)
+        moved, _ = made.normalised()
         return moved if observation is None else observation.weigh(moved)
 
     def _drawn(
@@ -87,7 +88,6 @@ class HerdedProposal(SampledProposal):
         """Points of the predictive mixture, and their log-weights."""
         target = transition.mixture(means, weights)
         share = self.defensive_share if transition.has_density else 0.0
-        q = GaussianMixture.unchecked(
-            (1 - share) * weights + share / len(weights), target.means, target.distinct_covariances
-        )
+        defended = (1 - share) * weights + share / len(weights)
+        q = GaussianMixture.unchecked(defended, target.means, target.distinct_covariances)
         return self.draw(q, n, rng, target if share else None)
