@@ -67,7 +67,7 @@ def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
     relative = np.exp(log_weights - 0.5 * (away @ np.linalg.inv(R) * away).sum(axis=1))
     expected = relative.sum() ** 2 / (m * (relative**2).sum())
     assert 1 / m < expected < 1
-    assert update.shares(z, log_weights)[0] == pytest.approx(expected, rel=1e-9)
+    assert update.share(z, log_weights) == pytest.approx(expected, rel=1e-9)
 
 
 SQUARED = model_of(  # noise that enters squared: neither additive nor Gaussian

@@ -223,8 +223,8 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     if d == 1:
         return sorted_order(x[..., 0])
     bits, index, cells = BITS // d, np.zeros(x.shape[:-1], np.int64), np.empty((d, n), np.int64)
-    tracks = np.ascontiguousarray(x).reshape(-1, n, d), weights.reshape(-1, n), index.reshape(-1, n)
-    for points, share, places in zip(*tracks, strict=True):
+    x = np.ascontiguousarray(x)
+    for points, share, places in [(x, weights, index)] if x.ndim == 2 else zip(x, weights, index, strict=True):
         _cells(points, share / share.sum(), bits, cells)
         _index(cells, bits, places)
     return sorted_order(index)

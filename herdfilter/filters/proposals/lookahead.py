@@ -193,8 +193,9 @@ class Ancestors(NamedTuple):
         values = observation.mean(states if gains == count else np.concatenate([states, centres.reshape(-1, d)]))
         by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
         offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[..., observation.observed_entries]
-        at_centres = (by_gain[:, 0] if gains == count else values[len(states) :]).reshape(*self.weights.shape, -1)
-        k = len(observation.observed_entries)
+        at_centres, k = by_gain[:, 0] if gains == count else values[len(states) :], len(observation.observed_entries)
+        if self.weights.ndim > 1:
+            at_centres = at_centres.reshape(*self.weights.shape, -1)
         residuals = observation.residuals(at_centres).reshape(-1, k)
         noises = observation.noises(states)
         if len(noises) > 1:

@@ -215,9 +215,9 @@ class RankedProposal(SampledProposal):
         # the ancestors are taken by the weights after the update, but for a share of those before
         before, share = ancestors.weights, self.defensive_share
         weights, log_ratio = np.empty(before.shape), np.empty(before.shape)
-        densities = update.log_densities.reshape(before.shape)
-        for track in range(len(before)) if before.ndim > 1 else (slice(None),):
-            _share_weights(before[track], densities[track], share, weights[track], log_ratio[track])
+        tracks = before, update.log_densities.reshape(before.shape), weights, log_ratio
+        for own, densities, after, ratio in [tracks] if before.ndim == 1 else zip(*tracks, strict=True):
+            _share_weights(own, densities, share, after, ratio)
         places, noise, u = self._points(ancestors, n, rng)
         chosen = ancestors.ranked(centres, weights, places)
         log_weights = log_ratio.ravel()[chosen] - np.log(n)
