@@ -252,7 +252,7 @@ class NoiseUpdate(NamedTuple):
     def of_tracks(self, k: int) -> NoiseUpdate:
         """Return that of one of several tracks, each of which has one particle."""
         noises = self.noises[k : k + 1] if len(self.noises) > 1 else self.noises
-        return NoiseUpdate(self.group[:1], *(part[k : k + 1] for part in self[1:-1]), noises)
+        return NoiseUpdate(self.group[:1], *[part[k : k + 1] for part in self[1:-1]], noises)  # type: ignore[call-arg]
 
     def share(self, noise: Array, log_weights: Array) -> float:
         """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.

@@ -173,7 +173,8 @@ class RankedProposal(SampledProposal):
             return moved
         if several:
             poor = np.flatnonzero(~enough)
-            ancestors, observation, evidence = ancestors.of_tracks(poor), observation.of_tracks(poor), evidence[poor]
+            ancestors, evidence = ancestors.of_tracks(poor), evidence[poor]
+            observation = observation.of_tracks(poor)  # type: ignore[attr-defined]
         other = self._way(not blind_first, ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
         better = (ways[True] > ways[False] + np.log(n)) != blind_first

@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 
-Steps = Generator[tuple[Any, ...], Any, Particles]
+Steps = Generator[tuple[Any, ...], Any, Any]
 """A rule that yields calls, each a function and its arguments, is sent what they return, and returns particles."""
 
 
@@ -50,7 +50,7 @@ def together(rules: Sequence[Steps]) -> list[Particles]:
 def joined(parts: Sequence[Any]) -> Any:
     """Return what tracks have as one: itself if it is the same of all, else with a leading axis."""
     first = parts[0]
-    if len(parts) > 1 and all(part is first or (isinstance(part, int) and part == first) for part in parts):
+    if len(parts) > 1 and (parts[-1] is first or isinstance(first, int)):  # the same of all
         return first
     if isinstance(first, Observation):
         return Observations(parts)
@@ -66,9 +66,11 @@ def joined(parts: Sequence[Any]) -> Any:
 
 def _kind(given: Any) -> Any:
     """Return what is equal of arguments that can be joined."""
+    if isinstance(given, np.ndarray):
+        return given.shape
     if isinstance(given, tuple):
-        return tuple(map(_kind, given))
-    return given.shape if isinstance(given, np.ndarray) else given if isinstance(given, int) else type(given)
+        return tuple([_kind(part) for part in given])
+    return given if isinstance(given, int) else type(given)
 
 
 def _of_track(made: Any, place: int) -> Any:
