@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain, starmap
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
-from herdfilter.filters.kalman.batched import run_together
+from herdfilter.filters import particle_tracks
+from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import Counter, live_line
 from herdfilter.filters.results import FilterResult
+
+TOGETHER = 64
+"""Most particle filters that run at once: they live, with the particles of all, until the last of them is done."""
 
 
 class TracksError(RuntimeError):
@@ -59,6 +64,11 @@ def run_many(
 ) -> list[FilterResult]:
     """Filter many tracks, each by a filter of its own; return a list of their results in the same order.
 
+    Kalman filters of one Gaussian (ekf, ukf, ckf) that share one model object run as a `BatchedKalmanFilter`.
+    Particle filters by one model object, with the same proposal (`BootstrapProposal`, `RankedProposal` or
+    `AutomaticProposal`), number of particles and options, take each step of many tracks at once: the functions of the model
+    are given the particles of all. Results are the same, in a fraction of the time.
+
     Parameters
     ----------
     build : callable
@@ -68,8 +78,7 @@ def run_many(
         For each track, what ``run`` takes; or a mapping of its keyword arguments, ``observations`` among them, where tracks
         differ in times or controls.
     workers : int
-        Processes that share the work; with 1, this one does it, and Kalman filters of one Gaussian (ekf, ukf, ckf) that
-        share one model object run as a `BatchedKalmanFilter`. With more the filters live and end in the others.
+        Processes that share the work; with 1, this one does it. With more the filters live and end in the others.
     progress : bool
         Whether to tell on the error output how far it is, where it takes more than a second.
     **options
@@ -102,16 +111,16 @@ def run_many(
     errors: dict[int, Exception] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
-    calls: Iterable[Any] = ((build, k, track, options) for k, track in enumerate(tracks))
-    outcomes: Iterable[TrackEnd]
-    if workers == 1 or len(tracks) < 2:
-        outcomes = _ends(build, tracks, options)
-    else:
+    size = (min(TOGETHER, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
+    calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
+    outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
+    if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
-        outcomes = Parallel(n_jobs=workers, return_as="generator")(delayed(_outcome)(*call) for call in calls)
+        listed = delayed(lambda *call: list(_ends(*call)))
+        outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
     with live_line(count, progress and bool(tracks)):
-        for k, (result, error) in enumerate(outcomes):
+        for k, (result, error) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
             if error is not None:
                 errors[k] = error
@@ -124,33 +133,36 @@ def run_many(
 TrackEnd = tuple[FilterResult | None, Exception | None]
 
 
-def _ends(build: Callable[[int], Any], tracks: list[Any], options: Mapping[str, Any]) -> Iterable[TrackEnd]:
-    """Return the ends of all tracks: in one batch if their filters can run so, else one after the other."""
+def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: Mapping[str, Any]) -> Iterator[TrackEnd]:
+    """Yield the ends of tracks, counted from `start`: together where their filters can run so, else one after the other."""
     built: dict[int, Any] = {}
 
     def alone(k: int) -> TrackEnd:
-        return _outcome(lambda k: built.pop(k) if k in built else build(k), k, tracks[k], options)
+        given = {**options, **(tracks[k] if isinstance(tracks[k], Mapping) else {"observations": tracks[k]})}
+        try:
+            return (built.pop(k) if k in built else build(start + k)).run(**given), None
+        except Exception as error:
+            return getattr(error, "result", None), error
 
     def together(first: int, last: int) -> Iterable[TrackEnd]:
-        """Run tracks in one batch; if a track fails, each half by itself."""
+        """Run tracks at once; if that fails, each half by itself."""
+        kind: Any = batched if isinstance(built[first], KalmanFilter) else particle_tracks
         try:
-            run = run_together([built[k] for k in range(first, last)], tracks[first:last], options)
+            run = kind.run_together([built[k] for k in range(first, last)], tracks[first:last], options)
         except Exception:
             middle = (first + last) // 2
             return [alone(first)] if first == middle else [*together(first, middle), *together(middle, last)]
-        return map(alone, range(first, last)) if run is None else [(result, None) for result in run]
+        ends = zip(range(first, last), run or [None] * (last - first), strict=True)
+        return (alone(k) if result is None else (result, None) for k, result in ends)
 
-    with suppress(Exception):  # it is raised again where the track runs
-        for k in range(len(tracks)):
-            built[k] = build(k)
-            if not isinstance(built[k], KalmanFilter):
-                break
-    return together(0, len(tracks)) if len(built) == len(tracks) > 1 else map(alone, range(len(tracks)))
-
-
-def _outcome(make: Callable[[int], Any], k: int, track: Any, options: Mapping[str, Any]) -> TrackEnd:
-    given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
-    try:
-        return make(k).run(**given), None
-    except Exception as error:
-        return getattr(error, "result", None), error
+    first = 0
+    while first < len(tracks):
+        last = min(first + TOGETHER, len(tracks))
+        built.clear()
+        with suppress(Exception):  # it is raised again where the track runs
+            built[first] = build(start + first)
+            last = len(tracks) if isinstance(built[first], KalmanFilter) else last
+            for k in range(first + 1, last):
+                built[k] = build(start + k)
+        yield from together(first, last) if len(built) == last - first > 1 else map(alone, range(first, last))
+        first = last

@@ -157,7 +157,7 @@ class ParticleFilter(OnlineFilter):
     @property
     def ess(self) -> float:
         """Effective sample size ``1 / sum_i w_i^2``."""
-        return self._current().ess
+        return float(self._current().ess)
 
     @property
     def mode_probabilities(self) -> Array:

@@ -111,17 +111,20 @@ class Transition:
             )
 
     def mean(self, x: Array) -> Array:
-        """Transition mean of each state, (n, d)."""
+        """Transition mean of each state, (..., n, d); the model is asked once."""
+        if x.ndim > 2:
+            return self.mean(x.reshape(-1, x.shape[-1])).reshape(x.shape)
         return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
-        """States that standard normal noise (n, `noise_dim`) takes x to, (n, d)."""
+        """States that standard normal noise (..., n, `noise_dim`) takes x to, (..., n, d); the model is asked once."""
         if self.additive:
             root = self._noise.factor
             moved: Array = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
         else:
-            value = self.model.transition(x, noise, self.dt, self.control, self.step)
-            moved = contract.read_rows("transition", value, x.shape, self.step)
+            rows, noise = x.reshape(-1, x.shape[-1]), noise.reshape(-1, noise.shape[-1])
+            value = self.model.transition(rows, noise, self.dt, self.control, self.step)
+            moved = contract.read_rows("transition", value, rows.shape, self.step).reshape(x.shape)
         return wrap(moved, self.circular) if self.circular else moved
 
     def propagate_joint(self, joint: Array) -> Array:
@@ -131,13 +134,17 @@ class Transition:
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
-            return self.propagate(x, rng.standard_normal((len(x), self.noise_dim)))
+            return self.propagate(x, rng.standard_normal((*x.shape[:-1], self.noise_dim)))
         value = self.model.sample_transition(x, rng, self.dt, self.control, self.step)
         return self.wrapped(contract.read_rows("sample_transition", value, x.shape, self.step))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
-        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
+        return self.mixture(self.mean(x), weights)
+
+    def mixture(self, means: Array, weights: Array) -> GaussianMixture:
+        """Density ``sum_i w_i N(means_i, Q)``, as `predictive` gives it."""
+        return GaussianMixture.unchecked(weights, unwrap(means, weights, self.circular), self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""

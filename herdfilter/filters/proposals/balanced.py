@@ -12,9 +12,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.angles import unwrap_angles
+from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
-from herdfilter.filters.resampling.base import Indices, inverse_cdf
+from herdfilter.filters.resampling.base import Indices, _inverse, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
@@ -76,10 +76,15 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
 def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
     """Return members of weighted points (M, d): n at even steps through their ranks, or at ascending numbers from 0 to 1."""
     u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
-    if len(x) == 1:
-        return np.zeros(len(u), dtype=np.int64)
+    if x.shape[-2] == 1:
+        return np.zeros((*x.shape[:-2], len(u)), dtype=np.int64)
     order = hilbert_order(x, weights, circular)
-    return order[inverse_cdf(weights[order], u)]
+    if x.ndim == 2:
+        return order[inverse_cdf(weights[order], u)]
+    chosen, ordered = np.empty((len(x), len(u)), np.int64), np.take_along_axis(weights, order, 1)
+    for track, row in zip(ordered, chosen, strict=True):
+        _inverse(track, u, row)
+    return np.take_along_axis(order, chosen, 1)
 
 
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
@@ -213,14 +218,16 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     The curve fills the unit cube, into which each coordinate is mapped by the logistic function of its standardised value.
     Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
     """
-    x = unwrap_angles(x, weights, circular)
-    n, d = x.shape
+    x = unwrap(x, weights, tuple(circular))
+    n, d = x.shape[-2:]
     if d == 1:
-        return sorted_order(x[:, 0])
-    bits = BITS // d
-    cells = np.empty((d, n), np.int64)
-    _cells(np.ascontiguousarray(x), weights / weights.sum(), bits, cells)
-    return sorted_order(hilbert_index(cells.T, bits))
+        return sorted_order(x[..., 0])
+    bits, index, cells = BITS // d, np.zeros(x.shape[:-1], np.int64), np.empty((d, n), np.int64)
+    x = np.ascontiguousarray(x)
+    for points, share, places in [(x, weights, index)] if x.ndim == 2 else zip(x, weights, index, strict=True):
+        _cells(points, share / share.sum(), bits, cells)
+        _index(cells, bits, places)
+    return sorted_order(index)
 
 
 def curve_order(x, weights, circular):
@@ -282,10 +289,10 @@ def _radix_order(keys):
 
 
 def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
-    """Return the indices that sort values (n,), equal ones as they come; that sorts twice where some are equal."""
+    """Return the indices that sort values (..., n), equal ones as they come; that sorts twice where some are equal."""
     order = values.argsort()
-    ranked = values[order]
-    return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
+    ranked = values[order] if values.ndim == 1 else np.take_along_axis(values, order, -1)
+    return values.argsort(kind="stable") if (ranked[..., 1:] == ranked[..., :-1]).any() else order
 
 
 @njit(**CALLED, fastmath=VECTORISE)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array, check_flags, check_share
-from herdfilter.filters.observation import Observation
+from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.base import Uses
@@ -164,16 +165,31 @@ class RankedProposal(SampledProposal):
             return observation.weigh(self._blind(ancestors, n, rng))
         if self.randomised:
             return self._guided(ancestors, n, rng, observation)
-        found: dict[bool, tuple[Particles, float]] = {}
-        for blind in (blind_first, not blind_first):
-            moved = (
-                observation.weigh(self._blind(ancestors, n, rng)) if blind else self._guided(ancestors, n, rng, observation)
-            )
-            weighted, evidence = moved.normalised()
-            if not found and evidence > -np.inf and weighted.ess >= np.sqrt(n):
-                return moved
-            found[blind] = moved, evidence
-        return found[found[True][1] > found[False][1] + np.log(n)][0]
+        moved = self._way(blind_first, ancestors, n, rng, observation)
+        weighted, evidence = moved.normalised()
+        enough = (evidence > -np.inf) & (weighted.ess >= np.sqrt(n))
+        several = isinstance(observation, Observations)
+        if enough.all() if several else enough:
+            return moved
+        if several:
+            poor = np.flatnonzero(~enough)
+            ancestors, evidence = ancestors.of_tracks(poor), evidence[poor]
+            observation = observation.of_tracks(poor)  # type: ignore[attr-defined]
+        other = self._way(not blind_first, ancestors, n, rng, observation)
+        ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
+        better = (ways[True] > ways[False] + np.log(n)) != blind_first
+        if not several:
+            return other if better else moved
+        x, log_weights = moved.x.copy(), moved.log_weights.copy()
+        x[poor[better]], log_weights[poor[better]] = other.x[better], other.log_weights[better]
+        return Particles.unchecked(x, log_weights)
+
+    def _way(
+        self, blind: bool, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation
+    ) -> Particles:
+        if blind:
+            return observation.weigh(self._blind(ancestors, n, rng))
+        return self._guided(ancestors, n, rng, observation)
 
     def _places(self, n: int, rng: np.random.Generator) -> int | Array:
         """Return the number of ancestors, taken at even steps; or their places in the ranks."""
@@ -191,18 +207,21 @@ class RankedProposal(SampledProposal):
     def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Particles:
         """At even steps through the ranks of where they are."""
         places, noise, _ = self._points(ancestors, n, rng)
-        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
-        return Particles.equal(ancestors.successors(chosen, noise))
+        chosen = ancestors.ranked(ancestors.x, ancestors.weights, places)
+        return Particles.unchecked(ancestors.successors(chosen, noise), np.full(chosen.shape, -math.log(n)))
 
     def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
         """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
         centres, update = ancestors.look_ahead(observation)
         # the ancestors are taken by the weights after the update, but for a share of those before
-        weights, log_ratio, share = np.empty(len(centres)), np.empty(len(centres)), self.defensive_share
-        _share_weights(ancestors.weights, update.log_densities, share, weights, log_ratio)
+        before, share = ancestors.weights, self.defensive_share
+        weights, log_ratio = np.empty(before.shape), np.empty(before.shape)
+        tracks = before, update.log_densities.reshape(before.shape), weights, log_ratio
+        for own, densities, after, ratio in [tracks] if before.ndim == 1 else zip(*tracks, strict=True):
+            _share_weights(own, densities, share, after, ratio)
         places, noise, u = self._points(ancestors, n, rng)
-        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)
-        log_weights = log_ratio[chosen] - np.log(n)
+        chosen = ancestors.ranked(centres, weights, places)
+        log_weights = log_ratio.ravel()[chosen] - np.log(n)
         if not (self.randomised and share):
             return ancestors.particles(observation, update, chosen, noise, log_weights)
         noise, mixed = update.draw_mixed(chosen, noise, u < share, share)
