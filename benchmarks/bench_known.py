@@ -243,7 +243,7 @@ def hard(args) -> None:
     """Write how the default does in random scenes of clutter and manoeuvres, beside the mixture Kalman filter."""
     for kind, in_gate in hard_radar.SCENES:
         table = hard_radar.compared(kind, in_gate, args.scene_runs, args.seed, args.workers)
-        table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], "hard")
+        table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], f"hard --seed {args.seed}")
         show("Clutter and manoeuvres in random scenes", table)
 
 

@@ -269,6 +269,22 @@ def hidden() -> str:
     return markdown(["filter", "n", "P_D", "tracks lost", "median RMSE at the end (m)", "ratio"], rows, "hidden")
 
 
+def hard() -> str:
+    """Write how many tracks each filter loses in scenes drawn at random, and its error over that of mkf."""
+    table = read("hard_radar")
+    cells = table.set_index(["scene", "in_gate", "filter"])
+    rows = []
+    for scene, in_gate in dict.fromkeys(zip(table["scene"], table["in_gate"], strict=True)):
+        found = {name: cells.loc[(scene, in_gate, name)] for name in ("auto", "mkf", "bootstrap", "imm")}
+        auto = found["auto"]
+        interval = f" ({number(auto['over_mkf_low'])}, {number(auto['over_mkf_high'])})" if auto["over_mkf"] != 1 else ""
+        errors = [f"{number(auto['over_mkf'])}{interval}", *(number(found[k]["over_mkf"]) for k in ("bootstrap", "imm"))]
+        rows.append([scene, in_gate, *(int(one["lost"]) for one in found.values()), *errors])
+    lost = [f"lost: {name}" for name in ("`auto`", "`mkf`", "`bootstrap`, 1000", "`imm`")]
+    ratios = [f"error: {name}" for name in ("`auto`", "`bootstrap`", "`imm`")]
+    return markdown(["scene", "in gate", *lost, *ratios], rows, "hard_radar")
+
+
 def forecasts() -> str:
     """Write the coverage of forecasts, in percent, at each horizon."""
     table = read("forecasts")
@@ -294,6 +310,7 @@ def forecasts() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "clutter": clutter,
     "hidden": hidden,
+    "hard_radar": hard,
     "demo": demo,
     "forecasts": forecasts,
     "study": study,

@@ -121,8 +121,8 @@ class Particles:
             squares = np.where(self.gaussian, self.weights * np.minimum(self.weights, 1 / self.n_next), self.weights**2)
             return float(1.0 / squares.sum())
         if self.weights.ndim == 1:
-            squares = float(self.weights @ self.weights)
-            return 1.0 / squares if squares else math.inf
+            total = float(self.weights @ self.weights)
+            return 1.0 / total if total else math.inf
         with np.errstate(divide="ignore"):  # of weights that all vanish
             return (1.0 / (self.weights[:, None] @ self.weights[..., None]))[:, 0, 0]
 

@@ -65,13 +65,13 @@ class ListedFilters(list[Any]):
         """
         moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self)}
         known = [i for i, one in moments.items() if one is not None]
-        predicted = tuple(np.array([moments[i][part] for i in known]) for part in (0, 1))
-        inside = gate(np.array(known, dtype=int), *predicted)
+        means, covariances = (np.array([moments[i][part] for i in known]) for part in (0, 1))
+        inside = gate(np.array(known, dtype=int), means, covariances)
         log_densities = np.full(inside.shape, -np.inf)
         if foretell is not None and 0 < len(known) == len(self) and all(isinstance(one, ParticleFilter) for one in self):
             model = sensed(self[0].model, sensor)
             model = in_mode(model, 0) if jumps(model) else model  # for the angles of an observation
-            log_densities[inside] = detection_log_densities(model, z, *predicted, self[0].step).T[inside]
+            log_densities[inside] = detection_log_densities(model, z, means, covariances, self[0].step).T[inside]
             inside &= foretell(log_densities) >= NEGLIGIBLE_SET / np.array([[one.n_particles] for one in self])
         # the misses come first: they use the particles of the gate
         updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self]

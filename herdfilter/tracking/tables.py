@@ -59,7 +59,8 @@ def scans_from_table(
         if name not in table:
             raise ValueError(f"table: expected a column {name!r}, got the columns {short_repr(list(table))}")
     z = np.array([as_array(f"column {name!r}", table[name], (None,)) for name in names]).T
-    scans: dict[Any, list[int]] = {} if times is None else {when: [] for when in _as_times("times", pd.Series(times))}
+    given = None if times is None else pd.Series(as_list("times", times, "the times of all scans"))
+    scans: dict[Any, list[int]] = {} if given is None else {when: [] for when in _as_times("times", given)}
     for row, when in enumerate(_as_times(f"column {time!r}", table[time])):
         if times is not None and when not in scans:
             raise ValueError(f"times: expected the times of all scans, got none at {when}, the time of row {row}")

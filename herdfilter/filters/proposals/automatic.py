@@ -105,8 +105,11 @@ class AutomaticProposal:
             return alone(self._steps(transition, particles, rng, observation))
         tracks = [particles.of_tracks(k) for k in range(len(particles.x))]
         seen = [None] * len(tracks) if observation is None else observation.parts  # type: ignore[attr-defined]
-        parts = together([self._steps(transition, own, rng, one) for own, one in zip(tracks, seen, strict=True)])
-        return joined(parts)
+        parts: list[Particles] = together(
+            [self._steps(transition, own, rng, one) for own, one in zip(tracks, seen, strict=True)]
+        )
+        both: Particles = joined(parts)
+        return both
 
     def _steps(
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None

@@ -74,7 +74,7 @@ class Gaussianity:
 
     def excess(self, n: int) -> float:
         """Return the larger of the squared third and fourth cumulants, over what chance makes of them in n draws."""
-        return max(self._over_chance) * n / self._ess
+        return float(max(self._over_chance) * n / self._ess)
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
