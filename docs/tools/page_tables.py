@@ -277,8 +277,13 @@ def hard() -> str:
     for scene, in_gate in dict.fromkeys(zip(table["scene"], table["in_gate"], strict=True)):
         found = {name: cells.loc[(scene, in_gate, name)] for name in ("auto", "mkf", "bootstrap", "imm")}
         auto = found["auto"]
-        interval = f" ({number(auto['over_mkf_low'])}, {number(auto['over_mkf_high'])})" if auto["over_mkf"] != 1 else ""
-        errors = [f"{number(auto['over_mkf'])}{interval}", *(number(found[k]["over_mkf"]) for k in ("bootstrap", "imm"))]
+        interval = (
+            f" ({number(auto['over_mkf_low'], 3)}, {number(auto['over_mkf_high'], 3)})" if auto["over_mkf"] != 1 else ""
+        )
+        errors = [
+            f"{number(auto['over_mkf'], 3)}{interval}",
+            *(number(found[k]["over_mkf"], 3) for k in ("bootstrap", "imm")),
+        ]
         rows.append([scene, in_gate, *(int(one["lost"]) for one in found.values()), *errors])
     lost = [f"lost: {name}" for name in ("`auto`", "`mkf`", "`bootstrap`, 1000", "`imm`")]
     ratios = [f"error: {name}" for name in ("`auto`", "`bootstrap`", "`imm`")]
