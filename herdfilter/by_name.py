@@ -52,6 +52,7 @@ class TrackerOptions(TypedDict, total=False):
     prune: float
     max_tracks: int
     gate_probability: float
+    confirm: Sequence[int]
 
 
 @overload
