@@ -669,7 +669,7 @@ def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
 
 
 def test_linear_parts_are_measured_at_equal_numbers_and_at_equal_times(study):
-    small = ["--linear-runs", 6, "--linear-particles", 30, "--linear-reference", 500]
+    small = ["--linear-runs", 6, "--linear-particles", 30, "--linear-reference", 300]
     table = study("bench_known", "linear", *small)["linear_parts"].set_index(["scenario", "filter"])
     assert len(table) == 8
     for row in table.itertuples():
