@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 import pytest
-from helpers import cases
+from helpers import ROWS_KEEP_THEIR_BITS, cases
 
 import herdfilter as hf
 from herdfilter.angles import merged
@@ -89,7 +89,7 @@ def test_each_state_is_filtered_as_by_a_filter_of_its_own(name, rule):
             record = one.update(z[k], gate=0.99 if step > 2 else None)
             assert outcomes[k] is record.outcome
             assert log_densities[k] == pytest.approx(record.log_likelihood, rel=1e-9, abs=1e-9)
-        assert_alike(batch, singles, exact=name == "row by row")
+        assert_alike(batch, singles, exact=ROWS_KEEP_THEIR_BITS and name == "row by row")
     assert (batch.step, batch.time) == (singles[0].step, singles[0].time)
     assert {outcome.name for outcome in outcomes} >= {"UPDATED"}
 

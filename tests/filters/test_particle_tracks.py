@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+from helpers import needs_equal_rows
 
 import herdfilter as hf
 from herdfilter.filters import many, particle_tracks
+
+pytestmark = needs_equal_rows
 
 PLAIN = hf.models.from_functions(
     f=lambda x, dt: np.column_stack([x[:, :2] + dt * x[:, 2:], x[:, 2:]]),
