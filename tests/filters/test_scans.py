@@ -61,14 +61,6 @@ def test_a_scan_without_a_target_that_is_detected_for_certain_is_named(name):
     assert online.update([[0.5]]).outcome.value == "updated"
 
 
-def test_a_grid_takes_scans():
-    mean, variance, log_likelihood = enumerated(SCANS)
-    result = hf.GridFilter(hf.models.WithClutter(LINE, P, KAPPA), -25, 25, 800).run(SCANS)
-    assert result.means[-1, 0] == pytest.approx(mean, abs=1e-5)
-    assert result.covariances[-1, 0, 0] == pytest.approx(variance, abs=1e-5)
-    assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
-
-
 @pytest.mark.parametrize("name", ["bootstrap", "auto", "ranked", "guided", "ukf", "ekf", "ckf", "mkf"])
 def test_without_clutter_and_misses_it_is_the_model_alone(name):
     z = np.random.default_rng(3).normal(size=(6, 2))
@@ -207,9 +199,11 @@ def test_gaussians_take_the_detection_probability_that_is_expected(name):
     assert varying.log_likelihood == pytest.approx(integrated([scan], detected=lambda x: 0.5 + 0 * x[:, 0])[2], abs=1e-6)
 
 
-def test_a_grid_takes_functions_of_state_and_place():
-    mean, variance, log_likelihood = integrated(SCANS)
-    result = hf.GridFilter(hf.models.WithClutter(LINE, wavy, patchy), -25, 25, 800).run(SCANS)
+@pytest.mark.parametrize("varying", [False, True], ids=["numbers", "functions of state and place"])
+def test_a_grid_takes_scans(varying):
+    mean, variance, log_likelihood = (integrated if varying else enumerated)(SCANS)
+    detection = (wavy, patchy) if varying else (P, KAPPA)
+    result = hf.GridFilter(hf.models.WithClutter(LINE, *detection), -25, 25, 800).run(SCANS)
     assert result.means[-1, 0] == pytest.approx(mean, abs=1e-5)
     assert result.covariances[-1, 0, 0] == pytest.approx(variance, abs=1e-5)
     assert result.log_likelihood == pytest.approx(log_likelihood, abs=1e-5)
