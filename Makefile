@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-rounding test-order test-lowest test-wheel test-mutants coverage check format bench docs clean
+.PHONY: demo test test-rounding test-order test-lowest test-wheel test-mutants coverage check format figures docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -36,8 +36,8 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.installed-bench  ## the studies behind the published figures; long
-	for study in benchmarks/bench_*.py; do $(BIN)/python $$study || exit 1; done
+figures: $(VENV)/.installed-bench  ## every table of the pages that is older than the code it measures, then the pages; PARTS= for some
+	$(BIN)/python benchmarks/make_figures.py $(PARTS)
 
 docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build; the gallery is run, links and widths are checked
 	@$(call told,Running the gallery and building the pages,$(BIN)/sphinx-build -W -q docs docs/_build)

@@ -48,7 +48,7 @@ import manoeuvres
 import numpy as np
 import pandas as pd
 import smoothers as smoothed
-from common import announce, load, save, show
+from common import announce, current, save, show
 from scipy.special import logsumexp
 from scipy.stats import sem
 from studies import filter_tables, study_parser
@@ -157,14 +157,14 @@ def likelihood(args) -> None:
         for k in range(0, len(missing), BATCH):
             table = likelihoods.maxima(name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts)
             save("likelihood_series", table, args.results, ["filter", "n", "seed"], "likelihood")
-    shown = likelihoods.overview(load("likelihood_series", args.results))
+    shown = likelihoods.overview(current("likelihood_series", args.results))
     save("likelihood", shown, args.results, options="likelihood")
     show("Maxima of the log-likelihood", shown)
 
 
 def done(name: str, starts: int, folder: Path) -> set[int]:
     """Seeds of the series that have been measured."""
-    table = load("likelihood_series", folder)
+    table = current("likelihood_series", folder)
     if table.empty:
         return set()
     table = table[(table["filter"] == name) & (table["n"] == MAXIMA[name])]

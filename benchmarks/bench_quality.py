@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from common import announce, load, parser, save, show, timed, whitened
+from common import announce, current, parser, save, show, timed, whitened
 from hostile import CLAIMS, far_modes, random_mixtures
 from joblib import Parallel, delayed
 from kernels import compare, compute
@@ -111,7 +111,7 @@ def measured(family: str, dim: int, n: int, sampler: str, seed: int) -> tuple[fl
 
 def cells(args: argparse.Namespace, samplers: Sequence[str]) -> list[tuple[str, int, int, str]]:
     """List what is not in the results file with as many mixtures."""
-    known = load("quality", args.results)
+    known = current("quality", args.results)
     enough = known[known["mixtures"] >= args.mixtures] if len(known) and not args.again else known[:0]
     done = set(enough[KEYS].itertuples(index=False, name=None)) if len(enough) else set()
     asked = [(f, d, n, s) for n in args.sizes for d in args.dims for f in args.families for s in samplers]
@@ -174,7 +174,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             numbers = {"median": np.median(ratios), "worst": ratios.max(), "ms": np.median(ms)}
             row = dict(zip(KEYS, cell, strict=True)) | {"mixtures": args.mixtures} | numbers
             save("quality", pd.DataFrame([row]), args.results, KEYS)
-    table = load("quality", args.results)
+    table = current("quality", args.results)
     if len(table):
         report(table[table["d"].isin(args.dims) & table["n"].isin(args.sizes)])
 

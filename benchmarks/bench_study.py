@@ -1,10 +1,13 @@
-"""Every filter of one target in the catalogue, and variations, on scenarios of one to six dimensions, 20 to 500 particles.
+"""Every filter of the catalogue, and variations, on scenarios that it is made for, with 20 to 500 particles.
+
+Filters of one target run on scenarios of one to four dimensions. What needs modes, linear parts or many targets runs on a
+scenario that has them, beside the filters that the scenario names.
 
 Errors are to the exact or a reference posterior mean; ratios are medians over runs of the ratio to another filter with as
 many particles in the same run. From the times it follows how much a model must cost for a herded filter to gain at equal
-time. Hours; a filter that by its growth so far would take more than `--budget-ms` per step is left out.
+time. A filter that by its growth so far would take more than `--budget-ms` per step is left out.
 
-python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 50 100 200 500]
+python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 100 500]
 python benchmarks/bench_study.py --timing    the times of what was measured, for a quiet machine
 python benchmarks/bench_study.py --report    only the results files, from the stores
 """
@@ -17,20 +20,24 @@ import numpy as np
 import pandas as pd
 from common import announce, save, show
 from scipy.interpolate import make_interp_spline
-from studies import BASELINE, RIVAL, VARIATIONS, curve, measured, study_parser, summary
+from studies import BASELINE, RIVAL, VARIATIONS, curve, measured, scenario, study_parser, summary
 
 from herdfilter.catalogue.specifications import of_one_target
+from herdfilter.study import summarise
 
-SCENARIOS = ("ungm", "lorenz63", "bearings", *(f"linear-d{d}" for d in range(1, 7)))
-PARTICLES = (20, 50, 100, 200, 500)
+SCENARIOS = ("ungm", "lorenz63", "bearings", "linear-d1", "linear-d4")
+OWN = {"manoeuvre": "bootstrap", "inertial_terrain": "bootstrap", "crossing": "lmb-bootstrap"}
+"""Scenarios of which the filters are those that they name, and the filter that these are compared with there."""
+PARTICLES = (20, 100, 500)
+OWN_PARTICLES = (100,)
 MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost
 COLUMNS = {
     "scenario": "scenario",
     "n_particles": "n",
     "filter": "filter",
     **{f"to_{base}{end}": f"to_{base}{end}" for base in (BASELINE, RIVAL) for end in ("", "_low", "_high")},
-    "reference_error": "rms",
-    "reference_error_median": "median",
+    "rms": "rms",
+    "median": "median",
     "diverged": "diverged",
     "failures": "failed",
     "ms_per_step": "ms",
@@ -100,33 +107,55 @@ def break_even_costs(name: str, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def own_filters(name: str, args) -> pd.DataFrame:
+    """Summarise the filters that a scenario names: the errors are to its reference, to the truth, or GOSPA."""
+    shown, base = scenario(name), OWN[name]
+    names = [base, *(f for f in shown.filters if f != base)]
+    runs = max(6, args.runs // 2 if shown.targets is not None else args.runs)
+    table = measured(name, [(f, n) for f in names for n in args.own_particles], runs, np.inf, args)
+    made = summarise(table, base)
+    return made.rename(columns={f"ratio{end}": f"to_{BASELINE}{end}" for end in ("", "_low", "_high")})
+
+
+def with_errors(made: pd.DataFrame) -> pd.DataFrame:
+    """Add the columns `rms` and `median` of the error that a scenario is judged by."""
+    error = next(
+        e for e in ("gospa", "reference_error", "rmse") if f"{e}_median" in made and made[f"{e}_median"].notna().any()
+    )
+    return made.assign(rms=made[error], median=made[f"{error}_median"])
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "study")
-    options.add_argument("--scenarios", nargs="+", default=SCENARIOS)
+    options.add_argument("--scenarios", nargs="+", default=[*SCENARIOS, *OWN])
     options.add_argument("--filters", nargs="+", default=[*of_one_target(), *VARIATIONS])
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
-    options.add_argument("--runs", type=int, default=50)
-    options.add_argument("--budget-ms", type=float, default=100.0, help="longest time per step")
+    options.add_argument("--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}")
+    options.add_argument("--runs", type=int, default=30)
+    options.add_argument("--budget-ms", type=float, default=25.0, help="longest time per step")
     args = options.parse_args(arguments)
     announce(args.seed)
     summaries, costs = [], []
     for name in args.scenarios:
+        if name in OWN:
+            summaries.append(with_errors(own_filters(name, args)).assign(scenario=name))
+            continue
         wanted = cells(args.filters, args.particles, args.more)
         table = measured(name, wanted, args.runs, args.budget_ms, args)
         if table.empty or not {BASELINE, RIVAL} <= set(table["filter"]):
             print(f"{name}: no table, as {BASELINE} and {RIVAL} are not both measured")
             continue
         made = summary(name, table, args)
-        summaries.append(made.assign(scenario=name))
+        summaries.append(with_errors(made).assign(scenario=name))
         costs.append(break_even_costs(name, made))
     if summaries:
-        found = pd.concat(summaries)[list(COLUMNS)].rename(columns=COLUMNS)
-        save("study", found, args.results, ["scenario", "n", "filter"])
+        found = pd.concat(summaries).reindex(columns=list(COLUMNS)).rename(columns=COLUMNS)
+        save("study", found, args.results, ["scenario", "n", "filter"], f"--seed {args.seed}")
         show("Errors, ratios and times; all of them in study.csv", found.sort_values("n"), 240)
-        gains = pd.concat(costs)
+        gains = pd.concat(costs) if costs else pd.DataFrame()
         if len(gains):
-            save("break_even", gains, args.results, ["scenario", "filter"])
+            save("break_even", gains, args.results, ["scenario", "filter"], f"--seed {args.seed}")
             show(f"Cost of a model from which on the error is below {BASELINE}'s at equal time", gains)
 
 

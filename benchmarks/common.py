@@ -15,12 +15,14 @@ import numba
 import numpy as np
 import pandas as pd
 import scipy
+from dependencies import digest
 from rich.console import Console
 from rich.table import Table
 
 from herdfilter import GaussianMixture, __version__
 
 RESULTS = Path(__file__).parent / "results"
+MEASURED = ["table", "version", "date", "machine", "command", "digest", "kept"]
 
 
 def parser(text: str | None) -> argparse.ArgumentParser:
@@ -34,23 +36,45 @@ def parser(text: str | None) -> argparse.ArgumentParser:
 def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (), options: str = "") -> pd.DataFrame:
     """Write a results file in one go, note in `measured.csv` when and with what it was measured, and return it.
 
-    Rows of the file that differ from all new ones in `keys` stay; without keys, none do. The `options` are those without
-    which the script does not make the file.
+    Rows of the file that differ from all new ones in `keys` stay, if they are of the same code; without keys, none do. The
+    `options` are those without which the script does not make the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    table = _merged(load(name, folder), table.map(_rounded), list(keys))
-    _replace(folder / f"{name}.csv", table)
+    table = _merged(current(name, folder), table.map(_rounded), list(keys))
+    write(folder / f"{name}.csv", table)
     script = Path(sys.argv[0]).resolve()
+    machine = f"{_processor()}, {os.cpu_count()} cores"
     command = f"python {script.parent.name}/{script.name} {options}".rstrip()
-    note = {
-        "table": name,
-        "version": __version__,
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "command": command,
-    }
-    log = _merged(load("measured", folder), pd.DataFrame([note]), ["table"]).sort_values("table")
-    _replace(folder / "measured.csv", log)
+    values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name), "")
+    note = dict(zip(MEASURED, values, strict=True))
+    log = _merged(measured(folder), pd.DataFrame([note]), ["table"]).sort_values("table")
+    write(folder / "measured.csv", log)
     return table
+
+
+def current(name: str, folder: Path) -> pd.DataFrame:
+    """Return a results file if it is of the code of today, else an empty table."""
+    log = measured(folder)
+    same = (log.loc[log["table"] == name, "digest"] == _digest(name)).all()
+    return load(name, folder) if same else pd.DataFrame()
+
+
+def measured(folder: Path) -> pd.DataFrame:
+    """Return what `measured.csv` says of each results file: the columns of `MEASURED`, all of them text."""
+    path = folder / "measured.csv"
+    return pd.read_csv(path, dtype=str, keep_default_na=False) if path.is_file() else pd.DataFrame(columns=MEASURED)
+
+
+def _digest(name: str) -> str:
+    from make_figures import part_of
+
+    part = part_of(name)
+    return "" if part is None else part.digest
+
+
+def stores_of(name: str) -> Path:
+    """Return the folder of a script's stores: of other filters, it is another."""
+    return Path("results") / f"{name}-{digest('filters')}"
 
 
 def _merged(old: pd.DataFrame, new: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -71,7 +95,8 @@ def _rounded(value: object) -> object:
     return float(f"{value:.4g}") if isinstance(value, (float, np.floating)) else value
 
 
-def _replace(path: Path, table: pd.DataFrame) -> None:
+def write(path: Path, table: pd.DataFrame) -> None:
+    """Write a table in one go."""
     part = path.with_suffix(".part")
     table.to_csv(part, index=False)
     part.replace(path)

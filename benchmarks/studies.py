@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import parser
+from common import parser, stores_of
 from peers import FILTERS
 
 import herdfilter as hf
@@ -41,7 +41,7 @@ REFERENCES = {
 def study_parser(text: str | None, stores: str) -> argparse.ArgumentParser:
     """Return a parser with the options of all scripts that run filters."""
     made = parser(text)
-    made.add_argument("--stores", type=Path, default=Path("results") / stores, help="folder of the stores")
+    made.add_argument("--stores", type=Path, default=stores_of(stores), help="folder of the stores")
     made.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     made.add_argument("--data", type=Path, help="folder of the real data")
     made.add_argument("--timing", action="store_true", help="measure only times, with one worker")

@@ -63,7 +63,78 @@ def test_results_files_say_when_and_with_what_they_were_measured(benchmark_modul
     table = common.save("toy", pd.DataFrame({"n": [2], "error": [3.0]}), tmp_path, ["n"])
     assert table.to_dict("list") == {"n": [1, 2], "error": [0.1235, 3.0]}  # the row that is not new stays
     assert common.load("toy", tmp_path).equals(table)
-    assert common.load("measured", tmp_path)["table"].to_list() == ["toy"]
+    assert common.measured(tmp_path)["table"].to_list() == ["toy"]
+    assert list(common.measured(tmp_path)) == common.MEASURED
+
+
+def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_path, monkeypatch):
+    dependencies = benchmark_module("dependencies")
+    package = tmp_path / "herdfilter"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "ground.py").write_text("X = 1\n")
+    (package / "other.py").write_text("Y = 1\n")
+    (package / "top.py").write_text('"""Top."""\n\n\ndef f():\n    """Say."""\n    from herdfilter import ground\n')
+    (tmp_path / "toy.toml").write_text("a = 1\n")
+    monkeypatch.setattr(dependencies, "ROOT", tmp_path)
+
+    def digest(path="toy.toml", text=None):
+        if text is not None:
+            (tmp_path / path).write_text(text)
+        for remembered in (dependencies.modules, dependencies.read, dependencies.digest):
+            remembered.cache_clear()
+        return dependencies.digest("top", "toy.toml")
+
+    first = digest()
+    assert [path.name for path in dependencies.needed(["top"])] == ["ground.py", "top.py"]
+    same = '"""Top, told anew."""\n\n\ndef f():  # first\n    """Say more."""\n    from herdfilter import ground\n'
+    assert digest("herdfilter/top.py", same) == digest("herdfilter/other.py", "Y = 2\n") == first
+    assert len({first, digest("herdfilter/ground.py", "X = 2\n"), digest("toy.toml", "a = 2\n")}) == 3
+    with pytest.raises(ValueError, match="got 'no such'"):
+        dependencies.needed(["no such"])
+    for remembered in (dependencies.modules, dependencies.read, dependencies.digest):
+        remembered.cache_clear()
+
+
+def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_path, monkeypatch):
+    common, make_figures = benchmark_module("common"), benchmark_module("make_figures")
+    monkeypatch.setitem(make_figures.PARTS, "toy", make_figures.Part("benchmarks/toy.py", "toy", "points"))
+    rows = [pd.DataFrame({"n": [n], "error": [0.5]}) for n in (1, 2, 3)]
+    for table in rows[:2]:
+        common.save("toy", table, tmp_path, ["n"])
+    log = common.measured(tmp_path)
+    assert len(common.current("toy", tmp_path)) == 2
+    assert not make_figures.stale("toy", log)
+    common.write(tmp_path / "measured.csv", log.assign(digest="older"))
+    assert make_figures.stale("toy", log.assign(digest="older"))
+    assert common.current("toy", tmp_path).empty
+    assert common.save("toy", rows[2], tmp_path, ["n"])["n"].to_list() == [3]
+
+
+def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, tmp_path, monkeypatch, capsys):
+    common, make_figures = benchmark_module("common"), benchmark_module("make_figures")
+    parts = {name: make_figures.Part(f"benchmarks/{name}.py", name, "points") for name in ("good", "bad")}
+    monkeypatch.setattr(make_figures, "PARTS", parts)
+    monkeypatch.setattr(make_figures, "RESULTS", tmp_path)
+    begun = []
+
+    def process(command, **keywords):
+        begun.append(command[1].stem)
+        if begun[-1] == "good":
+            common.save("good", pd.DataFrame({"n": [1]}), tmp_path)
+        return SimpleNamespace(returncode=int(begun[-1] == "bad"))
+
+    monkeypatch.setattr(make_figures.subprocess, "run", process)
+    common.save("bad", pd.DataFrame({"n": [1]}), tmp_path)
+    common.write(tmp_path / "measured.csv", common.measured(tmp_path).assign(digest="older"))
+    assert make_figures.main([]) == 1
+    assert begun == ["good", "bad", "make_pages"]
+    assert "failed: bad" in capsys.readouterr().err
+    assert make_figures.main([]) == 1  # what is done is not made again
+    assert begun[3:] == ["bad", "make_pages"]
+    make_figures.main(["--keep", "as in 1999", "bad"])
+    assert make_figures.main([]) == 0
+    assert make_figures.listing().set_index("part")["state"].to_dict() == {"good": "", "bad": "kept"}
 
 
 def test_commands_beneath_tables_are_understood_and_make_their_tables(benchmark_module):

@@ -20,7 +20,7 @@ def read(name: str) -> pd.DataFrame:
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path)
+    return pd.read_csv(path, **({"dtype": str, "keep_default_na": False} if path.stem == "measured" else {}))
 
 
 def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: str) -> str:
@@ -32,11 +32,17 @@ def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: s
 
 
 def measured(*sources: str) -> str:
-    """Say with which version and when results files were measured, and what makes them anew."""
+    """Say with which version, when and on which machine results files were measured, and what makes them anew."""
     log = read("measured").set_index("table").loc[list(sources)].drop_duplicates()
     return "\n".join(
-        f"*Measured with herdfilter {row.version} on {row.date}; made anew by `{row.command}`.*" for row in log.itertuples()
+        f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`{kept(row.kept)}*"
+        for row in log.itertuples()
     )
+
+
+def kept(reason: str) -> str:
+    """Say that figures were kept on purpose though the code has changed since."""
+    return f"; older than the code, and kept: {reason}" if reason else ""
 
 
 def number(value: float, digits: int = 2) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,18 +18,24 @@ import page_catalogue
 import page_default
 from page_format import RESULTS, Table, measured, read
 
+sys.path.insert(0, str(RESULTS.parent))
+
+from make_figures import PARTS
+
 FOLDER = Path(__file__).parents[1] / "tables"
 RAW = "../benchmarks/results"
 """The folder of the results files, seen from a page."""
 
 
 def files() -> Table:
-    """Every results file, with the command that makes it."""
-    log = read("measured")
+    """Every results file, with the command that makes it and the minutes that it took."""
+    log, took = read("measured"), read("figures").set_index("part")["minutes"]
+    minutes = {table: took.get(name, "") for name, part in PARTS.items() for table in part.made}
     rows: list[list[object]] = [
-        [link(row.table), len(read(row.table)), row.date, f"`{row.command}`"] for row in log.itertuples()
+        [link(row.table), len(read(row.table)), row.date, minutes.get(row.table, ""), f"`{row.command}`"]
+        for row in log.itertuples()
     ]
-    return ["file", "rows", "measured on", "command"], rows
+    return ["file", "rows", "measured on", "minutes", "command"], rows
 
 
 MADE: dict[str, tuple[str, Callable[[], Table]]] = {

@@ -1,0 +1,213 @@
+"""Every results file of the pages: the command that makes it, and the code that it measures; ``make figures`` runs them.
+
+A results file is stale when the code that its part measures has changed since, as `dependencies.py` tells. Stale ones are
+made anew, one part after the other, each in a process of its own; what is started again goes on where it was. Figures may be
+kept on purpose, with a reason that the pages print.
+
+python benchmarks/make_figures.py                          make what is stale, then the pages
+python benchmarks/make_figures.py PARTS                    make these, stale or not
+python benchmarks/make_figures.py --list                   say what is stale, and how long each part took
+python benchmarks/make_figures.py --keep REASON PARTS      keep the figures of these parts as they are
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from common import RESULTS, load, measured, write
+from dependencies import ROOT, digest
+
+SEED = 6_000_000
+"""First seed of the claims; nobody had seen those from here on."""
+CLAIM = f"--first-model {SEED} --runs 2 --reference 32768"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One command, the results files that it writes, and the code that they hang on."""
+
+    command: str
+    files: str
+    measures: str
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Names of the results files."""
+        return tuple(self.files.split())
+
+    @property
+    def digest(self) -> str:
+        """Digest of the code today."""
+        return digest(*self.measures.split())
+
+
+def known(part: str, files: str, measures: str, options: str = "") -> Part:
+    """Return a part of `bench_known.py`."""
+    return Part(f"benchmarks/bench_known.py {part} {options}".rstrip(), files, measures)
+
+
+def default(part: str, files: str, options: str, measures: str = "filters") -> Part:
+    """Return a part of `bench_default.py`."""
+    return Part(f"benchmarks/bench_default.py --part {part} {options}".rstrip(), files, measures)
+
+
+CATALOGUE = "filters herdfilter/catalogue/filters.toml"
+SCENARIOS = ["ungm", "lorenz63", "bearings", "linear_chain", "manoeuvre", "inertial_terrain", "crossing"]
+SETS = f"tracking {CATALOGUE} scenarios/crossing.toml scenarios/meeting.toml"
+HARBOUR = "tracking " + " ".join(
+    f"scenarios/{name}" for name in ("harbour.py", "autoferry.py", "harbour.toml", "harbour_two.toml")
+)
+PARTS = {
+    # times first, while nothing else runs
+    "speed": Part(
+        "benchmarks/bench_speed.py samplers plain components growth",
+        "speed_samplers speed_plain speed_components speed_growth",
+        "samplers",
+    ),
+    "steps": Part(
+        "benchmarks/bench_speed.py step sqmc compiled tracks together particles",
+        "speed_step speed_sqmc speed_compiled speed_tracks speed_together speed_particles",
+        CATALOGUE,
+    ),
+    "crowd": Part("benchmarks/bench_speed.py tracker", "speed_tracker", "tracking"),
+    "startup": Part("benchmarks/bench_startup.py", "import startup", CATALOGUE),
+    "times": default("times", "default_times", f"--times-models 50 --first-model {SEED}"),
+    # samplers
+    "quality": Part("benchmarks/bench_quality.py", "quality", "samplers discrepancy"),
+    "hostile": Part("benchmarks/bench_quality.py --hostile 4000", "far hostile", "samplers discrepancy"),
+    "kernels": Part(
+        "benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5", "kernels", "samplers discrepancy"
+    ),
+    "points": Part("benchmarks/bench_peers.py samplers", "peers", "samplers discrepancy"),
+    "thinning": Part("benchmarks/bench_peers.py thin", "thinning", "discrete discrepancy"),
+    "thinning-large": Part("benchmarks/bench_peers.py large", "thinning_large", "discrete discrepancy"),
+    "paper": Part(
+        "docs/make_images.py paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
+        "paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
+        "paper",
+    ),
+    # filters on random models
+    "equal": default("equal", "default default_models default_again", f"--models 200 {CLAIM}"),
+    "kinds": default("kinds", "default_other_kinds", f"--kind-models 20 {CLAIM}"),
+    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 50 {CLAIM}"),
+    "budget": default("budget", "default_budget", f"--budget-models 24 {CLAIM}"),
+    "modes": known("modes", "modes", CATALOGUE, "--models 40"),
+    # filters on named scenarios
+    "scenarios": default(
+        "scenarios",
+        "default_scenarios",
+        f"--first-model {SEED} --reference 32768 --seed {SEED} --scenario-runs 12",
+        f"{CATALOGUE} tracking scenarios",
+    ),
+    "study": Part(
+        f"benchmarks/bench_study.py --seed {SEED}",
+        "study break_even",
+        f"{CATALOGUE} tracking {' '.join(f'scenarios/{name}.toml' for name in SCENARIOS)}",
+    ),
+    "linear": known("linear", "linear_parts", CATALOGUE),
+    "clutter": known("clutter", "clutter", CATALOGUE),
+    "hidden": known("hidden", "hidden", CATALOGUE, "--targets 40"),
+    "hard": known("hard", "hard_radar", CATALOGUE, "--seed 5000000"),
+    "forecast": known("forecast", "forecasts", CATALOGUE, "--forecasts 400"),
+    "smoothers": known("smoothers", "smoothers", "smoothing"),
+    # likelihoods
+    "evidence": known("evidence", "evidence", CATALOGUE),
+    "likelihood": known("likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}"),
+    "roughness": known("roughness", "roughness", f"likelihood {CATALOGUE}"),
+    "randomised": known("randomised", "randomised unbiased", CATALOGUE, "--runs 100"),
+    "settling": known("settling", "settling", CATALOGUE),
+    "chains": known("chains", "chains", f"likelihood {CATALOGUE}"),
+    # association and many targets
+    "association": known("association", "association association_times", "association"),
+    "trackers": Part(f"benchmarks/bench_peers.py trackers --runs 100 --seed {SEED}", "trackers", SETS),
+    "harbour": known("harbour", "harbour harbour_two harbour_sensors", f"{HARBOUR} {CATALOGUE}", f"--runs 8 --seed {SEED}"),
+    "delays": known("delays", "harbour_delays harbour_late", HARBOUR),
+    "misses": known("misses", "harbour_misses", HARBOUR),
+    # others
+    "published": known("published", "published", CATALOGUE),
+    "adapters": Part("benchmarks/bench_peers.py adapters", "adapters", f"adapters {CATALOGUE}"),
+    "calls": Part("benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
+}
+"""Name -> part. `measures` are modules or folders of the package, and other files of the project."""
+
+
+def part_of(table: str) -> Part | None:
+    """Return the part that writes a results file; None for a table that is on no page."""
+    return next((part for part in PARTS.values() if table in part.made), None)
+
+
+def stale(table: str, log: pd.DataFrame) -> bool:
+    """Whether a results file is missing or of other code than today's; what is kept on purpose is not."""
+    part, rows = part_of(table), log[log["table"] == table]
+    if part is None or rows.empty:
+        return rows.empty
+    return rows["digest"].iloc[0] != part.digest
+
+
+def run(name: str) -> float:
+    """Run a part, whose output is shown, and return the minutes that it took; RuntimeError if it fails."""
+    command = shlex.split(PARTS[name].command)
+    print(f"\n=== {name}: python {' '.join(command)}", flush=True)
+    start = time.monotonic()
+    if subprocess.run([sys.executable, ROOT / command[0], *command[1:]], cwd=ROOT, check=False).returncode:
+        raise RuntimeError(name)
+    return (time.monotonic() - start) / 60
+
+
+def listing() -> pd.DataFrame:
+    """Return every part with its date, its machine, its minutes, and whether it is stale or kept."""
+    log, took = measured(RESULTS), load("figures", RESULTS)
+    rows = []
+    for name, part in PARTS.items():
+        own = log[log["table"].isin(part.made)]
+        minutes = took.set_index("part")["minutes"].get(name) if len(took) else None
+        state = "stale" if any(stale(table, log) for table in part.made) else "kept" if (own["kept"] != "").any() else ""
+        rows.append({"part": name, "date": own["date"].min(), "minutes": minutes, "state": state, "files": part.files})
+    return pd.DataFrame(rows)
+
+
+def keep(names: Sequence[str], reason: str) -> None:
+    """Say of parts that their figures stay, though the code has changed since."""
+    log = measured(RESULTS)
+    for name in names:
+        own = log["table"].isin(PARTS[name].made)
+        log.loc[own, "digest"], log.loc[own, "kept"] = PARTS[name].digest, reason
+    write(RESULTS / "measured.csv", log)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PARTS", help=", ".join(PARTS))
+    options.add_argument("--list", action="store_true", help="only say what is stale")
+    options.add_argument("--keep", metavar="REASON", help="keep the figures of the parts named")
+    args = options.parse_args(arguments)
+    if args.list:
+        print(listing().to_string(index=False, na_rep=""))
+        return 0
+    if args.keep:
+        keep(args.parts, args.keep)
+        return 0
+    log, failed = measured(RESULTS), []
+    for name in args.parts or [n for n, part in PARTS.items() if any(stale(table, log) for table in part.made)]:
+        try:
+            minutes = run(name)
+        except RuntimeError:
+            failed.append(name)
+            continue
+        row = pd.DataFrame([{"part": name, "minutes": round(minutes, 1)}])
+        write(RESULTS / "figures.csv", pd.concat([load("figures", RESULTS), row]).drop_duplicates("part", keep="last"))
+    subprocess.run([sys.executable, ROOT / "docs" / "make_pages.py"], check=True)
+    if failed:
+        print("failed:", ", ".join(failed), file=sys.stderr)
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
