@@ -292,7 +292,7 @@ def modes(args) -> None:
     first = manoeuvres.CLAIMS + args.seed
     for family in args.families:
         table = manoeuvres.overview(family, range(first, first + args.models), args.mode_particles)
-        save("modes", table, args.results, ["family", "filter", "n"], "modes")
+        save("modes", table, args.results, ["family", "filter", "n"], f"modes --models {args.models}")
         show(f"Modes, {family}", table)
 
 

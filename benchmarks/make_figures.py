@@ -107,7 +107,7 @@ PARTS = {
         f"{CATALOGUE} tracking scenarios",
     ),
     "study": Part(
-        f"benchmarks/bench_study.py --seed {SEED}",
+        f"benchmarks/bench_study.py --seed {SEED} --workers 1",
         "study break_even",
         f"{CATALOGUE} tracking {' '.join(f'scenarios/{name}.toml' for name in SCENARIOS)}",
     ),

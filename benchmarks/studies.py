@@ -135,7 +135,7 @@ def measured(
     base, tables = scenario(name) if base is None else base, []
     for filter_name, n in cells:
         rows = [t for t in tables if t["filter"].iloc[0] == filter_name]
-        reason = too_dear({int(t["n_particles"].iloc[0]): t["ms_per_step"].median() for t in rows}, n, budget)
+        reason = too_dear({int(t["n_particles"].iloc[0]): t["ms_per_step"].min() for t in rows}, n, budget)
         path = args.stores / name / f"{filter_name}-{n}.sqlite"
         if not reason and (path.is_file() or not (args.report or args.timing)):
             try:

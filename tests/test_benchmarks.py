@@ -739,10 +739,14 @@ def test_filters_of_models_that_jump_are_measured_against_all_histories(study):
     assert table.loc["auto", "ratio"] < 1
 
 
-def test_linear_parts_are_measured_at_equal_numbers_and_at_equal_times(study):
+def test_linear_parts_are_measured_at_equal_numbers_and_at_equal_times(study, benchmark_module, monkeypatch):
+    module = benchmark_module("linear_parts")
+    monkeypatch.setattr(module, "STEPS", 40)
+    monkeypatch.setattr(module, "LADDER", (1, 4))
+    monkeypatch.setattr(module, "PROPOSALS", {name: module.PROPOSALS[name] for name in ("bootstrap", "auto")})
     small = ["--linear-runs", 6, "--linear-particles", 30, "--linear-reference", 300]
     table = study("bench_known", "linear", *small)["linear_parts"].set_index(["scenario", "filter"])
-    assert len(table) == 8
+    assert len(table) == 4
     for row in table.itertuples():
         assert row.ratio_low < row.ratio < row.ratio_high
         assert 0 < row.in_time < np.inf
@@ -778,8 +782,10 @@ def test_sensors_of_the_harbour_are_those_of_the_scenarios(study, autoferry):
     assert both.loc[(2, "radar"), "scans"] == 2 * 70
 
 
-def test_delay_of_the_radar_is_found_with_gps_and_not_without(study, autoferry):
+def test_delay_of_the_radar_is_found_with_gps_and_not_without(study, autoferry, benchmark_module, monkeypatch):
     """A delay moves a track along and changes no residual, so the likelihood of a radar alone is nearly flat in it."""
+    module = benchmark_module("harbour_delays")
+    monkeypatch.setattr(module, "RECORDINGS", dict([next(iter(module.RECORDINGS.items()))]))
     results = study("bench_known", "delays", "--data", autoferry)
     assert set(results["harbour_delays"]["recording"]) >= {2, 4}
     table = results["harbour_late"]

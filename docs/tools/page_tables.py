@@ -19,7 +19,7 @@ import page_stonesoup
 import page_trackers
 import page_views
 import pandas as pd
-from page_catalogue import TITLES, catalogue_entries
+from page_catalogue import STUDIED, TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
 from page_random import random_localisation, random_models
 from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning, thinning_large
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 YES_NO = {"True": "yes", "False": "no"}
 FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 """Filters of the README."""
-SHOWN = ("auto", "kalman-mixture-kh", "herded-kh", "augmented-kh", "sqmc")
+SHOWN = ("auto", "kalman-mixture-kh", "herded-kh", "sqmc")
 COUNTS = (20, 100, 500)
 """Filters and numbers of particles on the study's page; all others are in its data file."""
 SIMILAR = ("herded-chg", "ekf", "ckf", "augmented-gauss-kh", "particles, SQMC, plain functions")
@@ -62,13 +62,13 @@ def study() -> str:
     rows = []
     for name in SHOWN:
         for n in COUNTS:
-            known = [(name, n, s) in table.index for s in TITLES]
+            known = [(name, n, s) in table.index for s in STUDIED]
             cells = [
                 interval(table.loc[(name, n, s)], "to_bootstrap") if there else ""
-                for s, there in zip(TITLES, known, strict=True)
+                for s, there in zip(STUDIED, known, strict=True)
             ]
             rows += [[f"`{name}`", n, *cells]] if any(known) else []
-    return markdown(["filter", "n", *TITLES.values()], rows, "study")
+    return markdown(["filter", "n", *(TITLES[s] for s in STUDIED)], rows, "study")
 
 
 def wide(
