@@ -113,6 +113,12 @@ def test_every_cell_has_a_value_and_a_ground(page_need):
                 assert value == "no" or re.match(r"[\w./-]+: .", ground), (row["feature"], name)
 
 
+def test_the_page_counts_the_libraries_that_it_names(page_need):
+    named = re.findall(r"^- \*\*(.*?)\*\*", page("need.md"), re.M)
+    assert {peer["label"] for peer in page_need.FEATURES["peers"].values()} <= set(named)
+    assert f"Of the {len(named)} other libraries" in page("need.md")
+
+
 def test_every_peer_is_dated(page_need):
     """Relative to the day that the file states, so that no test fails because time has passed."""
     stated = page_need.FEATURES["stated"]
