@@ -34,7 +34,7 @@ clutter = hf.models.WithClutter(walk, 0.9, 0.01)
 compass = hf.models.from_functions(
     lambda x: x, lambda x: x, [[0.01]], [[0.01]], [3.1], [[0.01]], circular=[0], observation_circular=[0]
 )
-kalman, kept = hf.ExtendedKalmanFilter(walk), hf.ParticleFilter(ungm, 20, rng=0).run(z, keep_particles=True)
+kalman = hf.ExtendedKalmanFilter(walk)
 sample = np.random.default_rng(0).normal(size=(30, 2))
 
 
@@ -44,6 +44,10 @@ def scaled(theta):
 
 def finite(tried, observations=z):
     return np.isfinite(tried.run(observations).means).all()
+
+
+def kept():
+    return hf.ParticleFilter(ungm, 20, rng=0).run(z, keep_particles=True)
 
 
 def same(name):
