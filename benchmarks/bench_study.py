@@ -7,18 +7,21 @@ time. Hours; a filter that by its growth so far would take more than `--budget-m
 python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 50 100 200 500]
 python benchmarks/bench_study.py --timing    the times of what was measured, for a quiet machine
 python benchmarks/bench_study.py --report    only the results files, from the stores
+python benchmarks/bench_study.py --board auto ranked    rows of the board
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 from common import announce, save, show
 from scipy.interpolate import make_interp_spline
-from studies import BASELINE, RIVAL, VARIATIONS, curve, measured, study_parser, summary
+from studies import BASELINE, RIVAL, VARIATIONS, curve, filter_tables, measured, study_parser, summary
 
+import herdfilter as hf
 from herdfilter.catalogue.specifications import of_one_target
 
 SCENARIOS = ("ungm", "lorenz63", "bearings", *(f"linear-d{d}" for d in range(1, 7)))
@@ -100,6 +103,17 @@ def break_even_costs(name: str, table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def board(args) -> None:
+    """Measure filters on the random models of a day."""
+    rows, folder = [], args.stores / f"board-{args.board_date}"
+    for name in args.board:
+        use = {"models": args.board_models, "seed": args.board_date, "workers": args.workers, "progress": True}
+        rows.append(hf.board(filter_tables(name), **use, store=folder / f"{name}.sqlite", resume=True))
+    told = f"--board {' '.join(args.board)} --board-date {args.board_date} --board-models {args.board_models}"
+    found = save("board", pd.DataFrame(rows), args.results, ["filter", "board", "seed", "models"], told)
+    show("Rows of the board", found.T.reset_index(), 240)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "study")
     options.add_argument("--scenarios", nargs="+", default=SCENARIOS)
@@ -108,8 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
     options.add_argument("--runs", type=int, default=50)
     options.add_argument("--budget-ms", type=float, default=100.0, help="longest time per step")
+    options.add_argument("--board", nargs="+", metavar="FILTER", help="make only rows of the board, of these filters")
+    options.add_argument("--board-date", default=f"{datetime.now(UTC):%Y-%m-%d}", help="date, or seed of the first model")
+    options.add_argument("--board-models", type=int, default=200)
     args = options.parse_args(arguments)
     announce(args.seed)
+    if args.board:
+        board(args)
+        return
     summaries, costs = [], []
     for name in args.scenarios:
         wanted = cells(args.filters, args.particles, args.more)

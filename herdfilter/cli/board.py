@@ -10,15 +10,15 @@ import click
 from herdfilter.cli.terminal import FilterNames, PathName, echo, finishing, write_csv
 
 LINES = {
-    "error": "error over bootstrap's",
-    "equal_time": "the same in the same time",
-    "log_likelihood": "error of the log-likelihood over bootstrap's",
-    "time": "time per step over bootstrap's",
-    "variance_right": "share of models with a right variance",
-    "lost": "lost, and not by bootstrap",
-    "uncertain": "with an uncertain reference",
+    "error": "error / bootstrap's",
+    "equal_time": "error / bootstrap's, equal time",
+    "log_likelihood": "log-likelihood error / bootstrap's",
+    "time": "time per step / bootstrap's",
+    "variance_right": "models: right variance",
+    "lost": "models: lost, not by bootstrap",
+    "uncertain": "models: uncertain reference",
     "compared": "models compared",
-    "failures": "runs that failed",
+    "failures": "runs failed",
 }
 """Number of the row -> what the printed table calls it."""
 

@@ -52,7 +52,7 @@ class BoardDefinition:
 
 DEFINITION = BoardDefinition()
 BASELINE = "bootstrap"
-SECONDS = 10.0  # that a model takes a processor core, roughly
+SECONDS = 6.0  # that a model takes a processor core, roughly
 
 
 @dataclass(frozen=True)
@@ -164,8 +164,7 @@ def first_seed(seed: Any) -> int:
         except ValueError:
             raise ValueError(f"seed: expected a date such as 2026-11-27, or an integer, got {short_repr(seed)}") from None
     if seed is None or isinstance(seed, date):
-        day = datetime.now(UTC) if seed is None else seed
-        return DEFINITION.first_seed + DEFINITION.seeds_per_day * day.toordinal()
+        return DEFINITION.first_seed + DEFINITION.seeds_per_day * (seed or datetime.now(UTC)).toordinal()
     return check_count("seed", seed, minimum=0, most=None)
 
 
@@ -181,52 +180,44 @@ def numbers(runs: pd.DataFrame, name: str, particles: Iterable[int]) -> dict[str
         lost=failed | runs["diverged"].astype(bool),
         raw=(runs["reference_error_sd"] ** 2).mask(failed & runs["reference_uncertainty"].notna(), np.inf),
         reference=runs["reference_uncertainty"] ** 2,
-        distance=runs["log_likelihood_error"] ** 2,
+        log_likelihood=runs["log_likelihood_error"] ** 2,
+        time=runs["ms_per_step"],
     )
-    kinds = dict.fromkeys(("raw", "reference", "distance"), "mean") | {"variance_ratio": "median", "failed": "sum"}
-    kinds["ms_per_step"] = "min"  # what else the machine does only adds to it
+    kinds = dict.fromkeys(("raw", "reference", "log_likelihood"), "mean") | {"variance_ratio": "median", "failed": "sum"}
+    kinds["time"] = "min"  # what else the machine does only adds to it
     models = runs.groupby(["filter", "n_particles", "model"]).agg(kinds)
     models["uncertain"] = ~(models["reference"] <= models["raw"] / 2)
     models["error"] = np.maximum(models["raw"] - models["reference"], models["raw"] / 2)
-    for column in ("raw", "distance", "error"):
+    for column in ("raw", "log_likelihood", "error"):
         models[column] = np.sqrt(models[column]).clip(lower=DEFINITION.least_error)
     lost = runs.pivot(index=["model", "run"], columns=["filter", "n_particles"], values="lost").astype(bool)
-    row: dict[str, float] = {}
+    longest = models.loc[BASELINE, DEFINITION.ladder[-1]]["time"]
+    row, (low, high) = dict[str, float](), DEFINITION.right_variance
     for n in particles:
         own, base = models.loc[name, n], models.loc[BASELINE, n]
         row |= {f"compared_{n}": int(np.isfinite(own["error"]).sum()), f"failures_{n}": int(own["failed"].sum())}
         own, base = (one[np.isfinite(base["error"])] for one in (own, base))
-        ladders = (models.loc[BASELINE].xs(model, level="model") for model in own.index)
-        equal = base.assign(error=list(map(error_at, own["ms_per_step"], ladders)))
-        longest = models.loc[BASELINE, DEFINITION.ladder[-1]]["ms_per_step"]
-        columns = {
-            "error": "error",
-            "equal_time": "error",
-            "raw": "raw",
-            "time": "ms_per_step",
-            "log_likelihood": "distance",
-        }
-        for key, column in columns.items():
-            other = equal if key == "equal_time" else base
-            ratios = paired_ratios(own[column].to_numpy(), other[column].to_numpy())
+        ladders = [models.loc[BASELINE].xs(model, level="model") for model in own.index]
+        own = own.assign(equal_time=own["error"])
+        base = base.assign(equal_time=list(map(error_at, own["time"], ladders)))
+        for key in ("error", "equal_time", "raw", "time", "log_likelihood"):
+            ratios = paired_ratios(own[key].to_numpy(), base[key].to_numpy())
             row |= geometric_mean(f"{key}_{n}", ratios[~np.isnan(ratios)])
-        known = own["variance_ratio"].dropna()
-        row[f"beyond_{n}"] = float((own["ms_per_step"] > longest[own.index]).mean())
-        row[f"variance_right_{n}"] = of(np.mean, known.between(*DEFINITION.right_variance).to_numpy())
+        row[f"beyond_{n}"] = float((own["time"] > longest[own.index]).mean())
+        row[f"variance_right_{n}"] = of(np.mean, own["variance_ratio"].dropna().between(low, high).to_numpy())
         row[f"lost_{n}"] = float((lost[name, n] & ~lost[BASELINE, n]).groupby(level="model").any().mean())
         row[f"uncertain_{n}"] = float((own["uncertain"] | base["uncertain"]).mean())
     return row
 
 
-def error_at(ms: float, ladder: pd.DataFrame) -> float:
+def error_at(time: float, ladder: pd.DataFrame) -> float:
     """Return the error that bootstrap has in a time, from its errors and times with growing particle counts.
 
-    The logarithm of the error is linear in that of the time. In less than the least time it is that of the fewest particles;
-    in more than the largest it falls with the root of the time.
+    The logarithm of the error is linear in that of the time. In less than the least time, and for NaN, it is that of the
+    fewest particles; in more than the largest it falls with the root of the time.
     """
-    known: Array = ladder.loc[np.isfinite(ladder["error"]), ["ms_per_step", "error"]].to_numpy()
-    if not len(known) or not np.isfinite(ms):
+    known: Array = np.log(ladder.loc[np.isfinite(ladder["error"]), ["time", "error"]].to_numpy())
+    if not len(known):
         return np.nan
-    log_ms = np.log(np.maximum.accumulate(known[:, 0]))
-    beyond = max(0.0, np.log(ms) - log_ms[-1])
-    return float(np.exp(np.interp(np.log(ms), log_ms, np.log(known[:, 1])) - beyond / 2))
+    times, log_time = np.maximum.accumulate(known[:, 0]), np.nan_to_num(np.log(time), nan=-np.inf)
+    return float(np.exp(np.interp(log_time, times, known[:, 1]) - max(0.0, log_time - times[-1]) / 2))
