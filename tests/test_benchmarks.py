@@ -269,6 +269,15 @@ def test_study_is_resumed_where_it_was_killed(study, tmp_path, benchmark_module,
     pd.testing.assert_frame_equal(again.drop(columns="ms"), first.drop(columns="ms"))
 
 
+def test_rows_of_the_board_are_made_by_the_study(study, tmp_path):
+    small = ["--board", "ukf", "bootstrap-ssp", "--board-date", 11, "--board-models", 1]
+    found = study("bench_study", *small)["board"].set_index("filter")
+    assert (found["seed"] == 11).all()
+    assert found["trial"].all()
+    assert found.loc["ukf", "compared_50"] == found.loc["bootstrap-ssp", "compared_500"] == 1
+    assert (tmp_path / "stores" / "board-11" / "ukf.sqlite").is_file()
+
+
 def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):
     toy = [*TOY, "--filters", "bootstrap", "sqmc", "no-such"]
     study("bench_study", *toy, "--budget-ms", "1e-9")

@@ -72,7 +72,7 @@ def board(
     filter: str | Callable[..., Any] | Mapping[str, Any],  # noqa: A002
     models: int = DEFINITION.models,
     seed: int | str | date | None = None,
-    particles: int | Iterable[int] = DEFINITION.particles,
+    particles: int | Iterable[int] | None = None,
     workers: int = 1,
     progress: bool = False,
     store: str | Path | None = None,
@@ -92,8 +92,8 @@ def board(
         Number of models, up to 1000; with fewer than 200 the row is a trial.
     seed : int, str or datetime.date, optional
         A date, as ``"2026-11-27"``, or the seed of the first model; today unless given.
-    particles : int or iterable of int
-        Particle counts: 50, 500 or both.
+    particles : int or iterable of int, optional
+        Particle counts: 50, 500, or both as by default.
     workers, progress, store, resume
         As in `compare`; so are the errors.
 
@@ -112,16 +112,15 @@ def board(
     check_flags(progress=progress, resume=resume)
     name, factory = entrant(filter)
     models = check_count("models", models, most=DEFINITION.seeds_per_day)
-    counts = [particles] if isinstance(particles, int) else list(particles)
-    for n in counts:
-        one_of("particles", str(n), map(str, DEFINITION.particles))
     first = first_seed(seed)
-    changes = {"runs": DEFINITION.runs, "reference": DEFINITION.reference, "divergence": DEFINITION.divergence}
+    changes: Any = {key: getattr(DEFINITION, key) for key in ("runs", "particles", "reference", "divergence")}
     scenario = replace(load_scenario("random"), name="board", **changes)
-    study = plan_study(scenario, {BASELINE: BASELINE, name: factory}, counts, models=models, first_model=first)
+    study = plan_study(scenario, {BASELINE: BASELINE, name: factory}, particles, models=models, first_model=first)
+    for n in study.particles:
+        one_of("particles", str(n), map(str, DEFINITION.particles))
     study = replace(study, more={BASELINE: [n for n in DEFINITION.ladder if n not in study.particles]})
     if progress:
-        time = f"about {max(1, models * SECONDS / workers / 60):.0f} minutes with {workers} workers"
+        time = f"about {max(1, models * SECONDS / check_count('workers', workers) / 60):.0f} minutes with {workers} workers"
         say(f"board {DEFINITION.version}: {DEFINITION.runs} runs of each of {models} models from seed {first}, {time}")
     runs = run_study(study, workers, progress, store, resume).runs
     row = {"filter": name, "board": DEFINITION.version, "herdfilter": __version__}
@@ -185,7 +184,7 @@ def numbers(runs: pd.DataFrame, name: str, particles: Iterable[int]) -> dict[str
     )
     kinds = dict.fromkeys(("raw", "reference", "log_likelihood"), "mean") | {"variance_ratio": "median", "failed": "sum"}
     kinds["time"] = "min"  # what else the machine does only adds to it
-    models = runs.groupby(["filter", "n_particles", "model"]).agg(kinds)
+    models: Any = runs.groupby(["filter", "n_particles", "model"]).agg(kinds)
     models["uncertain"] = ~(models["reference"] <= models["raw"] / 2)
     models["error"] = np.maximum(models["raw"] - models["reference"], models["raw"] / 2)
     for column in ("raw", "log_likelihood", "error"):
