@@ -104,11 +104,11 @@ def break_even_costs(name: str, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def board(args) -> None:
-    """Measure filters on the random models of a day."""
+    """Measure filters on the random models of a day, and the baseline against itself, with other random numbers."""
     rows, folder = [], args.stores / f"board-{args.board_date}"
-    for name in args.board:
+    for name, entry in ({f"{BASELINE} again": {"proposal": "BootstrapProposal()"}} | filter_tables(*args.board)).items():
         use = {"models": args.board_models, "seed": args.board_date, "workers": args.workers, "progress": True}
-        rows.append(hf.board(filter_tables(name), **use, store=folder / f"{name}.sqlite", resume=True))
+        rows.append(hf.board({name: entry}, **use, store=folder / f"{name}.sqlite", resume=True))
     told = f"--board {' '.join(args.board)} --board-date {args.board_date} --board-models {args.board_models}"
     found = save("board", pd.DataFrame(rows), args.results, ["filter", "board", "seed", "models"], told)
     show("Rows of the board", found.T.reset_index(), 240)

