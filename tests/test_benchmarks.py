@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cache
 from io import StringIO
@@ -19,6 +20,7 @@ from herdfilter.study.data.harbour import load_harbour
 
 import herdfilter as hf
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
+from herdfilter.study.board import DEFINITION
 from herdfilter.study.scenario import load_scenario
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -269,8 +271,10 @@ def test_study_is_resumed_where_it_was_killed(study, tmp_path, benchmark_module,
     pd.testing.assert_frame_equal(again.drop(columns="ms"), first.drop(columns="ms"))
 
 
-def test_rows_of_the_board_are_made_by_the_study(study, tmp_path):
-    small = ["--board", "ukf", "bootstrap-ssp", "--board-date", 11, "--board-models", 1]
+def test_rows_of_the_board_are_made_by_the_study(study, tmp_path, monkeypatch):
+    definition = replace(DEFINITION, runs=1, ladder=(50, 500))
+    monkeypatch.setattr("herdfilter.study.board.DEFINITION", definition)
+    small = ["--board", "ukf", "--board-date", 11, "--board-models", 1]
     found = study("bench_study", *small)["board"].set_index("filter")
     assert (found["seed"] == 11).all()
     assert found["trial"].all()

@@ -134,7 +134,7 @@ class Study:
             check_count("runs", description["runs"]),
             check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
-            more={name: _counts(counts) for name, counts in description.get("more", {}).items()},
+            more={name: _counts(counts) for name, counts in description.get("more", {}).items() if counts},
         )
 
 
