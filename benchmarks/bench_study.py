@@ -10,18 +10,21 @@ time. A filter that by its growth so far would take more than `--budget-ms` per 
 python benchmarks/bench_study.py [--scenarios ungm linear-d3 ...] [--filters NAMES] [--particles 20 100 500]
 python benchmarks/bench_study.py --timing    the times of what was measured, for a quiet machine
 python benchmarks/bench_study.py --report    only the results files, from the stores
+python benchmarks/bench_study.py --board auto ranked    rows of the board
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
 from common import announce, save, show
 from scipy.interpolate import make_interp_spline
-from studies import BASELINE, RIVAL, VARIATIONS, curve, measured, scenario, study_parser, summary
+from studies import BASELINE, RIVAL, VARIATIONS, curve, filter_tables, measured, scenario, study_parser, summary
 
+import herdfilter as hf
 from herdfilter.catalogue.specifications import of_one_target
 from herdfilter.study import summarise
 
@@ -125,6 +128,17 @@ def with_errors(made: pd.DataFrame) -> pd.DataFrame:
     return made.assign(rms=made[error], median=made[f"{error}_median"])
 
 
+def board(args) -> None:
+    """Measure filters on the random models of a day, and the baseline against itself, with other random numbers."""
+    rows, folder = [], args.stores / f"board-{args.board_date}"
+    for name, entry in ({f"{BASELINE} again": {"proposal": "BootstrapProposal()"}} | filter_tables(*args.board)).items():
+        use = {"models": args.board_models, "seed": args.board_date, "workers": args.workers, "progress": True}
+        rows.append(hf.board({name: entry}, **use, store=folder / f"{name}.sqlite", resume=True))
+    told = f"--board {' '.join(args.board)} --board-date {args.board_date} --board-models {args.board_models}"
+    found = save("board", pd.DataFrame(rows), args.results, ["filter", "board", "seed", "models"], told)
+    show("Rows of the board", found.T.reset_index(), 240)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "study")
     options.add_argument("--scenarios", nargs="+", default=[*SCENARIOS, *OWN])
@@ -134,8 +148,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}")
     options.add_argument("--runs", type=int, default=30)
     options.add_argument("--budget-ms", type=float, default=25.0, help="longest time per step")
+    options.add_argument("--board", nargs="+", metavar="FILTER", help="make only rows of the board, of these filters")
+    options.add_argument("--board-date", default=f"{datetime.now(UTC):%Y-%m-%d}", help="date, or seed of the first model")
+    options.add_argument("--board-models", type=int, default=200)
     args = options.parse_args(arguments)
     announce(args.seed)
+    if args.board:
+        board(args)
+        return
     summaries, costs = [], []
     for name in args.scenarios:
         if name in OWN:

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from contextlib import redirect_stdout, suppress
+from dataclasses import replace
 from fnmatch import fnmatch
 from functools import cache
 from io import StringIO
@@ -19,6 +20,7 @@ from herdfilter.study.data.harbour import load_harbour
 
 import herdfilter as hf
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
+from herdfilter.study.board import DEFINITION
 from herdfilter.study.scenario import load_scenario
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -338,6 +340,17 @@ def test_study_is_resumed_where_it_was_killed(study, tmp_path, benchmark_module,
     again = study("bench_study", *toy)["study"]
     assert begun == ["bootstrap-10.sqlite"]
     pd.testing.assert_frame_equal(again.drop(columns="ms"), first.drop(columns="ms"))
+
+
+def test_rows_of_the_board_are_made_by_the_study(study, tmp_path, monkeypatch):
+    definition = replace(DEFINITION, runs=1, ladder=(50, 500))
+    monkeypatch.setattr("herdfilter.study.board.DEFINITION", definition)
+    small = ["--board", "ukf", "--board-date", 11, "--board-models", 1]
+    found = study("bench_study", *small)["board"].set_index("filter")
+    assert (found["seed"] == 11).all()
+    assert found["trial"].all()
+    assert found.loc["ukf", "compared_50"] == found.loc["bootstrap again", "compared_500"] == 1
+    assert (tmp_path / "stores" / "board-11" / "ukf.sqlite").is_file()
 
 
 def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import page_adapters
 import page_association
+import page_board
 import page_default
 import page_guide
 import page_harbour
@@ -356,6 +357,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
     **page_association.TABLES,
+    **page_board.TABLES,
     **page_default.TABLES,
     **page_guide.TABLES,
     **page_harbour.TABLES,

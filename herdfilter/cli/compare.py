@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from herdfilter.cli.findings import Findings, output_options
-from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioName, output_folder
+from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioName, finishing
 
 
 @click.command("compare", short_help="Compare filters on a scenario.")
@@ -65,9 +64,7 @@ def compare_command(
     from herdfilter.study.engine import run_study
     from herdfilter.study.plan import plan_study
     from herdfilter.study.store import FILE_NAME
-    from herdfilter.study.tasks import Stopped, stop_on_signals
     from herdfilter.study.workers import check_scheduler
-    from herdfilter.study.workers.child import end_idle_processes
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
@@ -84,21 +81,8 @@ def compare_command(
     with live_line(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
-    try:
-        with stop_on_signals("SIGINT", "SIGTERM", "SIGHUP"), output_folder(out, FILE_NAME):
-            result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
-    except KeyboardInterrupt as stop:
-        if store is not None:
-            with suppress(OSError):  # after SIGHUP the terminal may be gone
-                click.echo(f"Cut off; what was finished is in {store}. The same command with --resume goes on.", err=True)
-        if isinstance(stop, Stopped):
-            raise click.exceptions.Exit(128 + stop.number) from None
-        raise
-    except ConnectionError as error:
-        kept = "" if store is None else f"; what was finished is in {store}, the same command with --resume goes on"
-        raise InputError(f"{error}{kept}") from None
-    finally:
-        end_idle_processes()
+    with finishing(out, FILE_NAME):
+        result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     findings = Findings(result, wide, quiet, verbose)
     findings.print_all()
     if out is not None:

@@ -136,6 +136,30 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
         raise
 
 
+@contextmanager
+def finishing(folder: Path | None, store: str) -> Iterator[None]:
+    """Make the output folder for runs of filters; say where finished ones are if a signal or a lost cluster ends them."""
+    from herdfilter.study.tasks import Stopped, stop_on_signals
+    from herdfilter.study.workers.child import end_idle_processes
+
+    path = None if folder is None else folder / store
+    try:
+        with stop_on_signals("SIGINT", "SIGTERM", "SIGHUP"), output_folder(folder, store):
+            yield
+    except KeyboardInterrupt as stop:
+        if path is not None:
+            with suppress(OSError):  # after SIGHUP the terminal may be gone
+                click.echo(f"Cut off; what was finished is in {path}. The same command with --resume goes on.", err=True)
+        if isinstance(stop, Stopped):
+            raise click.exceptions.Exit(128 + stop.number) from None
+        raise
+    except ConnectionError as error:
+        kept = "" if path is None else f"; what was finished is in {path}, the same command with --resume goes on"
+        raise InputError(f"{error}{kept}") from None
+    finally:
+        end_idle_processes()
+
+
 def _has_successful_runs(store: Path) -> bool:
     from herdfilter.study.store import open_for_reading
 

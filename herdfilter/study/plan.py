@@ -49,12 +49,13 @@ class Study:
     seed: int = 0
     data: DataSet | None = None
     family: Family | None = None
+    more: Mapping[str, Iterable[int]] = field(default_factory=dict)  # filter -> its particle counts beside `particles`
     token: str = field(default_factory=lambda: uuid.uuid4().hex, init=False)
 
     @property
     def keys(self) -> list[Key]:
-        """Every filter with every particle count."""
-        return [(name, n) for name in self.filters for n in self.particles]
+        """Every filter with every particle count of its own."""
+        return [(name, n) for name in self.filters for n in (*self.particles, *self.more.get(name, ()))]
 
     @property
     def tasks(self) -> list[Task]:
@@ -112,6 +113,7 @@ class Study:
             "scenario": {k: v for k, v in plain(self.scenario).items() if k != "folder" and v is not None},
             "filters": plain(self.filters),
             "particles": list(self.particles),
+            "more": {name: list(counts) for name, counts in self.more.items()},
             "runs": self.runs,
             "family": None if self.family is None else asdict(self.family),
             "seed": self.seed,
@@ -132,6 +134,7 @@ class Study:
             check_count("runs", description["runs"]),
             check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
+            more={name: _counts(counts) for name, counts in description.get("more", {}).items() if counts},
         )
 
 
