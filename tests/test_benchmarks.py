@@ -337,7 +337,7 @@ def test_errors_are_debiased_by_two_references(benchmark_module):
 
 
 def test_a_model_gets_a_reference_that_suffices_for_all_filters(benchmark_module, tmp_path):
-    """Model 17 is linear and Gaussian: `auto` is exact, and no number of particles would do. Model 18 keeps its reference."""
+    """Model 17 is linear and Gaussian: `auto` is exact, and no number of particles would do. Model 18 keeps its first."""
     references = benchmark_module("references")
     args = {"first_model": 17, "runs": 2, "seed": 0, "workers": 1, "reference": 64, "better": (1,), "stores": tmp_path}
     args = SimpleNamespace(**args, report=False, timing=False, kind="general", departure="", known="all")

@@ -45,8 +45,8 @@ class Pairs:
         """
         ratios = self.by_run(own, base)
         if self._family:
-            with np.errstate(divide="ignore"):
-                ratios = np.exp(median_by_model(np.log(ratios)).fillna(np.inf))  # NaN: between 0 and infinity
+            lower, upper = (ratios.groupby(level="model").quantile(interpolation=side) for side in ("lower", "higher"))
+            ratios = np.sqrt(lower * upper).fillna(np.inf)  # NaN between 0 and infinity
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 

@@ -368,7 +368,7 @@ def test_kalman_reference_refuses_what_it_is_not_exact_for():
     with pytest.raises(ValueError, match="log_likelihood: expected a Gaussian's for the Kalman reference"):
         reference._kalman(line(HeavyTailed), recording, None)
     several = line()
-    object.__setattr__(several, "initial", hf.GaussianMixture([0.5, 0.5], [[-3.0], [3.0]], [[[1.0]]]))
+    object.__setattr__(several, "initial", hf.GaussianMixture([0.5, 0.5], [[-3.0], [3.0]], [[1.0]]))
     with pytest.raises(ValueError, match="initial: expected one Gaussian for the Kalman reference, got GaussianMixture"):
         reference._kalman(several, recording, None)
 
