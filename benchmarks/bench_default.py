@@ -117,6 +117,7 @@ def equal(args) -> None:
     wide.insert(1, "d", [random_model(seed).dim for seed in wide.index])
     for name in args.filters:
         wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
+    wide["raw"] = ratios(biased(raw[raw["n_particles"] == middle]), args.default, BASELINE)["ratio"].reindex(wide.index)
     save("default_models", wide.reset_index(), args.results, options=command("equal", args))
     rows = [again(table[table["n_particles"] == n], n, args) for n in args.particles]
     repeated = save("default_again", pd.DataFrame(rows), args.results, options=command("equal", args))

@@ -283,7 +283,7 @@ def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):
 
 def test_default_is_compared_over_models_and_doubted_in_new_runs(study, capsys):
     """The default is bootstrap by another name: it differs by chance alone, and no new runs show it to be worse."""
-    small = ["--part", "equal", "--reference", 256, "--particles", 10, "--runs", 2]
+    small = ["--part", "equal", "--reference", 256, "--better", "--particles", 10, "--runs", 2]
     small += ["--filters", "bootstrap", "sqmc", "bootstrap-ssp", "--default", "bootstrap-ssp"]
     found = study("bench_default", *small, "--models", 4)
     rows = found["default"].set_index("filter")
@@ -404,7 +404,7 @@ def test_filters_are_told_a_part_of_the_model(benchmark_module):
 
 
 def test_default_is_compared_on_other_kinds_of_models(study):
-    small = ["--part", "kinds", "--reference", 256, "--kind-models", 2, "--kind-particles", 10]
+    small = ["--part", "kinds", "--reference", 256, "--better", "--kind-models", 2, "--kind-particles", 10]
     small += ["--filters", "bootstrap", "sqmc", "ranked", "--default", "ranked"]
     found = study("bench_default", *small, "--kinds", "localisation", "simulation-only")["default_other_kinds"]
     filters = ["bootstrap", "sqmc", "ranked", "bootstrap", "ranked"]

@@ -175,16 +175,16 @@ def default_kinds() -> str:
 
 def kinds() -> Table:
     """All kinds of model, the worst for the default first."""
-    table = read("default_models")
+    table = results("default_models")
     labels = table["kind"].str.split(", ")
     of_kind = {kind: table[[kind in one for one in labels]] for kind in sorted(set(labels.explode()))}
     rows = {kind: models for kind, models in of_kind.items() if len(models) >= FEWEST}
     names = [name for name in ORDER[1:] if name in table]
     cells = [
-        [kind, len(rows[kind]), *(number(mean(rows[kind][name])) for name in names), _above(rows[kind])]
+        [kind, len(rows[kind]), *(number(mean(rows[kind][name])) for name in (*names, "raw")), _above(rows[kind])]
         for kind in sorted(rows, key=lambda kind: -mean(rows[kind][DEFAULT]))
     ]
-    return ["kind", "models", *(f"`{name}`" for name in names), f"`{DEFAULT}` above 1"], cells
+    return ["kind", "models", *(f"`{name}`" for name in names), "raw", f"`{DEFAULT}` above 1"], cells
 
 
 def mean(ratios: pd.Series[float]) -> float:
