@@ -220,7 +220,7 @@ def _exact_or_guided(
 
 def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> bool:
     """Return True if the `first` one has the smaller standard error and the two agree."""
-    spreads = np.diagonal(second.covariances, axis1=1, axis2=2).mean(axis=0)  # over time, of each dimension
+    spreads = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)  # over time
     squares = first.error**2, second.error**2, wrap_angles(first.means - second.means, circular) ** 2
     own, other, apart = (np.divide(x, spreads, out=np.zeros_like(x), where=spreads > 0).sum() for x in squares)
     return bool(own < other and apart <= AGREEMENT**2 * (own + other))

@@ -46,7 +46,7 @@ class Pairs:
         ratios = self.by_run(own, base)
         if self._family:
             lower, upper = (ratios.groupby(level="model").quantile(interpolation=side) for side in ("lower", "higher"))
-            ratios = np.sqrt(lower * upper).fillna(np.inf)  # NaN between 0 and infinity
+            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)  # NaN between 0 and infinity
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 
