@@ -273,8 +273,8 @@ def test_a_model_counts_once_however_many_runs_it_has():
 
 
 def test_intervals_over_models_hold_the_noise_of_two_runs():
-    """The geometric mean over all models is 1/2; 20 models with two noisy runs each, 300 times."""
-    rng, sets, models = np.random.default_rng(0), 300, 20
+    """The geometric mean over all models is 1/2; 20 models with two noisy runs each, 200 times."""
+    rng, sets, models = np.random.default_rng(0), 200, 20
     own = np.log(0.5) + 0.7 * rng.standard_normal((models, 1, sets))  # of a model
     tables = [
         pd.DataFrame(np.exp(level + 0.7 * rng.standard_normal((models, 2, sets))).reshape(2 * models, sets))

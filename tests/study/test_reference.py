@@ -153,12 +153,13 @@ def large(scenario, model, recording, seed=2, **table):
     return compute_reference(other, model, recording, np.random.default_rng(seed))
 
 
-def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario):
+@pytest.mark.parametrize(("name", "n"), [("bootstrap", 400), ({"proposal": "RankedProposal(randomised=True)"}, 50)])
+def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario, name, n):
     model, recording, exact = recorded(scenario)
     assert (exact.error == 0).all()
     distances, errors = [], []
     for seed in range(30):
-        approximate = large(scenario, model, recording, seed, n=400, repeats=6)
+        approximate = large(scenario, model, recording, seed, n=n, repeats=6, filter=name)
         distances.append((approximate.means - exact.means) ** 2)
         errors.append(approximate.error**2)
     assert np.mean(distances) == pytest.approx(np.mean(errors), rel=0.35)
