@@ -355,8 +355,9 @@ def test_a_model_gets_a_reference_that_suffices_for_all_filters(benchmark_module
     pd.testing.assert_frame_equal(found.loc[~exact, errors], first.loc[~exact, errors])
     args.report = True
     pd.testing.assert_frame_equal(references.sufficient(cells, 2, args), found)  # from the stores
-    (tmp_path / "random-17-64" / "better-64" / "17" / "auto-20.sqlite").unlink()
-    assert (references.sufficient(cells, 2, args)["better"] == 0).all()  # half of a model is not taken
+    for name in ("auto", "bootstrap"):
+        (tmp_path / "random-17-64" / "better-64" / "17" / f"{name}-20.sqlite").unlink()
+        assert (references.sufficient(cells, 2, args)["better"] == 0).all()  # half of a model is not taken
 
 
 def test_an_exact_filter_counts_as_a_very_good_one(benchmark_module):
