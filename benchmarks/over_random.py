@@ -11,30 +11,34 @@ from herdfilter.study import over_models
 from herdfilter.study.statistics import mean_interval, median_interval, paired_ratios
 
 SOLVED = 1e-3
-"""Error in posterior standard deviations, at the smallest count, below which a filter's error need not fall any more."""
-
+"""Error in posterior standard deviations below which nothing is gained: a smaller one counts as so much."""
 
 UNCERTAIN = 1.0
 """A reference is too uncertain if its standard error exceeds this multiple of the debiased error, half of the square."""
 
 
-def debiased(table: pd.DataFrame) -> pd.DataFrame:
+def debiased(table: pd.DataFrame, least: float = SOLVED) -> pd.DataFrame:
     """Take the reference's own error out of the errors of filters: squared error minus squared standard error, run by run.
 
     The two are independent, so that the difference is an unbiased estimate of the squared error to the true posterior mean.
     Of a reference that is the mean r of two independent ones r1 and r2 it is exactly the mean of (m - r1)(m - r2), m being
-    the filter's estimate. It is not taken below half of the square: there the reference is too uncertain. `raw_error_sd`
-    keeps the error as it was measured.
+    the filter's estimate. It is not taken below half of the square: there the reference is too uncertain. An error below
+    `least` counts as so much: of an exact filter the logarithm of a ratio has no bound, and one model would decide a mean.
     """
     raw, own = table["reference_error_sd"], table["reference_uncertainty"]
     squares = np.maximum(raw**2 - own.fillna(np.inf) ** 2, raw**2 / 2)
-    return table.assign(reference_error_sd=np.sqrt(squares), raw_error_sd=raw)
+    return table.assign(reference_error_sd=np.maximum(np.sqrt(squares), least))
+
+
+def biased(table: pd.DataFrame) -> pd.DataFrame:
+    """Leave the reference's own error in the errors of filters, for the raw ratios; none counts as less than `SOLVED`."""
+    return table.assign(reference_error_sd=np.maximum(table["reference_error_sd"], SOLVED))
 
 
 def uncertain(table: pd.DataFrame) -> pd.DataFrame:
     """Say of which models the reference is too uncertain, for each filter and particle count."""
-    errors, own = medians(with_loss(table), "loss"), medians(table, "reference_uncertainty")
-    return ~(own <= UNCERTAIN * errors)
+    errors, own = median_errors(table), medians(table, "reference_uncertainty")
+    return ~own.le(UNCERTAIN * errors).reindex(table["model"].unique(), fill_value=False)
 
 
 def with_loss(table: pd.DataFrame) -> pd.DataFrame:
@@ -47,12 +51,33 @@ def medians(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return table.pivot_table(column, "model", ["filter", "n_particles"], "median", observed=True)
 
 
-def judged(table: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Return what `over_models` does, and in the column `diverged` the share of runs that failed or diverged."""
-    made = over_models(table, baseline)
+def median_errors(table: pd.DataFrame) -> pd.DataFrame:
+    """Median over runs of the errors, infinite where a run failed; of two runs the geometric mean, as in `over_models`."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(with_loss(table)["loss"])
+    return np.exp(medians(table.assign(loss=logs), "loss"))
+
+
+def judged(raw: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """Return what `over_models` does of the debiased errors, and more columns.
+
+    `raw` is the ratio of the errors as they are, `diverged` the share of runs that failed or diverged, and `better` the
+    number of models with another reference than the first. `uncertain` counts the models at which the reference is too
+    uncertain for the filter or the baseline.
+    """
+    table = debiased(raw)
+    made, doubtful = over_models(table, baseline), uncertain(table)
+    keys = list(zip(made["filter"], made["n_particles"], strict=True))
+    either = [doubtful[key] | doubtful[baseline, key[1]] for key in keys]
     lost = (table["error"].fillna("") != "") | (table["diverged"].fillna(0) > 0)
     lost = lost.groupby([table["filter"], table["n_particles"]]).mean()
-    return made.assign(diverged=[lost[key] for key in zip(made["filter"], made["n_particles"], strict=True)])
+    return made.assign(
+        uncertain=[int(models.sum()) for models in either],
+        uncertain_share=[float(models.mean()) for models in either],
+        better=raw.loc[raw["better"] > 0, "model"].nunique(),
+        raw=over_models(biased(raw), baseline)["ratio"],
+        diverged=[lost[key] for key in keys],
+    )
 
 
 def ratios(table: pd.DataFrame, own: str, base: str) -> pd.DataFrame:
@@ -61,7 +86,8 @@ def ratios(table: pd.DataFrame, own: str, base: str) -> pd.DataFrame:
     values = pd.Series(paired_ratios(losses[own].to_numpy(), losses[base].to_numpy()), losses.index).dropna()
     rows = {}
     for model, runs in values.groupby(level="model"):
-        rows[model] = (runs.median(), *median_interval(runs.to_numpy()))
+        with np.errstate(divide="ignore"):
+            rows[model] = (np.exp(np.log(runs).median()), *median_interval(runs.to_numpy()))
     return pd.DataFrame.from_dict(rows, "index", columns=["ratio", "low", "high"]).rename_axis("model")
 
 
@@ -72,18 +98,18 @@ def named(values: pd.Series, table: pd.DataFrame, most: int = 5) -> str:
 
 
 def exponents(table: pd.DataFrame) -> pd.DataFrame:
-    """Slope of log error over log n by model: median over models and slowest, a row for each filter.
+    """Slope of log error over log n by model: median over models with its interval, and slowest, a row for each filter.
 
     Left out and counted are the models at which the reference is too uncertain for the smallest error of the filter, and
     those that the filter solves with the smallest count already. Those at which it fails, or that have no reference, are the
     rest of the models that are not used.
     """
-    errors, own = medians(with_loss(table), "loss"), medians(table, "reference_uncertainty")
+    errors, own = median_errors(table), medians(table, "reference_uncertainty")
     rows = []
     for name in dict.fromkeys(table["filter"]):
         values = errors[name].dropna()
         known = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
-        solved = known[known.columns.min()] < SOLVED
+        solved = known[known.columns.min()] <= SOLVED
         reference = own[name].reindex(known.index).max(axis=1)
         uncertain = ~solved & ~(reference <= UNCERTAIN * known.min(axis=1))
         used = known[~solved & ~uncertain]
@@ -94,6 +120,7 @@ def exponents(table: pd.DataFrame) -> pd.DataFrame:
         row = {"filter": name, "models": table["model"].nunique(), "used": len(used)}
         row |= {"uncertain": int(uncertain.sum()), "solved": int(solved.sum())}
         row |= {f"exponent_{q}": slopes.quantile(q / 100) for q in (10, 50, 90)}
+        row |= dict(zip(("exponent_50_low", "exponent_50_high"), median_interval(slopes.to_numpy()), strict=True))
         row |= {"slowest": slowest.iloc[0] if len(slowest) else np.nan, "worst": named(slowest, table, 3)}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -126,7 +153,7 @@ def by_budget(table: pd.DataFrame, budgets: Sequence[float], dearer: float, riva
     those at which the filter's largest count takes less than the budget, and `uncertain` those whose reference is too
     uncertain for the best of all filters; these count.
     """
-    errors, times = medians(with_loss(table), "loss"), medians(table, "ms_per_step")
+    errors, times = median_errors(table), medians(table, "ms_per_step")
     own = table.groupby("model")["reference_uncertainty"].median()
     rows = []
     for budget in budgets:

@@ -222,11 +222,12 @@ def models_cell(
     args,
     path: Path,
     measure: bool = True,
+    quiet: bool = False,
     **changes: int,
 ) -> pd.DataFrame:
     """Return the runs of filters on models, from a store; what is missing there is measured if that is wanted.
 
-    The `changes` replace `runs`, `seed` and `workers` of the arguments.
+    The `changes` replace `runs`, `seed` and `workers` of the arguments. Unless `quiet`, it prints how long it took.
     """
     use = {"runs": args.runs, "seed": args.seed, "workers": args.workers} | changes
     known = pd.DataFrame(columns=["model", "run", "filter", "n_particles", "ms_per_step"])
@@ -248,7 +249,8 @@ def models_cell(
         models=max(models, begun),
         first_model=first,
     )
-    print(f"random {', '.join(filters)} {n}: {time.perf_counter() - start:.0f} s", flush=True)
+    if not quiet:
+        print(f"random {', '.join(filters)} {n}: {time.perf_counter() - start:.0f} s", flush=True)
     return table[table["model"] < first + models].reset_index(drop=True)
 
 

@@ -367,7 +367,7 @@ def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):
 
 def test_default_is_compared_over_models_and_doubted_in_new_runs(study, capsys):
     """The default is bootstrap by another name: it differs by chance alone, and no new runs show it to be worse."""
-    small = ["--part", "equal", "--reference", 256, "--particles", 10, "--runs", 2]
+    small = ["--part", "equal", "--reference", 256, "--better", "--particles", 10, "--runs", 2]
     small += ["--filters", "bootstrap", "sqmc", "bootstrap-ssp", "--default", "bootstrap-ssp"]
     found = study("bench_default", *small, "--models", 4)
     rows = found["default"].set_index("filter")
@@ -420,6 +420,43 @@ def test_errors_are_debiased_by_two_references(benchmark_module):
     )
 
 
+def test_a_model_gets_a_reference_that_suffices_for_all_filters(benchmark_module, tmp_path):
+    """Model 17 is linear and Gaussian: `auto` is exact, and no number of particles would do. Model 18 keeps its first."""
+    references = benchmark_module("references")
+    args = {"first_model": 17, "runs": 2, "seed": 0, "workers": 1, "reference": 64, "better": (1,), "stores": tmp_path}
+    args = SimpleNamespace(**args, report=False, timing=False, kind="general", departure="", known="all")
+    cells = [("bootstrap", 20), ("auto", 20)]
+    first = references.of_models(cells, 2, args)
+    found = references.sufficient(cells, 2, args)
+    assert found["better"].to_list() == [1, 1, 0, 0] * 2
+    exact = found["better"] == 1
+    assert (found.loc[exact, "reference_uncertainty"] == 0).all()
+    assert (found.loc[exact & (found["filter"] == "auto"), "reference_error_sd"] < 1e-9).all()
+    assert (first.loc[exact, "reference_error_sd"] > 1e-3).all()
+    same = ["model", "run", "filter", "n_particles", "rmse", "log_likelihood", "ms_per_step"]  # only errors change
+    pd.testing.assert_frame_equal(found[same], first[same])
+    errors = ["reference_error_sd", "reference_uncertainty"]
+    pd.testing.assert_frame_equal(found.loc[~exact, errors], first.loc[~exact, errors])
+    args.report = True
+    pd.testing.assert_frame_equal(references.sufficient(cells, 2, args), found)  # from the stores
+    for name in ("auto", "bootstrap"):
+        (tmp_path / "random-17-64" / "better-64" / "17" / f"{name}-20.sqlite").unlink()
+        assert (references.sufficient(cells, 2, args)["better"] == 0).all()  # half of a model is not taken
+
+
+def test_an_exact_filter_counts_as_a_very_good_one(benchmark_module):
+    """Its error is 0, and a thousandth of a standard deviation in all ratios."""
+    over_random = benchmark_module("over_random")
+    table = pd.concat([power_law(model, -0.5, name="bootstrap", scale=1.0) for model in range(6)])
+    table = pd.concat([table, table.assign(filter="auto", reference_error_sd=0.0)]).assign(
+        better=1, diverged=False, variance_ratio=1.0, log_likelihood_error=0.0
+    )
+    made = over_random.judged(table, "bootstrap").set_index(["filter", "n_particles"])
+    for n in table["n_particles"].unique():
+        assert made.loc[("auto", n), ["ratio", "raw"]].to_list() == pytest.approx([1e-3 * np.sqrt(n)] * 2)
+    assert (made[["uncertain", "better"]] == [0, 6]).all(axis=None)
+
+
 def test_kinds_and_departures_of_random_models_have_stores_of_their_own(benchmark_module, tmp_path):
     studies = benchmark_module("studies")
     given = {"stores": tmp_path, "first_model": 5, "reference": 64}
@@ -452,7 +489,7 @@ def test_filters_are_told_a_part_of_the_model(benchmark_module):
 
 
 def test_default_is_compared_on_other_kinds_of_models(study):
-    small = ["--part", "kinds", "--reference", 256, "--kind-models", 2, "--kind-particles", 10]
+    small = ["--part", "kinds", "--reference", 256, "--better", "--kind-models", 2, "--kind-particles", 10]
     small += ["--filters", "bootstrap", "sqmc", "ranked", "--default", "ranked"]
     found = study("bench_default", *small, "--kinds", "localisation", "simulation-only")["default_other_kinds"]
     filters = ["bootstrap", "sqmc", "ranked", "bootstrap", "ranked"]

@@ -16,7 +16,8 @@ FEWEST, WORST, BEST = 3, 7, 4
 """Models of a kind that the table of kinds tells of; kinds on the page."""
 FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
-ERRORS = ["to `bootstrap`", "to `sqmc`", "to `auto-random`", "from 10 to 90 % of models", "above 1"]
+BASES = ("bootstrap", "sqmc", "auto-random")
+ERRORS = [*(head for base in BASES for head in (f"to `{base}`", "raw")), "from 10 to 90 % of models", "above 1"]
 BESIDE = ["variance right", "log-likelihood", "lost", "time (90 %, worst)"]
 SCALES = {"reference_error": "posterior", "rmse": "truth", "gospa": "truth (GOSPA)"}
 """Errors of named scenarios, and what they are to."""
@@ -24,6 +25,24 @@ LESS_KNOWN = {"likelihood-only": 0.5, "simulation-only": 1.0}
 """Kinds of models of which less is known, and the ratio of errors that was asked there."""
 BUDGETS = {1.0: 0.7, 5.0: 0.5}
 """Milliseconds per step, and what was asked of the default then."""
+
+
+NEWER = (
+    "better",
+    "raw",
+    *(f"raw_{base}" for base in BASES),
+    "to_bootstrap_low",
+    "to_bootstrap_high",
+    "exponent_50_low",
+    "exponent_50_high",
+)
+"""Columns that results files have from herdfilter 1.0.0 of 2026-11-27 on."""
+
+
+def results(name: str) -> pd.DataFrame:
+    """Return a results file, with NaN in columns that it does not have yet."""
+    table = read(name)
+    return table.reindex(columns=[*table, *(column for column in NEWER if column not in table)])
 
 
 def over(table: pd.DataFrame) -> pd.DataFrame:
@@ -34,31 +53,32 @@ def over(table: pd.DataFrame) -> pd.DataFrame:
 
 def default(n: int = SHOWN) -> str:
     """Write errors over random models with as many particles."""
-    table = over(read("default").query("n == @n"))
+    table = over(results("default").query("n == @n"))
     rows = [[f"`{row['filter']}`", *_errors(row)] for _, row in table.iterrows()]
     return f"{_models(table)}\n\n" + markdown(["filter", *ERRORS], rows, "default")
 
 
 def _errors(row: pd.Series) -> list[str]:
-    ratios = [interval(row, f"to_{base}") for base in ("bootstrap", "sqmc", "auto-random")]
-    return [*ratios, f"{number(row['ratio_10'])} to {number(row['ratio_90'])}", percent(row["above"])]
+    ratios = [(interval(row, f"to_{base}"), number(row[f"raw_{base}"])) for base in BASES]
+    return [
+        *(cell for both in ratios for cell in both),
+        f"{number(row['ratio_10'])} to {number(row['ratio_90'])}",
+        percent(row["above"]),
+    ]
 
 
 def default_all() -> Table:
     """All that the page has of one number of particles, with all of them."""
-    rows = [[f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)] for _, row in over(read("default")).iterrows()]
+    rows = [[f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)] for _, row in over(results("default")).iterrows()]
     return ["filter", "n", *ERRORS, *BESIDE], rows
 
 
 def _models(table: pd.DataFrame) -> str:
-    first = table.iloc[0]
+    first, worst = table.iloc[0], table.loc[table["uncertain_share"].idxmax()]
     text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; "
-    text += f"the reference is uncertain at {table['uncertain'].max()}"
-    if "uncertain_share" not in table:  # measured before errors were debiased
-        return f"{text}."
-    own = table[table["filter"] == DEFAULT].iloc[0]
-    text += f" ({percent(table['uncertain_share'].max())}). Errors are without the reference's own; with it `{DEFAULT}` has "
-    return text + f"{number(own['raw_bootstrap'])} of the error of `bootstrap`."
+    if not pd.isna(first["better"]):
+        text += f"{number(first['better'])} have a better reference than the first; "
+    return text + f"the reference is too uncertain at {worst['uncertain']} ({percent(worst['uncertain_share'])})."
 
 
 def default_targets() -> str:
@@ -119,7 +139,7 @@ def _met(what: str, asked: object, found: object, write: Callable[[float], str])
 
 def default_beside(n: int = SHOWN) -> str:
     """Write what is measured beside the error of the mean, with as many particles."""
-    table = over(read("default").query("n == @n"))
+    table = over(results("default").query("n == @n"))
     rows = [[f"`{row['filter']}`", *_beside(row)] for _, row in table.iterrows()]
     return markdown(["filter", *BESIDE], rows)
 
@@ -155,16 +175,16 @@ def default_kinds() -> str:
 
 def kinds() -> Table:
     """All kinds of model, the worst for the default first."""
-    table = read("default_models")
+    table = results("default_models")
     labels = table["kind"].str.split(", ")
     of_kind = {kind: table[[kind in one for one in labels]] for kind in sorted(set(labels.explode()))}
     rows = {kind: models for kind, models in of_kind.items() if len(models) >= FEWEST}
     names = [name for name in ORDER[1:] if name in table]
     cells = [
-        [kind, len(rows[kind]), *(number(mean(rows[kind][name])) for name in names), _above(rows[kind])]
+        [kind, len(rows[kind]), *(number(mean(rows[kind][name])) for name in (*names, "raw")), _above(rows[kind])]
         for kind in sorted(rows, key=lambda kind: -mean(rows[kind][DEFAULT]))
     ]
-    return ["kind", "models", *(f"`{name}`" for name in names), f"`{DEFAULT}` above 1"], cells
+    return ["kind", "models", *(f"`{name}`" for name in names), "raw", f"`{DEFAULT}` above 1"], cells
 
 
 def mean(ratios: pd.Series[float]) -> float:
@@ -179,14 +199,15 @@ def _above(table: pd.DataFrame) -> str:
 
 def default_other_kinds() -> str:
     """Errors, variances and lost targets on random models of other kinds."""
-    table, rows = read("default_other_kinds"), []
+    table, rows = results("default_other_kinds"), []
     table, names = table[table["n"] == SHOWN], [name for name in ORDER[1:] if name in set(table["filter"])]
     for kind, cells in table.groupby("kind", sort=False):
         of = cells.set_index("filter")
-        own, ratios = of.loc[DEFAULT], of["to_bootstrap"].reindex(names)
+        own, ratios = of.loc[DEFAULT], of["to_bootstrap"].reindex([name for name in names if name != DEFAULT])
         lost = [percent(of.loc["bootstrap", "diverged"]), percent(own["diverged"]), percent(own["lost"])]
-        rows.append([kind, own["models"], *map(number, ratios), percent(own["variance_right"]), *lost])
-    heads = ["kind", "models", *(f"`{name}`" for name in names), "variance right"]
+        ours = [interval(own, "to_bootstrap"), number(own["raw_bootstrap"]), own["uncertain"]]
+        rows.append([kind, own["models"], *map(number, ratios), *ours, percent(own["variance_right"]), *lost])
+    heads = ["kind", "models", *(f"`{name}`" for name in names), "raw", "reference uncertain", "variance right"]
     heads += ["runs lost by `bootstrap`", f"by `{DEFAULT}`", "models with one that `bootstrap` keeps"]
     return f"n = {SHOWN}.\n\n" + markdown(heads, rows, "default_other_kinds")
 
@@ -195,15 +216,15 @@ def default_exponent() -> str:
     """Slopes of log error in log n."""
     rows = [
         [
-            f"`{row.filter}`",
+            f"`{row['filter']}`",
             f"{row.used} of {row.models}",
             row.uncertain,
             row.solved,
-            number(row.exponent_50),
+            interval(row, "exponent_50"),
             f"{number(row.exponent_10)} to {number(row.exponent_90)}",
             row.worst.split("; ")[0],
         ]
-        for row in over(read("default_exponent")).itertuples()
+        for _, row in over(results("default_exponent")).iterrows()
     ]
     heads = ["models", "reference uncertain", "solved", "median", "10 to 90 %", "slowest"]
     return markdown(["filter", *heads], rows, "default_exponent")
@@ -211,15 +232,16 @@ def default_exponent() -> str:
 
 def default_growth() -> str:
     """Errors and times over those of bootstrap as n grows."""
-    table = over(read("default_growth"))
+    table = over(results("default_growth"))
     counts = sorted(table["n"].unique())
     cells = table.set_index(["filter", "n"])
     rows = []
     for name in [name for name in dict.fromkeys(table["filter"]) if name != "bootstrap"]:
         of_n = [cells.loc[(name, n)] for n in counts]
         times = [f"{number(c['time'])} ({number(c['time_worst'])})" for c in of_n]
-        rows.append([f"`{name}`", *(number(c["to_bootstrap"]) for c in of_n), *times])
-    heads = [f"error, n = {n:,}" for n in counts] + [f"time (worst), n = {n:,}" for n in counts]
+        errors = [cell for c in of_n for cell in (interval(c, "to_bootstrap"), number(c["raw_bootstrap"]))]
+        rows.append([f"`{name}`", *errors, *times])
+    heads = [head for n in counts for head in (f"error, n = {n:,}", "raw")] + [f"time (worst), n = {n:,}" for n in counts]
     return markdown(["filter", *heads], rows, "default_growth")
 
 
@@ -256,7 +278,7 @@ def default_peers() -> str:
 
 def default_budget() -> str:
     """Write the least error within a budget of time over that of the best of bootstrap and SQMC."""
-    table = over(read("default_budget"))
+    table = over(results("default_budget"))
     names = list(dict.fromkeys(table["filter"]))
     cells = table.set_index(["budget", "us_per_particle", "filter"])
     rows = []
@@ -268,9 +290,9 @@ def default_budget() -> str:
                 interval(row, "ratio") if name == DEFAULT else number(row["ratio"])
                 for name, row in zip(names, found, strict=True)
             ]
-            more = [percent(own["above"]), own["none"], own["uncertain"]]
+            more = [number(own["raw"]), percent(own["above"]), own["none"], own["uncertain"]]
             rows.append([f"{budget:g} ms", f"{cost:g} us" if cost else "", own["models"], *ratios, *more])
-    heads = [f"`{name}`" for name in names] + [f"`{DEFAULT}` above 1", "none fits", "reference uncertain"]
+    heads = [f"`{name}`" for name in names] + ["raw", f"`{DEFAULT}` above 1", "none fits", "reference uncertain"]
     return markdown(["budget", "dearer by", "models", *heads], rows, "default_budget")
 
 

@@ -88,7 +88,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
             Number of models; of those with a ratio, with an uncertain reference, and without any.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``better``
             Geometric mean over models of the error divided by the baseline's, its 95 % interval, and whether that lies
-            below 1 (-1), above it (1) or neither (0). A model's ratio is the median over its runs.
+            below 1 (-1), above it (1) or neither (0). A model's ratio is the median over its runs (geometric mean of two).
         ``ratio_10``, ``ratio_50``, ``ratio_90``, ``worst``
             Quantiles over models, and the three models of the largest ratios: seed, ratio, kind.
         ``above``, ``above_shown``

@@ -39,10 +39,14 @@ class Pairs:
         return pd.Series(paired_ratios(first, second), self.losses.index).dropna()
 
     def ratios(self, own: Any, base: Any) -> pd.Series[float]:
-        """Return these ratios; for a family one for each model at which `base` did not fail, the median over its runs."""
+        """Return these ratios; for a family one for each model at which `base` did not fail, the median over its runs.
+
+        Of an even number of runs it is the geometric mean of the middle two: noise of the runs gives logarithms no bias.
+        """
         ratios = self.by_run(own, base)
         if self._family:
-            ratios = median_by_model(ratios)
+            lower, upper = (ratios.groupby(level="model").quantile(interpolation=side) for side in ("lower", "higher"))
+            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)  # NaN between 0 and infinity
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 

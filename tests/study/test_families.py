@@ -18,6 +18,7 @@ from herdfilter.study.reference import Reference
 from herdfilter.study.run_record import RunRecord
 from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import StoreError, open_for_reading
+from herdfilter.study.summary import Pairs
 
 MODEL = """
 import numpy as np
@@ -269,6 +270,24 @@ def test_a_model_counts_once_however_many_runs_it_has():
     again = row_of(table_of({"bootstrap": base[:, :1], "b": own}))
     for name in ("ratio", "ratio_low", "ratio_high", "above"):
         assert row[name] == again[name]
+
+
+def test_intervals_over_models_hold_the_noise_of_two_runs():
+    """The geometric mean over all models is 1/2; 20 models with two noisy runs each, 200 times."""
+    rng, sets, models = np.random.default_rng(0), 200, 20
+    own = np.log(0.5) + 0.7 * rng.standard_normal((models, 1, sets))  # of a model
+    tables = [
+        pd.DataFrame(np.exp(level + 0.7 * rng.standard_normal((models, 2, sets))).reshape(2 * models, sets))
+        for level in (0.0, own)
+    ]
+    place = {"model": np.repeat(np.arange(models), 2), "run": np.arange(2 * models), "error": ""}
+    table = pd.concat(
+        errors.assign(filter=name, **place).melt([*place, "filter"], var_name="n_particles", value_name="reference_error_sd")
+        for name, errors in zip(("bootstrap", "b"), tables, strict=True)
+    )
+    pairs = Pairs(table)
+    rows = pd.DataFrame([pairs.compare(("b", n), ("bootstrap", n)) for n in range(sets)])
+    assert 0.93 <= ((rows["ratio_low"] <= 0.5) & (rows["ratio_high"] >= 0.5)).mean() <= 0.97
 
 
 def test_a_model_is_shown_to_be_worse_only_where_its_runs_agree():

@@ -1,6 +1,7 @@
 import dataclasses
 import pickle
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,6 +108,7 @@ def test_kalman_reference_refuses_noise_that_depends_on_the_state(plane):
         ({"type": "large", "n": 50, "filter": "ukf"}, "filter: expected a particle filter that draws at random"),
         ({"type": "large", "n": 50, "filter": "enkf"}, "filter: expected a particle filter that draws at random"),
         ({"type": "large", "n": 50, "filter": "herded-kh"}, "filter: expected a particle filter that draws at"),
+        ({"type": "exact-or-guided", "n": 50, "guided": "ranked"}, "guided: expected a particle filter that draws at"),
     ],
 )
 def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(reference, message, tmp_path):
@@ -151,12 +153,13 @@ def large(scenario, model, recording, seed=2, **table):
     return compute_reference(other, model, recording, np.random.default_rng(seed))
 
 
-def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario):
+@pytest.mark.parametrize(("name", "n"), [("bootstrap", 400), ({"proposal": "RankedProposal(randomised=True)"}, 50)])
+def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario, name, n):
     model, recording, exact = recorded(scenario)
     assert (exact.error == 0).all()
     distances, errors = [], []
     for seed in range(30):
-        approximate = large(scenario, model, recording, seed, n=400, repeats=6)
+        approximate = large(scenario, model, recording, seed, n=n, repeats=6, filter=name)
         distances.append((approximate.means - exact.means) ** 2)
         errors.append(approximate.error**2)
     assert np.mean(distances) == pytest.approx(np.mean(errors), rel=0.35)
@@ -345,3 +348,57 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
 def test_bad_tables_are_refused_before_any_run(scenario, table, message):
     with pytest.raises(ValueError, match=message):
         hf.compare(dataclasses.replace(scenario, reference={"type": "large", **table}))
+
+
+class HeavyTailed(hf.models.LinearGaussian):
+    """Student's t with the same mean and variance of the observation."""
+
+    def log_likelihood(self, z, x, step):
+        residuals = (z - self.observation_mean(x, step))[:, 0]
+        return -2.5 * np.log1p(residuals**2 / (2 * self.observation_covariance(step)[0, 0]))
+
+
+def line(kind=hf.models.LinearGaussian, **changes):
+    one = np.eye(1)
+    return kind(**{"F": 0.9 * one, "H": one, "Q": one, "R": 0.1 * one} | changes, initial_mean=[0.0], initial_covariance=one)
+
+
+def test_kalman_reference_refuses_what_it_is_not_exact_for():
+    recording = Recording(np.zeros((3, 1)), np.ones((3, 1)))
+    reference._kalman(line(), recording, None)
+    with pytest.raises(ValueError, match="log_likelihood: expected a Gaussian's for the Kalman reference"):
+        reference._kalman(line(HeavyTailed), recording, None)
+    several = line()
+    object.__setattr__(several, "initial", hf.GaussianMixture([0.5, 0.5], [[-3.0], [3.0]], [[1.0]]))
+    with pytest.raises(ValueError, match="initial: expected one Gaussian for the Kalman reference, got GaussianMixture"):
+        reference._kalman(several, recording, None)
+
+
+def test_a_reference_is_exact_or_of_a_guided_filter_that_agrees():
+    """A sharp observation: the guided filter has the smaller error, and both are right."""
+    recording = Recording(np.zeros((4, 1)), np.array([[1.0], [0.5], [-1.0], [0.2]]))
+    exact = reference._exact_or_guided(line(), recording, np.random.default_rng(0), n=10)
+    assert (exact.error == 0).all()
+    model = line(HeavyTailed, R=[[0.001]])
+    blind = reference._large(model, recording, np.random.default_rng(0), n=200, repeats=4)
+    found = reference._exact_or_guided(model, recording, np.random.default_rng(0), n=200, repeats=4)
+    assert found.sd([0]) < 0.5 * blind.sd([0])
+    many = reference._large(model, recording, np.random.default_rng(1), n=100_000)
+    assert np.abs(found.means - many.means).max() < 5 * (found.sd([0]) + many.sd([0]))
+
+
+@pytest.mark.parametrize(
+    ("guided", "error", "taken"),
+    [(0.0, 0.1, True), (1.5, 0.1, True), (3.0, 0.1, False), (0.0, 2.0, False), (0.0, np.nan, False)],
+)
+def test_a_guided_reference_is_taken_if_it_is_surer_and_agrees(monkeypatch, guided, error, taken):
+    """The other one has the standard error 1; angles are compared on the circle."""
+
+    def filters(model, *arguments, filter, **options):  # noqa: A002
+        mean, sd = (guided, error) if filter == "mine" else (2 * np.pi, 1.0)
+        return reference.Reference(np.full((3, 1), mean), 0.0, np.full((3, 1), sd), np.ones((3, 1, 1)))
+
+    monkeypatch.setattr(reference, "_large", filters)
+    model = SimpleNamespace(dim=1, circular=[0], initial=None)
+    found = reference._exact_or_guided(model, Recording(np.zeros((3, 1)), np.zeros((3, 1))), None, n=9, guided="mine")
+    assert (found.means == guided).all() == taken
