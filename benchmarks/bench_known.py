@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import associations
@@ -318,16 +319,18 @@ def linear_models(args) -> None:
 
 
 def long(args) -> None:
-    """Write the errors of filters over very many steps; a model whose filters all have their rows is left out."""
-    first = long_runs.CLAIMS + args.seed
-    options = "long" if args.long_steps == 1_000_000 else f"long --long-steps {args.long_steps}"
-    for name in args.long_models:
-        left = long_runs.runs_left(name, args.long_particles, load("long_runs", args.results), args.long_steps)
-        if left:
-            rows, curves = long_runs.measured(name, left, args.long_steps, first)
-            save("long_records", pd.DataFrame(curves), args.results, ["model", "filter", "n", "t"], options)
-            save("long_runs", pd.DataFrame(rows), args.results, ["model", "filter", "n"], options)
-            show(f"{args.long_steps:,} steps, {name}", pd.DataFrame(rows)[long_runs.SHOWN])
+    """Write the errors of filters over very many steps; the models take turns, and go on where they were left."""
+    stages = [*range(long_runs.STAGE, args.long_steps, long_runs.STAGE), args.long_steps]
+    for n, steps, name in product(args.long_particles, stages, args.long_models):
+        path = args.stores / f"long-{name.replace(' ', '-')}-{n}-{args.seed}.pickle"
+        run = long_runs.resumed(path, name, n, long_runs.CLAIMS + args.seed)
+        if run.done < steps:
+            run.advance(steps)
+            rows, curves = run.tables()
+            save("long_records", curves, args.results, ["model", "filter", "n", "t"], "long")
+            save("long_runs", rows, args.results, ["model", "filter", "n"], "long")
+            long_runs.keep(run, path)
+            show(f"{steps:,} steps, {name}", rows[long_runs.SHOWN])
 
 
 PARTS = {
@@ -393,7 +396,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--linear-reference", type=int, default=5000, help="particles of their reference")
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
     options.add_argument("--long-models", nargs="+", choices=long_runs.MODELS, default=long_runs.MODELS, help="of them")
-    options.add_argument("--long-particles", type=int, nargs="+", default=[20, 100], help="of them")
+    options.add_argument("--long-particles", type=int, nargs="+", default=[100, 20], help="of them")
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -8,10 +8,13 @@ particles to the posterior, which is the one that theorems speak of (of two dime
 
 from __future__ import annotations
 
+import pickle
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -24,7 +27,10 @@ CLAIMS = 6_000_000
 """First seed of what the pages show."""
 
 BLOCK = 10_000
-"""Steps between two looks; all particles of a block are kept."""
+"""Steps of which all particles are kept at a time."""
+
+STAGE = 50_000
+"""Steps after which what was found is written, and another model has its turn."""
 
 BOUNDS = (1.0, 2.0, 5.0)
 """Errors of the mean, in posterior standard deviations."""
@@ -109,6 +115,26 @@ class Case:
     zero: bool = False
 
     @property
+    def grid(self) -> np.ndarray:
+        """Places of the masses, (points,)."""
+        return np.linspace(-self.reach, self.reach, self.points)
+
+    @property
+    def spacing(self) -> float:
+        """Distance of two of them."""
+        return 2 * self.reach / (self.points - 1)
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of the transition noise."""
+        return float(np.sqrt(self.part.Q(dt=1.0, step=1)[0, 0]))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the observation noise."""
+        return float(np.sqrt(self.part.R(step=1)[0, 0]))
+
+    @property
     def rotation(self) -> np.ndarray:
         """Matrix that turns states (n, d), from the right, into the parts' coordinates."""
         c, s = np.cos(self.turn), np.sin(self.turn)
@@ -136,41 +162,97 @@ def cases() -> dict[str, Case]:
 
 
 FILTERS = {
-    "bootstrap": lambda: hf.BootstrapProposal(),
-    "ranked, blind": lambda: hf.RankedProposal(guided=False),
-    "ranked": lambda: hf.RankedProposal(),
-    "auto": lambda: hf.AutomaticProposal(),
+    "bootstrap": hf.BootstrapProposal,
+    "ranked, blind": partial(hf.RankedProposal, guided=False),
+    "ranked": hf.RankedProposal,
+    "auto": hf.AutomaticProposal,
 }
 """Blind: without a look at the observation, as bootstrap, so that the points alone differ."""
 
 
-def measured(
-    name: str, keys: list[tuple[str, int]], steps: int, seed: int
-) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """Run filters, each (name, n), on one series of a model; return a row of figures and the records of each."""
-    case = cases()[name]
-    filters = {key: hf.ParticleFilter(case.model, key[1], FILTERS[key[0]](), rng=seed + 1) for key in keys}
-    errors = {key: np.empty((2, steps), dtype=np.float32) for key in keys}
-    seconds = dict.fromkeys(keys, 0.0)
-    done = 0
-    for observations, posteriors in exact(case, steps, seed):
-        here = slice(done, done + len(observations))
-        for key, online in filters.items():
-            start = time.thread_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", hf.DegeneracyWarning)  # few particles are the point
-                result = online.run(observations, keep_particles=True)
-            seconds[key] += time.thread_time() - start
-            errors[key][:, here] = judged(case, result, posteriors)
-        done = here.stop
-    rows = [
-        {"model": name, "filter": who, "n": n, "steps": steps}
-        | figures(*errors[who, n])
-        | {"us": 1e6 * seconds[who, n] / steps}
-        for who, n in keys
-    ]
-    curves = [{"model": name, "filter": who, "n": n} | window for who, n in keys for window in records(*errors[who, n])]
-    return rows, curves
+class LongRun:
+    """Filters on one series of a model, which goes on from where it was left, also after a pickle.
+
+    Parameters
+    ----------
+    name : str
+        Of the model, one of `MODELS`.
+    n : int
+        Number of particles of all `FILTERS`.
+    seed : int
+        Of the series; the filters' is one more.
+    """
+
+    def __init__(self, name: str, n: int, seed: int) -> None:
+        case = cases()[name]
+        self.name, self.n, self.done, self.rng = name, n, 0, np.random.default_rng(seed)
+        self.filters = {who: hf.ParticleFilter(case.model, n, make(), rng=seed + 1) for who, make in FILTERS.items()}
+        self.errors: dict[str, list[np.ndarray]] = {who: [] for who in FILTERS}
+        self.seconds = dict.fromkeys(FILTERS, 0.0)
+        self.x = self.rng.standard_normal((1, case.model.dim)) * np.sqrt(np.diagonal(case.model.initial.covariance))
+        first = np.exp(case.part.initial.log_density(case.grid[:, None]))
+        self.masses = [first / first.sum()] * case.model.dim
+
+    def advance(self, steps: int) -> None:
+        """Go on until so many steps are done."""
+        case = cases()[self.name]
+        while self.done < steps:
+            observations, posteriors = self.block(case, min(BLOCK, steps - self.done))
+            for who, online in self.filters.items():
+                start = time.thread_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", hf.DegeneracyWarning)  # few particles are the point
+                    result = online.run(observations, keep_particles=True)
+                self.seconds[who] += time.thread_time() - start
+                self.errors[who].append(judged(case, result, posteriors).astype(np.float32))
+            self.done += len(observations)
+
+    def block(self, case: Case, count: int) -> tuple[np.ndarray, list[tuple[np.ndarray, ...]]]:
+        """Simulate so many steps; return the observations, and the masses, means and deviations of each part."""
+        dim, noise, spread = case.model.dim, case.noise, case.spread
+        truth, noises = np.empty((count, dim)), noise * self.rng.standard_normal((count, 1, dim))
+        for k in range(count):
+            self.x = case.model.f.rows(self.x, step=self.done + k + 1) + noises[k]
+            truth[k] = self.x[0]
+        observations = case.model.h.rows(truth) + spread * self.rng.standard_normal((count, dim))
+        observations *= not case.zero
+        drift = case.drift * np.cos(1.2 * np.arange(self.done + 1, self.done + count + 1))
+        moved = case.part.f.rows(case.grid[:, None], step=1)[:, 0] - case.drift * np.cos(1.2)
+        seen, spacing = case.part.h.rows(case.grid[:, None])[:, 0], case.spacing
+        taps = np.arange(-np.ceil(8 * noise / spacing), np.ceil(8 * noise / spacing) + 1)
+        kernel = np.exp(-0.5 * (taps * spacing / noise) ** 2)
+        posteriors = []
+        for k in range(dim):
+            z = np.ascontiguousarray((observations @ case.rotation)[:, k])
+            kept = point_masses(self.masses[k], moved, drift, kernel, seen, z, spread, -case.reach, spacing)
+            self.masses[k], mean = kept[-1].copy(), kept @ case.grid
+            posteriors.append((kept, mean, np.sqrt(kept @ case.grid**2 - mean**2)))
+        return observations, posteriors
+
+    def tables(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return a row of figures of each filter, and the records of each."""
+        rows, curves = [], []
+        for who, parts in self.errors.items():
+            own, errors = {"model": self.name, "filter": who, "n": self.n}, np.concatenate(parts, axis=1)
+            us = 1e6 * self.seconds[who] / self.done
+            rows.append(own | {"steps": self.done} | figures(*errors) | {"us": us})
+            curves += [own | window for window in records(*errors)]
+        return pd.DataFrame(rows), pd.DataFrame(curves)
+
+
+def resumed(path: Path, name: str, n: int, seed: int) -> LongRun:
+    """Return the run kept in a file, or a new one if there is none."""
+    if path.is_file():
+        with path.open("rb") as file:
+            return pickle.load(file)
+    return LongRun(name, n, seed)
+
+
+def keep(run: LongRun, path: Path) -> None:
+    """Write a run into a file in one go."""
+    part = path.with_suffix(".part")
+    part.write_bytes(pickle.dumps(run))
+    part.replace(path)
 
 
 def figures(error: np.ndarray, distance: np.ndarray) -> dict[str, float]:
@@ -211,45 +293,13 @@ def judged(case: Case, result: hf.FilterResult, posteriors: list[tuple[np.ndarra
     """Return the error of the mean and the Kolmogorov distance at each step, (2, T)."""
     means, states = result.means @ case.rotation, result.particles @ case.rotation
     squared, distance = np.zeros(len(means)), np.zeros(len(means))
-    spacing = 2 * case.reach / (case.points - 1)
     for k, (masses, mean, sd) in enumerate(posteriors):
         squared += ((means[:, k] - mean) / sd) ** 2
         x = states[:, :, k]
         order = np.argsort(x, axis=1)
         ranked = np.take_along_axis(x, order, 1), np.take_along_axis(result.weights, order, 1)
-        distance = np.maximum(distance, kolmogorov(masses, -case.reach, spacing, *ranked))
+        distance = np.maximum(distance, kolmogorov(masses, -case.reach, case.spacing, *ranked))
     return np.array([np.sqrt(squared), distance])
-
-
-def exact(case: Case, steps: int, seed: int) -> Iterator[tuple[np.ndarray, list[tuple[np.ndarray, ...]]]]:
-    """Simulate a series; give block by block the observations, and the masses, mean and deviation of each part."""
-    rng, rotation, dim = np.random.default_rng(seed), case.rotation, case.model.dim
-    noise, spread = (float(np.sqrt(matrix[0, 0])) for matrix in (case.part.Q(dt=1.0, step=1), case.part.R(step=1)))
-    grid = np.linspace(-case.reach, case.reach, case.points)
-    spacing = grid[1] - grid[0]
-    moved = case.part.f.rows(grid[:, None], step=1)[:, 0] - case.drift * np.cos(1.2)
-    seen = case.part.h.rows(grid[:, None])[:, 0]
-    taps = np.arange(-np.ceil(8 * noise / spacing), np.ceil(8 * noise / spacing) + 1)
-    kernel = np.exp(-0.5 * (taps * spacing / noise) ** 2)
-    first = np.exp(case.part.initial.log_density(grid[:, None]))
-    masses = [first / first.sum() for _ in range(dim)]
-    x = rng.standard_normal((1, dim)) * np.sqrt(np.diagonal(case.model.initial.covariance))
-    for start in range(0, steps, BLOCK):
-        count = min(BLOCK, steps - start)
-        truth, noises = np.empty((count, dim)), noise * rng.standard_normal((count, 1, dim))
-        for k in range(count):
-            x = case.model.f.rows(x, step=start + k + 1) + noises[k]
-            truth[k] = x[0]
-        observations = case.model.h.rows(truth) + spread * rng.standard_normal((count, dim))
-        observations *= not case.zero
-        drift = case.drift * np.cos(1.2 * np.arange(start + 1, start + count + 1))
-        posteriors = []
-        for k in range(dim):
-            z = np.ascontiguousarray((observations @ rotation)[:, k])
-            kept = point_masses(masses[k], moved, drift, kernel / kernel.sum(), seen, z, spread, -case.reach, spacing)
-            masses[k], mean = kept[-1], kept @ grid
-            posteriors.append((kept, mean, np.sqrt(kept @ grid**2 - mean**2)))
-        yield observations, posteriors
 
 
 @njit(cache=True, nogil=True)
@@ -270,17 +320,18 @@ def point_masses(mass, moved, drift, kernel, seen, z, spread, lower, spacing):
                 cells[cell + 2] += mass[i] * (t + 1) * t * (t - 1) / 6
         for i in range(size):
             if cells[i] != 0.0:
-                after[i : i + 2 * half + 1] += cells[i] * kernel
-        nearest = np.inf
+                for j in range(len(kernel)):
+                    after[i + j] += cells[i] * kernel[j]
+        nearest, total = np.inf, 0.0
         for i in range(size):
-            if after[i + half] > 0.0:
-                nearest = min(nearest, (z[k] - seen[i]) ** 2 / (2 * spread**2) - np.log(after[i + half]))
-        total = 0.0
+            if after[i + half] > 1e-30:
+                nearest = min(nearest, ((z[k] - seen[i]) / spread) ** 2)
         for i in range(size):
-            if after[i + half] > 0.0:
-                kept[k, i] = after[i + half] * np.exp(nearest - (z[k] - seen[i]) ** 2 / (2 * spread**2))
+            if after[i + half] > 1e-30:
+                kept[k, i] = after[i + half] * np.exp((nearest - ((z[k] - seen[i]) / spread) ** 2) / 2)
                 total += kept[k, i]
-        kept[k] /= total
+        for i in range(size):
+            kept[k, i] /= total
         mass = kept[k]
     return kept
 
@@ -307,13 +358,3 @@ def kolmogorov(masses, lower, spacing, x, weights):
             largest[k] = max(largest[k], abs(value - below), abs(value - below - weights[k, j]))
             below += weights[k, j]
     return largest
-
-
-def runs_left(name: str, particles: Iterable[int], known: pd.DataFrame, steps: int) -> list[tuple[str, int]]:
-    """Return the filters of a model, (name, n), that have no row of so many steps."""
-    done = (
-        set()
-        if known.empty
-        else {(row.filter, row.n) for row in known.itertuples() if row.model == name and row.steps == steps}
-    )
-    return [(who, n) for n in particles for who in FILTERS if (who, n) not in done]

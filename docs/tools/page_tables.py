@@ -11,6 +11,7 @@ import numpy as np
 import page_adapters
 import page_association
 import page_default
+import page_determinism
 import page_guide
 import page_harbour
 import page_limits
@@ -360,6 +361,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_harbour.TABLES,
     **page_limits.TABLES,
     **page_modes.TABLES,
+    **page_determinism.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,

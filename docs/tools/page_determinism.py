@@ -1,0 +1,46 @@
+"""Tables of the page about determinism: filters over a million steps of one series, from `bench_known.py long`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+from page_format import markdown, number, read
+
+WINDOWS = (1_000, 1_000_000)
+"""Lengths of the windows whose largest errors are shown."""
+
+
+def by_model(table: pd.DataFrame, cell: Callable[[pd.DataFrame], str], *sources: str) -> str:
+    """Write one cell for each filter with its n, down, and each model, across."""
+    models = list(dict.fromkeys(table["model"]))
+    rows = []
+    for n in sorted(table["n"].unique()):
+        for name in dict.fromkeys(table["filter"]):
+            own = table[(table["filter"] == name) & (table["n"] == n)]
+            shown = f"`{name}`" if ", " not in name else f"`{name.replace(', ', '`, ')}"
+            rows.append([shown, n, *(cell(own[own["model"] == model]) for model in models)])
+    return markdown(["filter", "n", *models], rows, *sources)
+
+
+def count(column: str) -> str:
+    """Write a column of the figures, whole numbers."""
+    return by_model(read("long_runs"), lambda rows: f"{int(rows[column].iloc[0]):,}", "long_runs")
+
+
+def growth(column: str) -> str:
+    """Write the largest value in windows of some lengths, means over windows."""
+
+    def cell(rows: pd.DataFrame) -> str:
+        values = rows.set_index("t")[column]
+        return ", ".join(number(values[t]) for t in WINDOWS)
+
+    return by_model(read("long_records"), cell, "long_records")
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "long_losses": partial(count, "beyond_2"),
+    "long_free": partial(count, "free_2"),
+    "long_growth": partial(growth, "largest_distance"),
+}
