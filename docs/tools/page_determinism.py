@@ -8,20 +8,24 @@ from functools import partial
 import pandas as pd
 from page_format import markdown, number, read
 
-WINDOWS = (1_000, 1_000_000)
-"""Lengths of the windows whose largest errors are shown."""
+STEPS = 1_000_000
+"""Steps of a run that is complete."""
+
+WINDOW = 1_000
+"""Length of the windows whose largest errors are shown beside those of the whole run."""
 
 
 def by_model(table: pd.DataFrame, cell: Callable[[pd.DataFrame], str], *sources: str) -> str:
     """Write one cell for each filter with its n, down, and each model, across."""
-    models = list(dict.fromkeys(table["model"]))
-    rows = []
+    steps = read("long_runs").groupby("model", sort=False)["steps"].min()
+    models, rows = list(steps.index), []
     for n in sorted(table["n"].unique()):
         for name in dict.fromkeys(table["filter"]):
             own = table[(table["filter"] == name) & (table["n"] == n)]
             shown = f"`{name}`" if ", " not in name else f"`{name.replace(', ', '`, ')}"
             rows.append([shown, n, *(cell(own[own["model"] == model]) for model in models)])
-    return markdown(["filter", "n", *models], rows, *sources)
+    heads = [model if count == STEPS else f"{model}, {count:,} steps" for model, count in steps.items()]
+    return markdown(["filter", "n", *heads], rows, *sources)
 
 
 def count(column: str) -> str:
@@ -30,11 +34,11 @@ def count(column: str) -> str:
 
 
 def growth(column: str) -> str:
-    """Write the largest value in windows of some lengths, means over windows."""
+    """Write the largest value in a window, mean over windows, and in the longest one."""
 
     def cell(rows: pd.DataFrame) -> str:
         values = rows.set_index("t")[column]
-        return ", ".join(number(values[t]) for t in WINDOWS)
+        return f"{number(values[WINDOW])}, {number(values.iloc[-1])}"
 
     return by_model(read("long_records"), cell, "long_records")
 
