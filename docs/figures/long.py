@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from common import RESULTS, load
+from long_runs import MODELS
 from matplotlib.figure import Figure
 
 from .look import BLUE, FAINT, GREEN, ORANGE, QUIET
@@ -20,11 +21,11 @@ LEAST = 3e-3
 def records(n: int = 100) -> Figure:
     """Draw the largest error in a window over the length of the window, for each model."""
     table = load("long_records", RESULTS).query("n == @n")
-    models = list(dict.fromkeys(table["model"]))
     figure = Figure(figsize=(10.4, 2.9))
-    for ax, model in zip(figure.subplots(1, len(models), sharey=True), models, strict=True):
-        for who, rows in table[table["model"] == model].groupby("filter", sort=False):
-            ax.plot(rows["t"], rows["largest"], label=who, linewidth=1.6, **LINES[who])
+    for ax, model in zip(figure.subplots(1, len(MODELS), sharey=True), MODELS, strict=True):
+        for who, line in LINES.items():
+            rows = table[(table["model"] == model) & (table["filter"] == who)]
+            ax.plot(rows["t"], rows["largest"], label=who, linewidth=1.6, **line)
         ax.set(xscale="log", yscale="log", xlabel="steps", ylim=(LEAST, 200), title=model)
         ax.minorticks_off()
         ax.set_xticks([10**p for p in (1, 3, 5)])

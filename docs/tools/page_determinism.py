@@ -8,6 +8,8 @@ from functools import partial
 import pandas as pd
 from page_format import markdown, number, read
 
+MODELS = ["zeros", "linear", "growth", "bearing", "two wells"]
+FILTERS = ["bootstrap", "ranked, blind", "ranked", "auto"]
 STEPS = 1_000_000
 """Steps of a run that is complete."""
 
@@ -16,21 +18,22 @@ WINDOW = 1_000
 
 
 def by_model(table: pd.DataFrame, cell: Callable[[pd.DataFrame], str], *sources: str) -> str:
-    """Write one cell for each filter with its n, down, and each model, across."""
-    steps = read("long_runs").groupby("model", sort=False)["steps"].min()
-    models, rows = list(steps.index), []
+    """Write one cell for each filter with its n, down, and each model, across; only of n that all models have."""
+    models = table.groupby("n")["model"].nunique()
+    table = table[table["n"].isin(models.index[models == len(MODELS)])]
+    steps, rows = read("long_runs").query("n in @table.n").groupby("model")["steps"].min()[MODELS], []
     for n in sorted(table["n"].unique()):
-        for name in dict.fromkeys(table["filter"]):
+        for name in FILTERS:
             own = table[(table["filter"] == name) & (table["n"] == n)]
             shown = f"`{name}`" if ", " not in name else f"`{name.replace(', ', '`, ')}"
-            rows.append([shown, n, *(cell(own[own["model"] == model]) for model in models)])
+            rows.append([shown, n, *(cell(own[own["model"] == model]) for model in MODELS)])
     heads = [model if count == STEPS else f"{model}, {count:,} steps" for model, count in steps.items()]
     return markdown(["filter", "n", *heads], rows, *sources)
 
 
-def count(column: str) -> str:
-    """Write a column of the figures, whole numbers."""
-    return by_model(read("long_runs"), lambda rows: f"{int(rows[column].iloc[0]):,}", "long_runs")
+def count(*columns: str) -> str:
+    """Write columns of the figures, whole numbers."""
+    return by_model(read("long_runs"), lambda rows: "; ".join(f"{rows[name].iloc[0]:,}" for name in columns), "long_runs")
 
 
 def growth(column: str) -> str:
@@ -45,6 +48,6 @@ def growth(column: str) -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "long_losses": partial(count, "beyond_2"),
-    "long_free": partial(count, "free_2"),
+    "long_free": partial(count, "free_2", "loss_2"),
     "long_growth": partial(growth, "largest_distance"),
 }
