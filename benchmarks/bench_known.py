@@ -327,8 +327,9 @@ def long(args) -> None:
         if run.done < steps:
             run.advance(steps)
             rows, curves = run.tables()
-            save("long_records", curves, args.results, ["model", "filter", "n", "t"], "long")
-            save("long_runs", rows, args.results, ["model", "filter", "n"], "long")
+            options = f"long --long-particles {' '.join(map(str, args.long_particles))} --long-steps {steps}"
+            save("long_records", curves, args.results, ["model", "filter", "n", "t"], options)
+            save("long_runs", rows, args.results, ["model", "filter", "n"], options)
             long_runs.keep(run, path)
             show(f"{steps:,} steps, {name}", rows[long_runs.SHOWN])
 
