@@ -25,6 +25,7 @@ association_times  of these only the times, on gated scans, bands and dense matr
 modes       filters of random models that jump between modes, against the exact posterior; herded modes over random ones.
 forecast    coverage of forecasts of states and observations 1, 5 and 20 steps ahead, over --forecasts runs.
 linear      Rao-Blackwellised filters of two conditionally linear scenarios against plain ones, at equal n and at equal time.
+long        errors of random and deterministic filters over --long-steps steps of five models, against the exact posterior.
 
 python benchmarks/bench_known.py [PARTS] [--filters bootstrap ...] [--particles 100] [--runs 50]    all unless some are named
 """
@@ -33,6 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import associations
@@ -44,6 +46,7 @@ import harbour_misses
 import hard_radar
 import likelihoods
 import linear_parts
+import long_runs
 import manoeuvres
 import numpy as np
 import pandas as pd
@@ -315,6 +318,22 @@ def linear_models(args) -> None:
         show(f"Linear parts, {name}", table)
 
 
+def long(args) -> None:
+    """Write the errors of filters over very many steps; the models take turns, and go on where they were left."""
+    stages = [*range(long_runs.STAGE, args.long_steps, long_runs.STAGE), args.long_steps]
+    for n, steps, name in product(args.long_particles, stages, args.long_models):
+        path = args.stores / f"long-{name.replace(' ', '-')}-{n}-{args.seed}.pickle"
+        run = long_runs.resumed(path, name, n, long_runs.CLAIMS + args.seed)
+        if run.done < steps:
+            run.advance(steps)
+            rows, curves = run.tables()
+            options = f"long --long-particles {' '.join(map(str, args.long_particles))} --long-steps {steps}"
+            save("long_records", curves, args.results, ["model", "filter", "n", "t"], options)
+            save("long_runs", rows, args.results, ["model", "filter", "n"], options)
+            long_runs.keep(run, path)
+            show(f"{steps:,} steps, {name}", rows[long_runs.SHOWN])
+
+
 PARTS = {
     "published": published,
     "evidence": evidence,
@@ -335,6 +354,7 @@ PARTS = {
     "modes": modes,
     "forecast": forecast,
     "linear": linear_models,
+    "long": long,
 }
 
 
@@ -375,6 +395,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--linear-runs", type=int, default=20, help="of the linear parts")
     options.add_argument("--linear-particles", type=int, nargs="+", default=[100, 300])
     options.add_argument("--linear-reference", type=int, default=5000, help="particles of their reference")
+    options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
+    options.add_argument("--long-models", nargs="+", choices=long_runs.MODELS, default=long_runs.MODELS, help="of them")
+    options.add_argument("--long-particles", type=int, nargs="+", default=[100, 20], help="of them")
     args = options.parse_args(arguments)
     announce(args.seed)
     args.stores.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,8 @@
 `scenario_ungm` and so on, one run of each scenario, `samplers` and the pictures of the theory (`herding_step`,
 `gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `filters` (20 runs of
 three scenarios at four particle counts) takes some minutes, `paper_fig1` to `paper_fig5`, the figures of `herdfilter paper`
-and their tables, a minute together. `random_models` is drawn from what `python benchmarks/bench_default.py` found. The
-drawing is in figures/, a file for each group.
+and their tables, a minute together. `random_models` and `long_records` are drawn from results files. The drawing is in
+figures/, a file for each group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from herdfilter.study.scenario import scenario_files
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save
-from figures import filters, gibbs, herding, ranked, samplers, scenarios
+from figures import filters, gibbs, herding, long, ranked, samplers, scenarios
 from figures.look import LOOK
 
 IMAGES = Path(__file__).parent / "images"
@@ -49,6 +49,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
         "samplers": samplers.samplers,
         "filters": filters.filters,
         "random_models": filters.random_models,
+        "long_records": long.records,
         **{f"{group}_{draw.__name__}": draw for group, draws in theory.items() for draw in draws},
         **{f"paper_{name}": partial(paper, name) for name in FIGURES},
         **{f"scenario_{name}": partial(scenarios.scenario, name) for name in scenario_files()},

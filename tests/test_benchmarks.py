@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from herdfilter.study.data.harbour import load_harbour
+from scipy.stats import kstest
 
 import herdfilter as hf
 from herdfilter import ContinuousHerdedGibbs, GaussianMixture, KernelHerding, Points, herding_error
@@ -801,6 +802,46 @@ def test_linear_parts_are_measured_at_equal_numbers_and_at_equal_times(study, be
         assert row.ratio_low < row.ratio < row.ratio_high
         assert 0 < row.in_time < np.inf
     assert table.loc[("arctangent", "bootstrap"), "ratio"] < 0.7
+
+
+def test_posteriors_of_long_runs_are_exact(benchmark_module):
+    """Against Kalman's filter, the grid filter and the distribution function of a Gaussian."""
+    module = benchmark_module("long_runs")
+    for name, exact in (("linear", hf.ExtendedKalmanFilter), ("growth", lambda m: hf.GridFilter(m, -45, 45, 1801))):
+        run, case = module.LongRun(name, 20, 3), module.cases()[name]
+        observations, ((masses, mean, sd),) = run.block(case, 60)
+        known = exact(hf.models.UNGM() if name == "growth" else case.model).run(observations)
+        assert np.abs((known.means[:, 0] - mean) / sd).max() < 0.002
+        assert np.allclose(sd, np.sqrt(known.covariances[:, 0, 0]), rtol=0.002)
+        if name == "linear":
+            x = np.sort(mean[:, None] + sd[:, None] * np.random.default_rng(0).standard_normal((60, 20)), axis=1)
+            equal = np.full(x.shape, 1 / 20)
+            found = module.kolmogorov(masses, -case.reach, case.spacing, x, equal)
+            known = [kstest(row, "norm", (m, s)).statistic for row, m, s in zip(x, mean, sd, strict=True)]
+            assert np.allclose(found, known, atol=1e-4)
+
+
+def test_long_runs_go_on_where_they_were_left(study, benchmark_module, monkeypatch, tmp_path):
+    module = benchmark_module("long_runs")
+    told = module.exceedances(np.array([0, 0, 0, 1, 1, 0, 1, 0, 0], bool))
+    assert told == {"beyond": 3, "first": 4, "free": 3, "loss": 2}
+    assert module.exceedances(np.zeros(5, bool))["free"] == 5
+    monkeypatch.setattr(module, "BLOCK", 50)
+    monkeypatch.setattr(module, "FILTERS", {who: module.FILTERS[who] for who in ("bootstrap", "ranked, blind")})
+    whole, parted = (module.LongRun("two wells", 20, 5) for _ in range(2))
+    whole.advance(200)
+    parted.advance(100)
+    module.keep(parted, tmp_path / "run.pickle")
+    parted = module.resumed(tmp_path / "run.pickle", "two wells", 20, 5)
+    parted.advance(200)
+    pd.testing.assert_frame_equal(*(run.tables()[1] for run in (whole, parted)))
+    small = ["--long-particles", 20, "--long-models", "zeros", "--long-steps", 200]
+    tables = study("bench_known", "long", *small)
+    again = study("bench_known", "long", *small)
+    pd.testing.assert_frame_equal(tables["long_runs"], again["long_runs"])  # with its times: nothing was left to do
+    rows = tables["long_runs"].set_index("filter")
+    assert rows.loc["ranked, blind", "largest"] < 0.5 < rows.loc["bootstrap", "largest"]
+    assert tables["long_records"].groupby("filter")["largest"].is_monotonic_increasing.all()
 
 
 def test_figures_of_the_literature_are_set_beside_ours(study):

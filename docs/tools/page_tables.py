@@ -12,6 +12,7 @@ import page_adapters
 import page_association
 import page_board
 import page_default
+import page_determinism
 import page_guide
 import page_harbour
 import page_limits
@@ -364,6 +365,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_limits.TABLES,
     **page_modes.TABLES,
     **page_need.TABLES,
+    **page_determinism.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
