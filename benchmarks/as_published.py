@@ -1,6 +1,7 @@
 """Figures of papers beside ours: what a row of `as_published.csv` is, and when a figure agrees.
 
-A paper is in one of the modules ``published_*.py``, whose function ``rows(args)`` returns its rows, made by `row`.
+A paper is in one of the modules ``published_*.py``. The function ``rows(args)`` of a module returns the rows of all of its
+papers, made by `row`; other functions of it, named after a first author, return those of one paper.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ MODULES = sorted(path.stem.removeprefix("published_") for path in Path(__file__)
 """Modules that hold papers, without the beginning of their names."""
 
 
-def rows(module: str, args) -> Iterable[dict]:
-    """Return the rows of the papers of one module."""
-    return import_module(f"published_{module}").rows(args)
+def rows(name: str, args) -> Iterable[dict]:
+    """Return the rows of a module ("classic") or of one of its papers ("classic.gordon")."""
+    module, _, paper = name.partition(".")
+    return getattr(import_module(f"published_{module}"), paper or "rows")(args)
 
 
 def row(
