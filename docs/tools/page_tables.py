@@ -18,6 +18,7 @@ import page_harbour
 import page_limits
 import page_modes
 import page_need
+import page_published
 import page_stonesoup
 import page_trackers
 import page_views
@@ -366,6 +367,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_modes.TABLES,
     **page_need.TABLES,
     **page_determinism.TABLES,
+    **page_published.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
