@@ -1,6 +1,6 @@
 """Kernel herding, herded Gibbs sampling and optimal points beside the papers they come from.
 
-The text of the three papers could not be read, so that their figures are not here. What is public are the authors' programs
+Only abstracts of the three papers could be read, so that their figures are not here. What is public are the authors' programs
 and files: the mixtures of Lacoste-Julien, Lindsten and Bach (2015) are made as their script ``script_test.m`` makes them (in
 github.com/jgorham/stein_discrepancy, src/experiments/skh); the program of Wolf and Baum (2020) is
 github.com/Fusion-Goettingen/MFI_2020_Wolf_HerdedGibbs; optimal points of Steinbring, Pander and Hanebeck (2016) are
@@ -10,7 +10,7 @@ github.com/KIT-ISAS/deterministic-samples, standard-normal/glcd. "Theirs" is wha
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from as_published import row
@@ -29,9 +29,20 @@ POINTS = "Steinbring, Pander and Hanebeck (2016)"
 Interval = tuple[float, float, float]
 
 
-def rows(args) -> list[dict]:
-    """Return the rows of the three papers."""
-    return [*mixtures(), *filters(), *marginals(), *optimal_points(), *smart_sampling()]
+def rows(args) -> Iterator[dict]:
+    """Yield the rows of the three papers."""
+    for paper in (lacoste_julien, wolf, steinbring):
+        yield from paper(args)
+
+
+def lacoste_julien(args) -> list[dict]:
+    """Return rates and errors on mixtures, and errors of filters that herd."""
+    return [*mixtures(min(args.most, MIXTURES)), *filters(min(args.most, RUNS))]
+
+
+def steinbring(args) -> list[dict]:
+    """Return distances of optimal points, and what they do for a Kalman filter."""
+    return [*optimal_points(), *smart_sampling(min(args.most, SERIES))]
 
 
 def over_runs(statistic: Callable[..., float], *samples: np.ndarray) -> Interval:
@@ -81,11 +92,11 @@ def samplers(width: float) -> dict[str, object]:
     }
 
 
-def discrepancies(d: int, components: int, variance: float, counts: np.ndarray) -> dict[str, np.ndarray]:
+def discrepancies(d: int, components: int, variance: float, counts: np.ndarray, runs: int) -> dict[str, np.ndarray]:
     """Return the herding errors of each sampler, shape (mixtures, counts)."""
     width = np.sqrt(variance)
-    errors = {name: np.empty((MIXTURES, len(counts))) for name in samplers(width)}
-    for run in range(MIXTURES):
+    errors = {name: np.empty((runs, len(counts))) for name in samplers(width)}
+    for run in range(runs):
         target, rng = mixture(d, components, CLAIMS + run), np.random.default_rng([CLAIMS, run])
         for name, sampler in samplers(width).items():
             for k, n in enumerate(counts):
@@ -106,7 +117,7 @@ def written_out(target: hf.GaussianMixture, variance: float, n: int, rng: np.ran
     return hf.Points(draws[chosen], weights / weights.sum())
 
 
-def mixtures() -> list[dict]:
+def mixtures(runs: int) -> list[dict]:
     """Return rates and sizes of the herding error on mixtures."""
     place, found = "Fig. 1: d = 2, K = 100, variance 1 of the kernel", []
     compared = {
@@ -115,29 +126,29 @@ def mixtures() -> list[dict]:
         "FW": "Compared with the rate of kernel herding, -1, of which -1/2 is proved for a Gaussian kernel.",
         "FCFW": "Compared with the place of the curve, below that of FW.",
     }
-    errors = discrepancies(2, 100, 1.0, COUNTS)
+    errors = discrepancies(2, 100, 1.0, COUNTS, runs)
     for name, note in compared.items():
         slopes = np.polyfit(np.log(COUNTS), np.log(errors[name]).T, 1)[0]
-        found.append(row(HERDING, place, f"slope of the error, {name}", None, over_runs(np.mean, slopes), MIXTURES, note))
-    wide = discrepancies(10, 100, 10.0, COUNTS[-1:])
+        found.append(row(HERDING, place, f"slope of the error, {name}", None, over_runs(np.mean, slopes), runs, note))
+    wide = discrepancies(10, 100, 10.0, COUNTS[-1:], runs)
     ours = over_runs(ratio_of_roots, wide["FCFW"] ** 2, wide["FW"] ** 2)
     note = "Compared with 1: in ten dimensions 200 weights gain little."
     place = "Fig. 1: d = 10, K = 100, variance 10 of the kernel"
-    found.append(row(HERDING, place, "error of 200 points, FCFW over FW", None, ours, MIXTURES, note))
+    found.append(row(HERDING, place, "error of 200 points, FCFW over FW", None, ours, runs, note))
     repeated = []
-    for run in range(WRITTEN_OUT):
+    for run in range(min(runs, WRITTEN_OUT)):
         target = mixture(2, 100, CLAIMS + run)
         points = written_out(target, 1.0, 200, np.random.default_rng([CLAIMS, run]))
         repeated.append(hf.herding_error(points, target, 1.0, hf.kernels.Gaussian()))
-    ours = over_runs(ratio_of_roots, errors["FCFW"][:WRITTEN_OUT, -1] ** 2, np.square(repeated))
+    ours = over_runs(ratio_of_roots, errors["FCFW"][: len(repeated), -1] ** 2, np.square(repeated))
     note = "Compared with 1: their algorithm written out, with their search among 50,000 draws; ours climbs."
-    found.append(row(HERDING, "algorithm 1", "error of 200 points, ours over theirs", None, ours, WRITTEN_OUT, note))
+    found.append(row(HERDING, "algorithm 1", "error of 200 points, ours over theirs", None, ours, len(repeated), note))
     return found
 
 
 PARTICLES = 50
 STEPS = 50
-RUNS = 20
+RUNS = 40
 Means = Callable[[object, np.ndarray], np.ndarray]
 
 
@@ -161,12 +172,12 @@ def growth_means(model: object, z: np.ndarray) -> np.ndarray:
     return hf.GridFilter(model, -60.0, 60.0, 2401).run(z).means
 
 
-def filters() -> list[dict]:
+def filters(runs: int) -> list[dict]:
     """Return errors of filters that herd the predictive mixture, over those that draw from it."""
     found = []
     for name, (model, reference) in models().items():
-        errors = {key: np.empty(RUNS) for key in samplers(1.0)}
-        for run in range(RUNS):
+        errors = {key: np.empty(runs) for key in samplers(1.0)}
+        for run in range(runs):
             _, z = hf.simulate(model, steps=STEPS, rng=CLAIMS + run)
             means = reference(model, z)
             for key, sampler in samplers(hf.bandwidths.Whitened()).items():
@@ -178,7 +189,7 @@ def filters() -> list[dict]:
         for above, below in (("FW", "random"), ("FCFW", "QMC")):
             ours = over_runs(ratio_of_roots, errors[above], errors[below])
             note = "Compared with the abstract: more accurate than random and quasi-Monte Carlo sampling, so below 1."
-            found.append(row(HERDING, f"filters, {name}", f"error, {above} over {below}", None, ours, RUNS, note))
+            found.append(row(HERDING, f"filters, {name}", f"error, {above} over {below}", None, ours, runs, note))
     return found
 
 
@@ -210,7 +221,7 @@ def error_of(method: object, ratios: np.ndarray, rng: int | None = None) -> floa
     return float(0.5 * np.abs(difference).sum(axis=1).mean())
 
 
-def marginals() -> list[dict]:
+def wolf(args) -> list[dict]:
     """Return errors of marginals by herded and by random Gibbs sampling."""
     found = []
     for existence, theirs in PROGRAM.items():
@@ -220,21 +231,22 @@ def marginals() -> list[dict]:
         for sweeps, printed in theirs.items():
             ours = error_of(association.HerdedGibbs(sweeps, estimate="joint", **PUBLISHED), ratios)
             found.append(row(GIBBS, place, f"error, herded, {sweeps} sweeps", printed, exactly(ours), 1, note))
-    ratios, printed, theirs = example((1.0, 1.0, 1.0, 1.0)), *PROGRAM_AT_RANDOM
+    ratios, (printed, their_runs) = example((1.0, 1.0, 1.0, 1.0)), PROGRAM_AT_RANDOM
+    runs = min(args.most, their_runs)
     method = association.RandomGibbs(100, estimate="joint", pairs=False)
-    ours = over_runs(np.mean, np.array([error_of(method, ratios, CLAIMS + run) for run in range(theirs)]))
-    note = "Their random sampler takes the largest of ratio times uniform number, which is no draw from the conditional."
+    ours = over_runs(np.mean, np.array([error_of(method, ratios, CLAIMS + run) for run in range(runs)]))
+    note = "Their program takes the largest ratio times uniform number; with draws from the conditional it gives 0.0472."
     place = "program, example, existence 1"
-    found.append(row(GIBBS, place, "error, random, 100 sweeps", printed, ours, theirs, note, their_runs=theirs))
+    found.append(row(GIBBS, place, "error, random, 100 sweeps", printed, ours, runs, note, their_runs=their_runs))
     for name, method, rate in (
         ("herded", lambda n: association.HerdedGibbs(n, estimate="counts", **PUBLISHED), "of herded Gibbs, -1"),
         ("random", lambda n: association.RandomGibbs(n, estimate="counts", pairs=False), "of random draws, -1/2"),
     ):
-        matrices = [dense(CLAIMS + k, 4) for k in range(MATRICES)]
+        matrices = [dense(CLAIMS + k, 4) for k in range(min(args.most, MATRICES))]
         errors = np.array([[error_of(method(n), ratios, CLAIMS + k) for n in SWEEPS] for k, ratios in enumerate(matrices)])
         ours = over_runs(lambda e: float(np.polyfit(np.log(SWEEPS), np.log(e.mean(axis=0)), 1)[0]), errors)
         note = f"Compared with the rate {rate}."
-        found.append(row(GIBBS, "four tracks, all compete", f"slope of the error, {name}", None, ours, MATRICES, note))
+        found.append(row(GIBBS, "four tracks, all compete", f"slope of the error, {name}", None, ours, len(matrices), note))
     return found
 
 
@@ -262,10 +274,10 @@ def optimal_points() -> list[dict]:
     return found
 
 
-def smart_sampling() -> list[dict]:
+def smart_sampling(runs: int) -> list[dict]:
     """Return how far the S2KF is from the Gaussian filter with exact moments, over the UKF's distance."""
-    model, means = hf.models.UNGM(10.0, 1.0, 5.0), {name: np.empty((SERIES, 100)) for name in ("exact", "ukf", 11, 51)}
-    for run in range(SERIES):
+    model, means = hf.models.UNGM(10.0, 1.0, 5.0), {name: np.empty((runs, 100)) for name in ("exact", "ukf", 11, 51)}
+    for run in range(runs):
         _, z = hf.simulate(model, steps=100, rng=CLAIMS + run)
         means["exact"][run] = gaussian_filter(model, z)
         means["ukf"][run] = hf.UnscentedKalmanFilter(model).run(z).means[:, 0]
@@ -274,7 +286,7 @@ def smart_sampling() -> list[dict]:
     squares = {name: ((m - means["exact"]) ** 2).mean(axis=1) for name, m in means.items()}
     note = "Compared with 1, and with a fall as n grows: moments of more points are better ones."
     return [
-        row(POINTS, f"S2KF, n = {n}, growth model", "distance from exact moments, over the UKF's", None, ours, SERIES, note)
+        row(POINTS, f"S2KF, n = {n}, growth model", "distance from exact moments, over the UKF's", None, ours, runs, note)
         for n in (11, 51)
         for ours in [over_runs(ratio_of_roots, squares[n], squares["ukf"])]
     ]
