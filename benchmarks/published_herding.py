@@ -1,6 +1,6 @@
 """Kernel herding, herded Gibbs sampling and optimal points beside the papers they come from.
 
-Only abstracts of the three papers could be read, so that their figures are not here. What is public are the authors' programs
+No figure of the three papers could be read, so that none is quoted here. What is public are the authors' programs
 and files: the mixtures of Lacoste-Julien, Lindsten and Bach (2015) are made as their script ``script_test.m`` makes them (in
 github.com/jgorham/stein_discrepancy, src/experiments/skh); the program of Wolf and Baum (2020) is
 github.com/Fusion-Goettingen/MFI_2020_Wolf_HerdedGibbs; optimal points of Steinbring, Pander and Hanebeck (2016) are
@@ -119,12 +119,12 @@ def written_out(target: hf.GaussianMixture, variance: float, n: int, rng: np.ran
 
 def mixtures(runs: int) -> list[dict]:
     """Return rates and sizes of the herding error on mixtures."""
-    place, found = "Fig. 1: d = 2, K = 100, variance 1 of the kernel", []
+    place, found = "as Fig. 1, d = 2, K = 100, kernel variance 1", []
     compared = {
         "random": "Compared with the rate of independent draws, -1/2.",
-        "QMC": "Compared with the place of the curve, between random draws and Frank-Wolfe.",
-        "FW": "Compared with the rate of kernel herding, -1, of which -1/2 is proved for a Gaussian kernel.",
-        "FCFW": "Compared with the place of the curve, below that of FW.",
+        "QMC": "Compared with the abstract: optimised points are more accurate than random and quasi-Monte Carlo ones.",
+        "FW": "Compared with the rate of herding in finite dimensions, -1, and with the one proved for a Gaussian kernel, -1/2.",
+        "FCFW": "Compared with the abstract: optimised points are more accurate than random and quasi-Monte Carlo ones.",
     }
     errors = discrepancies(2, 100, 1.0, COUNTS, runs)
     for name, note in compared.items():
@@ -133,7 +133,7 @@ def mixtures(runs: int) -> list[dict]:
     wide = discrepancies(10, 100, 10.0, COUNTS[-1:], runs)
     ours = over_runs(ratio_of_roots, wide["FCFW"] ** 2, wide["FW"] ** 2)
     note = "Compared with 1: in ten dimensions 200 weights gain little."
-    place = "Fig. 1: d = 10, K = 100, variance 10 of the kernel"
+    place = "as Fig. 1, d = 10, K = 100, kernel variance 10"
     found.append(row(HERDING, place, "error of 200 points, FCFW over FW", None, ours, runs, note))
     repeated = []
     for run in range(min(runs, WRITTEN_OUT)):
@@ -188,7 +188,7 @@ def filters(runs: int) -> list[dict]:
                     errors[key][run] = np.mean((pf.run(z).means - means) ** 2)
         for above, below in (("FW", "random"), ("FCFW", "QMC")):
             ours = over_runs(ratio_of_roots, errors[above], errors[below])
-            note = "Compared with the abstract: more accurate than random and quasi-Monte Carlo sampling, so below 1."
+            note = "Compared with the abstract: optimised points are more accurate than random and quasi-Monte Carlo ones."
             found.append(row(HERDING, f"filters, {name}", f"error, {above} over {below}", None, ours, runs, note))
     return found
 
