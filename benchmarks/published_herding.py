@@ -123,7 +123,7 @@ def mixtures(runs: int) -> list[dict]:
     compared = {
         "random": "Compared with the rate of independent draws, -1/2.",
         "QMC": "Compared with the abstract: optimised points are more accurate than random and quasi-Monte Carlo ones.",
-        "FW": "Compared with the rate of herding in finite dimensions, -1, and with the one proved for a Gaussian kernel, -1/2.",
+        "FW": "Compared with the rate of herding in finite dimensions, -1, and that proved for a Gaussian kernel, -1/2.",
         "FCFW": "Compared with the abstract: optimised points are more accurate than random and quasi-Monte Carlo ones.",
     }
     errors = discrepancies(2, 100, 1.0, COUNTS, runs)
