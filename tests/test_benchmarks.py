@@ -952,3 +952,24 @@ def test_trackers_of_others_are_told_what_ours_are_told(benchmark_module):
     result = jpda.run(scans)
     assert [len(labels) for labels in result.labels] == [0, 0, 1, 1, 1, 1]
     np.testing.assert_allclose(result.means[-1][0][[0, 2]], path[-1], atol=1.0)
+
+
+def test_association_repeats_the_program_of_wolf_and_baum(study):
+    table = study("bench_known", "papers", "--papers", "herding.wolf", "--most", 2)["as_published"]
+    assert (table["verdict"].iloc[:3] == "agrees").all()
+    assert table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0  # herded errors fall faster than random ones
+
+
+def test_papers_on_herding_are_measured_by_what_they_define(benchmark_module):
+    """A Gaussian filter with exact moments is Kalman's on a linear model; FCFW written out comes close to ours."""
+    herding = benchmark_module("published_herding")
+    model = hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.2]], [0.0], [[1.0]])
+    _, z = hf.simulate(model, steps=10, rng=1)
+    exact = hf.ExtendedKalmanFilter(model).run(z).means[:, 0]
+    np.testing.assert_allclose(herding.gaussian_filter(model, z), exact, rtol=0, atol=1e-10)
+    target = herding.mixture(2, 5, 1)
+    assert (np.linalg.eigvalsh(target.covariances) > 0.1 - 1e-9).all()
+    points = herding.written_out(target, 1.0, 20, np.random.default_rng(1))
+    ours = hf.KernelHerding(bandwidth=1.0, weights="fully-corrective").sample(target, 20)
+    found, repeated = (hf.herding_error(p, target, 1.0, hf.kernels.Gaussian()) for p in (ours, points))
+    assert 0.7 < found / repeated < 1.3
