@@ -133,7 +133,7 @@ def again(table: pd.DataFrame, n: int, args) -> dict[str, object]:
     base, runs = family(args), []
     for model in first.index[first > 1]:
         path = models_folder(args) / "again" / f"{args.default}-{n}-{model}.sqlite"
-        both, new = [BASELINE, args.default], {"runs": NEW_RUNS, "seed": args.seed + 1}
+        both, new = [BASELINE, args.default], {"runs": NEW_RUNS, "seed": args.seed + 1, "workers": 1}
         measure = not (args.report or args.timing)
         runs.append(models_cell(base, both, n, int(model), 1, args, path, measure, **new))
     row = {"filter": args.default, "n": n, "models": len(first), "above": len(runs)}

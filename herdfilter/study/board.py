@@ -42,7 +42,7 @@ class BoardDefinition:
     particles: tuple[int, ...] = (50, 500)
     ladder: tuple[int, ...] = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # of bootstrap, for equal times
     reference: Mapping[str, Any] = field(
-        default_factory=lambda: {"type": "grid-or-large", "n": 65536, "repeats": 2, "filter": ["sqmc", "bootstrap"]}
+        default_factory=lambda: {"type": "exact-or-guided", "n": 32768, "repeats": 2, "filter": ["sqmc", "bootstrap"]}
     )
     divergence: Divergence = field(default_factory=lambda: Divergence(2.0, final_part=0.25, in_spreads=True))
     first_seed: int = 10_000_000
