@@ -26,6 +26,8 @@ from dependencies import ROOT, digest
 
 SEED = 6_000_000
 """First seed of the claims; nobody had seen those from here on."""
+BOARD_DATE = "2026-11-27"
+"""Day whose models the rows of the board are made on."""
 CLAIM = f"--first-model {SEED} --runs 2 --reference 32768"
 
 
@@ -78,7 +80,7 @@ PARTS = {
     ),
     "crowd": Part("benchmarks/bench_speed.py tracker", "speed_tracker", "tracking"),
     "startup": Part("benchmarks/bench_startup.py", "import startup", CATALOGUE),
-    "times": default("times", "default_times", f"--times-models 50 --first-model {SEED}"),
+    "times": default("times", "default_times", f"--times-models 30 --first-model {SEED}"),
     # samplers
     "quality": Part("benchmarks/bench_quality.py", "quality", "samplers discrepancy"),
     "hostile": Part("benchmarks/bench_quality.py --hostile 4000", "far hostile", "samplers discrepancy"),
@@ -96,7 +98,7 @@ PARTS = {
     # filters on random models
     "equal": default("equal", "default default_models default_again", f"--models 200 {CLAIM}"),
     "kinds": default("kinds", "default_other_kinds", f"--kind-models 20 {CLAIM}"),
-    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 50 {CLAIM}"),
+    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"),
     "budget": default("budget", "default_budget", f"--budget-models 24 {CLAIM}"),
     "modes": known("modes", "modes", CATALOGUE, "--models 40"),
     # filters on named scenarios
@@ -132,6 +134,14 @@ PARTS = {
     "misses": known("misses", "harbour_misses", HARBOUR),
     # others
     "published": known("published", "published", CATALOGUE),
+    "papers": known("papers", "as_published", f"smoothing association discrepancy {CATALOGUE}"),
+    "long": known("long", "long_runs long_records", CATALOGUE, "--long-particles 100"),
+    "board": Part(
+        f"benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",
+        "board",
+        f"{CATALOGUE} study.board",
+    ),
+    "libraries": Part(f"benchmarks/bench_peers.py filters --seed {SEED}", "peers_filters", CATALOGUE),
     "adapters": Part("benchmarks/bench_peers.py adapters", "adapters", f"adapters {CATALOGUE}"),
     "calls": Part("benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
 }
