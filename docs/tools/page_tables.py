@@ -15,6 +15,7 @@ import page_guide
 import page_harbour
 import page_limits
 import page_modes
+import page_peers
 import page_stonesoup
 import page_trackers
 import page_views
@@ -360,6 +361,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_harbour.TABLES,
     **page_limits.TABLES,
     **page_modes.TABLES,
+    **page_peers.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
