@@ -176,14 +176,14 @@ def filters(args: argparse.Namespace) -> None:
     options = f"filters --seed {args.seed} --peer-runs {args.peer_runs} --reference {args.reference} --counts {counts}"
     for name in args.models:
         runs = peer_filters.of_scenario(name, args)
-        found = {
-            "peers_filters": (peer_filters.at_counts(runs), ["scenario", "filter", "n"]),
-            "peers_budget": (peer_filters.at_equal_time(runs), ["scenario", "filter", "budget"]),
-            "peers_agreement": (peer_filters.agreement(runs), ["scenario", "filter"]),
-        }
-        for table, (rows, keys) in found.items():
-            save(table, rows, args.results, keys, options)
-            show(f"{name}: {table}", rows.drop(columns="scenario"), 200)
+        counts = save("peers_filters", peer_filters.at_counts(runs), args.results, ["scenario", "filter", "n"], options)
+        times = peer_filters.at_equal_time(runs)
+        times = save("peers_budget", times, args.results, ["scenario", "filter", "budget"], options)
+        alike = peer_filters.agreement(runs)
+        alike = save("peers_agreement", alike, args.results, ["scenario", "filter"], options)
+        for title, rows in {"equal counts": counts, "equal time": times, "over ours": alike}.items():
+            own = rows[rows["scenario"] == name].drop(columns=["scenario", "library", "version"], errors="ignore")
+            show(f"{name}: {title}", own, 200)
 
 
 def trackers(args: argparse.Namespace) -> None:
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--of", nargs="+", choices=others, default=list(others), help="libraries, with filters")
     options.add_argument("--counts", type=int, nargs="+", default=[100, 1000, 10_000, 100_000], help="with filters")
     options.add_argument("--peer-runs", type=int, default=10, help="of each filter, with filters")
-    options.add_argument("--seconds", type=float, default=20.0, help="that a run may take, with filters")
+    options.add_argument("--seconds", type=float, default=10.0, help="that a run may take, with filters")
     options.add_argument("--reference", type=int, default=2**17, help="particles of a reference, with filters")
     options.add_argument("--environments", type=Path, default=Path("results") / "environments", help="with filters")
     options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")

@@ -40,15 +40,22 @@ def of_catalogue(scenario, dt, n, *, name, compiled=False):
         model = model.compiled()
 
     def run(z, seed):
-        result = hf.make_filter(name, model, n_particles=n, rng=seed).run(z, dt=dt)
+        result = hf.make_filter(name, model, n_particles=max(n, 1), rng=seed).run(z, dt=dt)
         return result.means, result.log_likelihood
 
     return run
 
 
+def sqmc(scenario, dt, n):
+    return of_catalogue(scenario, dt, power_of_two(n), name="sqmc")
+
+
 if __name__ == "__main__":
-    names = ("bootstrap", "ranked", "auto")
-    made = {name: partial(of_catalogue, name=name) for name in names}
-    made["sqmc"] = lambda scenario, dt, n: of_catalogue(scenario, dt, power_of_two(n), name="sqmc")
-    made["compiled-bootstrap"] = partial(of_catalogue, name="bootstrap", compiled=True)
-    main(made, {})
+    compiled = partial(of_catalogue, name="bootstrap", compiled=True)
+    bootstrap, ranked, auto, ekf, ukf = (
+        partial(of_catalogue, name=name) for name in ("bootstrap", "ranked", "auto", "ekf", "ukf")
+    )
+    main(
+        {"bootstrap": bootstrap, "compiled-bootstrap": compiled, "sqmc": sqmc, "ranked": ranked, "auto": auto},
+        {"ekf": ekf, "ukf": ukf},
+    )

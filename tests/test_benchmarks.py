@@ -492,6 +492,14 @@ def test_filters_of_a_library_run_in_another_process_beside_an_exact_posterior(r
     assert set(found["peers_budget"]["budget"]) == set(part.BUDGETS)
 
 
+def test_bootstrap_filters_of_all_libraries_have_the_errors_of_ours():
+    """They are one algorithm: of the results, no interval over runs is farther from 1 than a tenth."""
+    found = pd.read_csv(FOLDER / "results" / "peers_agreement.csv")
+    assert len(set(found["filter"])) > 5
+    assert (found["ratio_low"] < 1.1).all()
+    assert (found["ratio_high"] > 0.9).all()
+
+
 def test_error_at_equal_time_has_an_interval_over_runs(benchmark_module):
     """A filter of error n^-1/2 in n microseconds: 0.1 at 0.1 ms, by interpolation at 0.04 ms, and no count fits 0.001 ms."""
     n, run = np.meshgrid([10, 100], np.arange(10), indexing="ij")

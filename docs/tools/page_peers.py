@@ -7,7 +7,9 @@ from functools import partial
 import pandas as pd
 from page_format import interval, markdown, number, read
 
-KALMAN = "n == 0"
+SCENARIOS = ("ungm", "bearings", "linear_chain")
+EXACT = 1e-6
+"""Error below which a filter is exact: it is shown as 0."""
 
 
 def at_counts(scenario: str) -> str:
@@ -29,7 +31,7 @@ def at_counts(scenario: str) -> str:
 def log_likelihood() -> str:
     """Errors of the log-likelihood, and seconds of the first call, of the particle filters."""
     table = read("peers_filters").query("n > 0")
-    scenarios, counts = list(dict.fromkeys(table["scenario"])), sorted(table["n"].unique())
+    scenarios, counts = SCENARIOS, sorted(table["n"].unique())
     shown = [counts[len(counts) // 3], counts[-1]]
     cells = table.set_index(["filter", "scenario", "n"])["log_likelihood_error"]
     first = table.groupby("filter")["compile_seconds"].max()
@@ -47,8 +49,8 @@ def log_likelihood() -> str:
 
 def kalman() -> str:
     """Errors, errors of the log-likelihood and microseconds of a step of the filters without particles."""
-    table = read("peers_filters").query(KALMAN)
-    scenarios, cells = list(dict.fromkeys(table["scenario"])), table.set_index(["filter", "scenario"])
+    table = read("peers_filters").query("n == 0")
+    scenarios, cells = SCENARIOS, table.set_index(["filter", "scenario"])
     columns = {"error": 1.0, "log_likelihood_error": 1.0, "ms_per_step": 1e3}
     rows = [
         [f"`{name}`", *(number(f * cells.loc[(name, s), c]) for c, f in columns.items() for s in scenarios)]
@@ -66,26 +68,33 @@ def budget(scenario: str) -> str:
     rows = []
     for name in [name for name in dict.fromkeys(table["filter"]) if name in particles]:
         found = [cells.loc[(name, b)] for b in budgets]
-        rows.append([f"`{name}`", *("< " * (c["to_spare"] and c["error"] > 0) + interval(c, "error") for c in found)])
+        rows.append(
+            [f"`{name}`", *("< " * bool(c["to_spare"] and c["error"] > EXACT) + interval(c, "error") for c in found)]
+        )
     return markdown(["filter", *(f"{b:g} ms" for b in budgets)], rows, "peers_budget")
 
 
 def ahead() -> str:
     """Best of ours and best of the others within each budget, and the fastest step of both at the largest count."""
-    table, times = read("peers_budget").dropna(subset="error"), read("peers_filters")
+    table, times = _by_scenario(read("peers_budget")).dropna(subset="error"), _by_scenario(read("peers_filters"))
     rows = []
-    for (scenario, milliseconds), own in table.groupby(["scenario", "budget"], sort=False):
+    for (scenario, milliseconds), own in table.groupby(["scenario", "budget"], sort=True, observed=True):
         pair = [_best(own[(own["library"] == "herdfilter") == mine], "error") for mine in (True, False)]
-        ratio = pair[1]["error"] / pair[0]["error"] if pair[0]["error"] > 0 else float("inf")
+        known = min(one["error"] for one in pair) > EXACT
         cells = [f"`{one['filter']}` {interval(one, 'error')}" for one in pair]
-        rows.append([f"`{scenario}`, {milliseconds:g} ms", *cells, "" if ratio == float("inf") else number(ratio)])
+        ratio = number(pair[1]["error"] / pair[0]["error"]) if known else ""
+        rows.append([f"`{scenario}`, {milliseconds:g} ms", *cells, ratio])
     most = times["n"].max()
-    for scenario, own in times[times["n"] == most].groupby("scenario", sort=False):
+    for scenario, own in times[times["n"] == most].groupby("scenario", observed=True):
         pair = [_best(own[(own["library"] == "herdfilter") == mine], "ms_per_step") for mine in (True, False)]
         cells = [f"`{one['filter']}` {number(one['ms_per_step'])} ms" for one in pair]
         ratio = number(pair[1]["ms_per_step"] / pair[0]["ms_per_step"])
-        rows.append([f"`{scenario}`, a step at n = {most:,}", *cells, ratio])
+        rows.append([f"`{scenario}`, step at n = {most:,}", *cells, ratio])
     return markdown(["", "best of ours", "best of the others", "ratio"], rows, "peers_budget")
+
+
+def _by_scenario(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(scenario=pd.Categorical(table["scenario"], SCENARIOS))
 
 
 def _best(table: pd.DataFrame, column: str) -> pd.Series:
@@ -95,7 +104,7 @@ def _best(table: pd.DataFrame, column: str) -> pd.Series:
 def agreement() -> str:
     """Errors of bootstrap filters over those of ours, with intervals."""
     table = read("peers_agreement").query("filter != 'compiled-bootstrap'")
-    scenarios, cells = list(dict.fromkeys(table["scenario"])), table.set_index(["filter", "scenario"])
+    scenarios, cells = SCENARIOS, table.set_index(["filter", "scenario"])
     rows = [
         [f"`{name}`", *(interval(cells.loc[(name, s)], "ratio") for s in scenarios)]
         for name in dict.fromkeys(table["filter"])
@@ -103,7 +112,6 @@ def agreement() -> str:
     return markdown(["filter", *(f"`{s}`" for s in scenarios)], rows, "peers_agreement")
 
 
-SCENARIOS = ("ungm", "bearings", "linear_chain")
 TABLES = {
     **{f"peers_counts_{name}": partial(at_counts, name) for name in SCENARIOS},
     **{f"peers_budget_{name}": partial(budget, name) for name in SCENARIOS},
