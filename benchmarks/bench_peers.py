@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--of", nargs="+", choices=others, default=list(others), help="libraries, with filters")
     options.add_argument("--counts", type=int, nargs="+", default=[100, 1000, 10_000, 100_000], help="with filters")
     options.add_argument("--peer-runs", type=int, default=10, help="of each filter, with filters")
-    options.add_argument("--seconds", type=float, default=10.0, help="that a run may take, with filters")
+    options.add_argument("--seconds", type=float, default=20.0, help="that a run may take, with filters")
     options.add_argument("--reference", type=int, default=2**17, help="particles of a reference, with filters")
     options.add_argument("--environments", type=Path, default=Path("results") / "environments", help="with filters")
     options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")
