@@ -6,16 +6,14 @@
 --part times      CPU times of a step, filters by turns in one process
 --part budget     the least error within so many milliseconds a step
 --part scenarios  every named scenario: the default beside the best of the other filters, or trackers
---part peers      UNGM and 4-d bearings: the filters of other libraries beside ours, at equal time
 
 Errors are to the exact or reference posterior mean, in posterior standard deviations; every model counts once, with two runs
 at least. The reference's own error is taken out of them: squared error minus the squared standard error that independent
 repeats of the reference tell; ratios with it are beside, `raw`. Where that leaves less than half of the square for any
 filter, the model gets a better reference for all (see references.py). Tables count the models for which none sufficed.
 
-Filters of `particles` are in the budgets if it is there; those of smcx and cuthbert in `peers` with `--jax-python`, the
-Python of an environment that has them. Seeds of models below 10,000 are for tuning, from 1,000,000 on for claims. Killed and
-started anew it goes on where it was.
+Filters of `particles` are in the budgets if it is there. Seeds of models below 10,000 are for tuning, from 1,000,000 on for
+claims. Killed and started anew it goes on where it was.
 
 python benchmarks/bench_default.py [--part NAMES] [--models 200] [--first-model 1000000] [--runs 2] [--filters NAMES]
 python benchmarks/bench_default.py --timing    the times of what was measured, with one worker, for a quiet machine
@@ -35,7 +33,6 @@ import numpy as np
 import pandas as pd
 import step_times
 from common import announce, save, show
-from jax_filters import measured_peers
 from over_random import biased, by_budget, debiased, exponents, judged, named, ratios
 from peers import FILTERS as PEERS
 from references import BETTER, sufficient
@@ -232,15 +229,6 @@ def scenarios(args) -> None:
             show("now and before", both, 200)
 
 
-def peers(args) -> None:
-    """Compare with the filters of other libraries on two models, whose JAX versions are in peers_jax.py."""
-    found = pd.concat([measured_peers(name, args) for name in ("ungm", "bearings")], ignore_index=True)
-    told = f"--part peers --seed {args.seed} --scenario-runs {args.scenario_runs}"
-    told += "" if args.jax_python is None else " --jax-python python"
-    found = save("default_peers", found, args.results, ["scenario", "filter", "n"], told)
-    show("errors and times of filters of other libraries", found, 200)
-
-
 def beside(name: str, table: pd.DataFrame, own: str) -> dict[str, object]:
     """Ratios of a filter's error to those of the others in the same runs: medians with 95 % intervals.
 
@@ -270,7 +258,7 @@ def _over(column: str, own: pd.Series, other: pd.Series) -> dict[str, float]:
     return {column: float(np.median(values)), f"{column}_low": low, f"{column}_high": high}
 
 
-PARTS = {part.__name__: part for part in (equal, kinds, exponent, times, budget, scenarios, peers)}
+PARTS = {part.__name__: part for part in (equal, kinds, exponent, times, budget, scenarios)}
 
 
 def two_or_more(text: str) -> int:
@@ -302,8 +290,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--kind-models", type=int, default=20, help="of each kind")
     options.add_argument("--kind-particles", type=int, nargs="+", default=(100, 300))
     options.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True, help="in the budgets")
-    options.add_argument("--jax-python", type=Path, help="Python of an environment with smcx and cuthbert")
-    options.add_argument("--peer-particles", type=int, nargs="+", default=(100, 1000, 10_000))
     options.add_argument("--before", type=Path, help="an earlier default_scenarios.csv, to be shown beside")
     options.add_argument("--scenarios", nargs="+", default=sorted(scenario_files()))
     options.add_argument("--scenario-runs", type=int, default=12)

@@ -1,4 +1,4 @@
-"""Peers side by side, in five parts: samplers, thinning, large samples, filters of the adapters' libraries, and trackers.
+"""Peers side by side, in six parts: samplers, thinning, large samples, filters, the adapters' filters, and trackers.
 
 `samplers`: herding error and energy distance against the number of points and against seconds. Targets: 5 components,
 whitened, and N(0, I), both at d = 2 and 4. Every method with a kernel is run twice: with the kernel in which the herding
@@ -14,6 +14,10 @@ one thread, compiled, points computed anew.
 see adapters.py. Errors are to a reference posterior mean, in posterior standard deviations; ratios are medians of those of
 runs to the library's first filter.
 
+`filters`: the filters of `particles`, smcx, cuthbert, filterpy, Stone Soup and plain JAX, each in an environment that this
+command makes, and ours, at equal counts and at equal time; see peer_filters.py. Errors are debiased, to the exact or
+reference posterior mean in posterior standard deviations. Seeds below 10,000 are for trying, from 6,000,000 on for figures.
+
 `trackers`: ours, labelled multi-Bernoulli, beside those of other libraries, on the same scans of the scenarios of many
 targets; see trackers.py. Means over runs, with 95 % intervals.
 
@@ -21,6 +25,7 @@ python benchmarks/bench_peers.py [samplers] [--sizes 16 64 256 1024] [--dims 2 4
 python benchmarks/bench_peers.py thin [--sample 10000] [--thin-dims 2 5 10 20]
 python benchmarks/bench_peers.py large [--large 80000 1000000] [--members 100 1000]
 python benchmarks/bench_peers.py adapters [--libraries filterpy particles stonesoup] [--runs 50]
+python benchmarks/bench_peers.py filters [--seed 6000000] [--models ungm bearings linear_chain] [--counts 100 1000 ...]
 python benchmarks/bench_peers.py trackers [--scenarios crossing meeting] [--trackers lmb-ukf ...] [--peers LMB ...]
 """
 
@@ -33,10 +38,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the peers load: determin
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import adapters as libraries
 import numpy as np
 import pandas as pd
+import peer_filters
 import peers
 import thinning
 import trackers as sets
@@ -163,6 +170,22 @@ def adapters(args: argparse.Namespace) -> None:
             show(model, rows.drop(columns="model"))
 
 
+def filters(args: argparse.Namespace) -> None:
+    """Measure the filters of other libraries, each in its environment."""
+    counts = " ".join(map(str, args.counts))
+    options = f"filters --seed {args.seed} --peer-runs {args.peer_runs} --reference {args.reference} --counts {counts}"
+    for name in args.models:
+        runs = peer_filters.of_scenario(name, args)
+        counts = save("peers_filters", peer_filters.at_counts(runs), args.results, ["scenario", "filter", "n"], options)
+        times = peer_filters.at_equal_time(runs)
+        times = save("peers_budget", times, args.results, ["scenario", "filter", "budget"], options)
+        alike = peer_filters.agreement(runs)
+        alike = save("peers_agreement", alike, args.results, ["scenario", "filter"], options)
+        for title, rows in {"equal counts": counts, "equal time": times, "over ours": alike}.items():
+            own = rows[rows["scenario"] == name].drop(columns=["scenario", "library", "version"], errors="ignore")
+            show(f"{name}: {title}", own, 200)
+
+
 def trackers(args: argparse.Namespace) -> None:
     """Measure the trackers of many targets."""
     for records in sets.measured(args):
@@ -171,7 +194,7 @@ def trackers(args: argparse.Namespace) -> None:
         show(records["scenario"].iloc[0], records.drop(columns="scenario"))
 
 
-PARTS = {"samplers": samplers, "thin": thin, "large": large, "adapters": adapters, "trackers": trackers}
+PARTS = {part.__name__: part for part in (samplers, thin, large, filters, adapters, trackers)}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -192,6 +215,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
     options.add_argument("--runs", type=int, default=50, help="of the adapters' filters, and of trackers")
     options.add_argument("--many", type=int, default=2**14, help="particles of filterpy's references")
+    models, others = peer_filters.SCENARIOS, peer_filters.LIBRARIES
+    options.add_argument("--models", nargs="+", choices=models, default=list(models), help="with filters")
+    options.add_argument("--of", nargs="+", choices=others, default=list(others), help="libraries, with filters")
+    options.add_argument("--counts", type=int, nargs="+", default=[100, 1000, 10_000, 100_000], help="with filters")
+    options.add_argument("--peer-runs", type=int, default=10, help="of each filter, with filters")
+    options.add_argument("--seconds", type=float, default=20.0, help="that a run may take, with filters")
+    options.add_argument("--reference", type=int, default=2**17, help="particles of a reference, with filters")
+    options.add_argument("--environments", type=Path, default=Path("results") / "environments", help="with filters")
     options.add_argument("--scenarios", nargs="+", default=["crossing", "meeting"], help="with trackers")
     options.add_argument("--trackers", nargs="*", default=list(sets.OURS), help="of ours")
     options.add_argument("--peers", nargs="+", default=[""], help="trackers of others whose names begin so")

@@ -4,7 +4,6 @@ import importlib
 import json
 import os
 import re
-import sys
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from fnmatch import fnmatch
@@ -528,22 +527,114 @@ def test_filters_of_particles_are_close_to_ours_on_any_model(benchmark_module):
             assert theirs.log_likelihood == pytest.approx(ours.log_likelihood, abs=1.0)
 
 
-def test_filters_in_jax_are_measured_where_a_python_has_them(benchmark_module, tmp_path):
-    """Another Python stands in for theirs: it answers with the observations themselves as estimates."""
-    script = tmp_path / "python"
-    script.write_text(f"""#!{sys.executable}
-import sys
-import numpy as np
-given = np.load(sys.argv[2])
-z = np.broadcast_to(given["observations"], (len(given["n"]), *given["observations"].shape))
-np.savez(sys.argv[3], **{{"toy/means": z, "toy/ms": np.ones(z.shape[:2])}})
-""")
-    script.chmod(0o755)
-    base, args = load_scenario("ungm"), SimpleNamespace(peer_particles=[10, 20], seed=0, jax_python=script)
-    found = benchmark_module("jax_filters")._of_jax("ungm", base, 2, args)
-    assert found["n_particles"].to_list() == [10, 20, 10, 20]
-    assert set(found["filter"]) == {"toy-bootstrap"}
-    assert (found["reference_error_sd"] > 1).all()
+def recordings(folder, model, runs=2, steps=4, **changes):
+    """The file that a script of a library reads."""
+    _, z = hf.simulate(load_scenario(model).build_model(), steps, rng=3)
+    given = {"model": model, "dt": 0.1, "n": [64, 128], "seconds": 10.0, "observations": np.array([z] * runs)}
+    np.savez(folder / "in.npz", **given | changes)
+    return folder / "in.npz", folder / "out.npz"
+
+
+def itself(model, dt, n):
+    """A filter of a library that takes what it sees as its estimate."""
+    return lambda observations, seed: (observations, lambda: 7.0)
+
+
+def test_filters_of_a_library_take_turns_and_a_run_that_takes_too_long_is_left_out(benchmark_module, tmp_path, monkeypatch):
+    """A filter without particles runs once; one of 10 times the particles is expected to take 10 times as long."""
+    driver = benchmark_module("peer_runs")
+    source, target = recordings(tmp_path, "ungm", n=[10, 100], seconds=2.0)
+    monkeypatch.setattr(driver.sys, "argv", ["script", str(source), str(target)])
+    clock = iter(np.cumsum([0.5] * 1000))
+    monkeypatch.setattr(driver.time, "process_time", lambda: next(clock))
+    driver.main({"particles": itself}, {"kalman": itself})
+    found = np.load(target)
+    assert found["particles/counts"].tolist() == [10]
+    assert found["kalman/counts"].tolist() == [0]
+    assert found["particles/ms"].tolist() == [[125.0, 125.0]]  # half a second for four steps
+    assert found["kalman/log_likelihoods"].tolist() == [[7.0, 7.0]]
+    assert found["left_out"].tolist() == ["particles at n = 100: 5 s a run expected"]
+
+
+@pytest.mark.parametrize("name", ["particles", "filterpy", "stonesoup"])
+@pytest.mark.parametrize("model", ["ungm", "bearings", "linear_chain"])
+def test_scripts_of_other_libraries_have_the_models_of_the_scenarios(benchmark_module, name, model):
+    """With many particles they find our filter's estimates and log-likelihood; so the model functions are the same.
+
+    Over seeds of ours the log-likelihood has a standard deviation below 0.06, and the means of 0.04.
+    """
+    pytest.importorskip(name)
+    script = benchmark_module(f"peers_{name}")
+    build = {"particles": lambda *given: script.of_particles(*given, qmc=False)}.get(name) or script.bootstrap
+    scenario = load_scenario(model)
+    _, z = hf.simulate(scenario.build_model(), 5, rng=0, dt=scenario.dt)
+    ours = hf.ParticleFilter(scenario.build_model(), 20_000, rng=0).run(z, dt=scenario.dt)
+    means, log_likelihood = build(model, scenario.dt, 20_000)(z, 1)
+    log_likelihood = log_likelihood() if callable(log_likelihood) else log_likelihood
+    sd = np.sqrt(np.diagonal(ours.covariances, axis1=1, axis2=2))
+    assert np.sqrt(np.mean(((np.asarray(means) - ours.means) / sd) ** 2)) < 0.15
+    assert float(log_likelihood) == pytest.approx(ours.log_likelihood, abs=0.3)
+
+
+@pytest.mark.parametrize("name", ["filterpy", "stonesoup"])
+def test_kalman_filters_of_other_libraries_are_exact_on_a_linear_model(benchmark_module, name):
+    pytest.importorskip(name)
+    script = benchmark_module(f"peers_{name}")
+    model = load_scenario("linear_chain").build_model()
+    _, z = hf.simulate(model, 6, rng=3)
+    exact = hf.ExtendedKalmanFilter(model).run(z)
+    if name == "filterpy":
+        run = script.ekf("linear_chain", 1.0, 0)
+    else:
+        run = script.kalman("linear_chain", 1.0, script.ExtendedKalmanPredictor, script.ExtendedKalmanUpdater)
+    means, log_likelihood = run(z, 0)
+    np.testing.assert_allclose(means, exact.means, atol=1e-9)
+    assert log_likelihood == pytest.approx(exact.log_likelihood)
+
+
+def test_filters_of_a_library_run_in_another_process_beside_an_exact_posterior(run, benchmark_module, monkeypatch):
+    """This Python stands in for the environment of a library; one that does not install is left out."""
+    part = benchmark_module("peer_filters")
+    script = part.Library("", "peers_herdfilter.py", ("bootstrap", "compiled-bootstrap"))
+    broken = part.Library("none==0", "peers_herdfilter.py", ("auto",))
+    monkeypatch.setattr(part, "LIBRARIES", {"herdfilter": script, "broken": broken})
+
+    def refuses(*arguments):
+        raise OSError("no such package")
+
+    monkeypatch.setattr(part, "environment", refuses)
+    monkeypatch.setenv("PYTHONPATH", str(Path(hf.__file__).parents[1]))
+    small = ["--models", "ungm", "--counts", 20, 40, "--peer-runs", 2]
+    found = run("bench_peers", "filters", *small)
+    table = found["peers_filters"].set_index(["filter", "n"])
+    assert set(table.index) == {(name, n) for name in script.filters for n in (20, 40)}
+    assert (table[["error", "log_likelihood_rmse", "ms_per_step"]] > 0).all(axis=None)
+    assert (table["reference_uncertainty"] == 0).all()
+    assert found["peers_agreement"]["filter"].to_list() == ["compiled-bootstrap"]
+    assert set(found["peers_budget"]["budget"]) == set(part.BUDGETS)
+
+
+def test_bootstrap_filters_of_all_libraries_have_the_errors_of_ours():
+    """They are one algorithm: of the results, no interval over runs is farther from 1 than a tenth."""
+    found = pd.read_csv(FOLDER / "results" / "peers_agreement.csv")
+    assert len(set(found["filter"])) > 5
+    assert (found["ratio_low"] < 1.1).all()
+    assert (found["ratio_high"] > 0.9).all()
+
+
+def test_error_at_equal_time_has_an_interval_over_runs(benchmark_module):
+    """A filter of error n^-1/2 in n microseconds: 0.1 at 0.1 ms, by interpolation at 0.04 ms, and no count fits 0.001 ms."""
+    n, run = np.meshgrid([10, 100], np.arange(10), indexing="ij")
+    n, run = n.ravel(), run.ravel()
+    table = pd.DataFrame({"scenario": "toy", "library": "l", "filter": "a", "n": n, "run": run, "ms": n / 1000})
+    table["reference_error_sd"] = n**-0.5 * np.exp(0.1 * (run - 4.5))
+    found = benchmark_module("peer_filters").at_equal_time(table, (0.001, 0.04, 0.1, 1.0)).set_index("budget")
+    assert np.isnan(found.loc[0.001, "error"])
+    assert found["error"].to_list()[1:] == pytest.approx([40**-0.5, 0.1, 0.1], rel=0.01)
+    assert found["to_spare"].to_list() == [False, False, False, True]
+    inside = found.iloc[1:]
+    assert (inside["error_low"] < inside["error"]).all()
+    assert (inside["error_high"] > inside["error"]).all()
 
 
 def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):

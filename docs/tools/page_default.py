@@ -261,21 +261,6 @@ def default_times() -> str:
     return f"{table['models'].max()} models.\n\n" + markdown(heads, rows, "default_times")
 
 
-def default_peers() -> str:
-    """Errors, microseconds of a step, and error times square root of time over that of bootstrap; a table for each model."""
-    table, parts = read("default_peers"), []
-    counts = sorted(table["n"].unique())
-    heads = [f"error, n = {n:,}" for n in counts] + [f"us (product), n = {n:,}" for n in counts]
-    for scenario, of_scenario in table.groupby("scenario", sort=False):
-        cells, rows = of_scenario.set_index(["filter", "n"]), []
-        for name in dict.fromkeys(of_scenario["filter"]):
-            of_n = [cells.loc[(name, n)] for n in counts]
-            times = [f"{number(1e3 * c['ms_per_step'])} ({number(c['product'])})" for c in of_n]
-            rows.append([f"`{name}`", *(number(c["error"]) for c in of_n), *times])
-        parts.append(markdown([f"`{scenario}`", *heads], rows, *(["default_peers"] if parts else [])))
-    return "\n".join(parts)
-
-
 def default_budget() -> str:
     """Write the least error within a budget of time over that of the best of bootstrap and SQMC."""
     table = over(results("default_budget"))
@@ -348,7 +333,6 @@ TABLES = {
         default_growth,
         default_times,
         default_budget,
-        default_peers,
         default_scenarios,
     )
 }

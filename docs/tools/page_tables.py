@@ -19,6 +19,7 @@ import page_limits
 import page_modes
 import page_need
 import page_published
+import page_peers
 import page_stonesoup
 import page_trackers
 import page_views
@@ -368,6 +369,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_need.TABLES,
     **page_determinism.TABLES,
     **page_published.TABLES,
+    **page_peers.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
