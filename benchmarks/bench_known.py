@@ -2,6 +2,8 @@
 
 published   every ``[[published]]`` entry of every scenario is run as it says; the last column tells whether ours is within
             the entry's tolerance.
+papers      figures of papers beside ours, with a verdict: all papers of the modules published_*.py, or those that --papers
+            names, as in --papers classic or --papers classic.gordon. Written paper by paper.
 evidence    the log-likelihood that filters estimate against the exact one. One series of observations for each model, the
             same for all filters, and a fresh seed of the filter in every run. The logarithm of the mean of exp(error) is 0
             where the likelihood is unbiased. Filters without random numbers repeat one value.
@@ -33,8 +35,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
+import as_published
 import associations
 import clutter as cluttered
 import forecasts
@@ -95,6 +99,15 @@ def measured(shown: Scenario, entry: Published, store, args) -> np.ndarray:
     if entry.measure == "mean_component_rmse":
         return np.sqrt(squared / len(study.dims(study.build_model()))).mean(axis=1)
     return np.sqrt(squared.mean(axis=1))
+
+
+def papers(args) -> None:
+    """Write the figures of papers beside ours."""
+    for name in args.papers:
+        for paper, rows in groupby(as_published.rows(name, args), key=lambda row: row["paper"]):
+            table = pd.DataFrame(rows)
+            save("as_published", table, args.results, ["paper", "place", "quantity"], "papers")
+            show(paper, table.drop(columns=["paper", "note"]), 180)
 
 
 def linear(d: int) -> Scenario:
@@ -317,6 +330,7 @@ def linear_models(args) -> None:
 
 PARTS = {
     "published": published,
+    "papers": papers,
     "evidence": evidence,
     "likelihood": likelihood,
     "roughness": rough,
@@ -343,6 +357,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("parts", nargs="*", choices=[*PARTS, []], help="all unless one is named")
     options.add_argument("--scenarios", nargs="+", help="of the published figures; all unless some are named")
     options.add_argument("--most", type=int, default=1000, help="most runs of a published figure")
+    options.add_argument("--papers", nargs="+", default=as_published.MODULES, help="as classic or classic.gordon")
     options.add_argument("--filters", nargs="+", default=FILTERS, help="of the evidence")
     options.add_argument("--particles", type=int, nargs="+", default=[100])
     options.add_argument("--known-particles", type=int, nargs="+", default=[100, 1000], help="of the randomised")

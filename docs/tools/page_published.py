@@ -1,0 +1,52 @@
+"""The tables of the page of published figures: one for each paper, and how many of its figures agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+from page_format import markdown, measured, number, read
+
+SOURCE = "as_published"
+VERDICTS = ("agrees", "differs", "not read")
+
+
+def paper(name: str) -> str:
+    """Write the figures of one paper beside ours, and below them the notes on single rows."""
+    table = read(SOURCE).query("paper == @name")
+    notes = list(dict.fromkeys(table["note"].dropna()))
+    rows = [
+        [row.place, row.quantity, number(row.theirs, 4), with_interval(row), row.runs, row.verdict]
+        + ([f"{notes.index(row.note) + 1}" if row.note in notes else ""] if notes else [])
+        for row in table.itertuples()
+    ]
+    heads = ["place", "quantity", "theirs", "ours", "runs", "verdict"] + (["note"] if notes else [])
+    below = "".join(f"{k}. {note}\n" for k, note in enumerate(notes, 1))
+    return f"{markdown(heads, rows)}\n{below}\n{measured(SOURCE)}\n"
+
+
+def with_interval(row) -> str:
+    """Write our figure with its interval."""
+    text = number(row.ours, 4)
+    return text if row.low == row.high else f"{text} ({number(row.low, 4)}, {number(row.high, 4)})"
+
+
+def summary() -> str:
+    """Write how many figures of each paper agree."""
+    table = read(SOURCE)
+    counts = table.groupby(["paper", "verdict"], sort=False).size()
+    papers = dict.fromkeys(table["paper"])
+    rows = [[name, *(counts.get((name, verdict), 0) for verdict in VERDICTS)] for name in papers]
+    return markdown(["paper", *VERDICTS], rows, SOURCE)
+
+
+def key(name: str) -> str:
+    """Return the first author and the year: "Gordon, Salmond and Smith (1993)" is gordon_1993."""
+    return f"{re.split(r'[\s,]', name)[0].lower()}_{re.search(r'\d{4}', name)[0]}"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "published_papers": summary,
+    **{f"published_{key(name)}": partial(paper, name) for name in dict.fromkeys(read(SOURCE)["paper"])},
+}
