@@ -76,7 +76,7 @@ def ours(model, proposal, n: int, data: list[np.ndarray], runs: int) -> Estimate
         warnings.simplefilter("ignore", hf.DegeneracyWarning)
         for s, y in enumerate(data):
             z = np.reshape(y, (len(y), -1))
-            rngs = [np.random.default_rng([SEED, s, r]) for r in range(runs)]
+            rngs = [np.random.default_rng([SEED, 1 + r, s]) for r in range(runs)]
             found.append([hf.ParticleFilter(model, n, proposal=proposal, rng=rng).run(z) for rng in rngs])
     return Estimates(
         np.array([[run.log_likelihood for run in runs] for runs in found]),
@@ -89,7 +89,7 @@ def theirs(kind: Callable, ssm, n: int, data: list[np.ndarray], runs: int, **opt
     levels, means = [], []
     for s, y in enumerate(data):
         for r in range(runs):
-            with seeded([SEED, s, r]):
+            with seeded([SEED, 1 + r, s]):
                 smc = particles.SMC(fk=kind(ssm=ssm, data=y), N=n, collect=[Moments()], **options)
                 smc.run()
             levels.append(smc.logLt)
@@ -112,7 +112,7 @@ def simulated(ssm, steps: int, series: int) -> list[np.ndarray]:
     """Simulate observations of a model of the library."""
     data = []
     for s in range(series):
-        with seeded([SEED, 1, s]):
+        with seeded([SEED, 0, s]):
             data.append(ssm.simulate(steps)[1])
     return data
 
@@ -314,7 +314,7 @@ def dimensions(steps: int = 100, series: int = 4, runs: int = 5) -> Iterator[dic
         chain = hf.models.linear_chain(d)
         # their first state is N(0, I): here one transition from zero
         model = hf.models.LinearGaussian(chain.F, chain.H, chain.Q, chain.R, np.zeros(d), 1e-12 * np.eye(d))
-        data = [hf.simulate(model, steps, np.random.default_rng([SEED, s]))[1] for s in range(series)]
+        data = [hf.simulate(model, steps, np.random.default_rng([SEED, 0, s]))[1] for s in range(series)]
         exact = np.array([hf.ExtendedKalmanFilter(model).run(z).log_likelihood for z in data])
 
         def ratios(proposal, runs: int, n: int = 1000, data=data, model=model, exact=exact) -> np.ndarray:
