@@ -684,6 +684,35 @@ def test_figures_of_the_literature_are_set_beside_ours(study):
     assert table["runs"].to_list() == [2]
 
 
+def test_verdict_on_a_published_figure_counts_both_errors_and_its_rounding(benchmark_module):
+    verdict = benchmark_module("as_published").verdict
+    ours = (5.40, 5.30, 5.50)
+    assert [verdict(figure, ours) for figure in ("5.50", "5.51", "5.6", None)] == ["agrees", "differs", "differs", "not read"]
+    assert verdict("5.5", (5.45, 5.45, 5.45)) == "agrees"  # rounded to a tenth
+    assert verdict("1.2e-3", (0.00126,) * 3) == "differs"
+    assert verdict("5.6", ours, their_error=0.1) == "agrees"
+    row = benchmark_module("as_published").row("A (2000)", "table I", "RMSE", "5.6", ours, 100, their_runs=25)
+    assert row["verdict"] == "agrees"  # theirs has twice our error
+
+
+def test_papers_are_measured_by_name(study):
+    table = study("bench_known", "papers", "--papers", "classic.kitagawa", "--most", 1)["as_published"]
+    assert set(table["paper"]) == {"Kitagawa (1996)"}
+    assert (table["verdict"] == "not read").all()
+    assert table["ours"].abs().iloc[-1] < 1  # 10,000 particles
+
+
+def test_likelihood_filter_has_the_exact_mean(benchmark_module):
+    """Its particles do not come from the transition: only right weights lead to the posterior."""
+    classic, model = benchmark_module("published_classic"), hf.models.UNGM()
+    _, z = hf.simulate(model, steps=30, rng=1)
+    pf = hf.ParticleFilter(model, 3000, proposal=classic.LikelihoodProposal(), resample_below=1.0, rng=2)
+    exact = hf.GridFilter(model, -60.0, 60.0, 601).run(z)
+    result = pf.run(z)
+    assert np.sqrt(np.mean((result.means - exact.means) ** 2)) < 0.3
+    assert abs(result.log_likelihood - exact.log_likelihood) < 1
+
+
 @pytest.fixture
 def autoferry():
     """The folder with the recordings."""

@@ -10,11 +10,13 @@ from page_format import markdown, measured, number, read
 
 SOURCE = "as_published"
 VERDICTS = ("agrees", "differs", "not read")
+MOST_ROWS = 12
+"""Of a table on a page."""
 
 
-def paper(name: str) -> str:
-    """Write the figures of one paper beside ours, and below them the notes on single rows."""
-    table = read(SOURCE).query("paper == @name")
+def paper(name: str, part: str = "") -> str:
+    """Write the figures of one paper, or of one of its examples, beside ours; below them the notes on single rows."""
+    table = read(SOURCE).query("paper == @name and place.str.startswith(@part)")
     notes = list(dict.fromkeys(table["note"].dropna()))
     rows = [
         [row.place, row.quantity, number(row.theirs, 4), with_interval(row), row.runs, row.verdict]
@@ -41,12 +43,19 @@ def summary() -> str:
     return markdown(["paper", *VERDICTS], rows, SOURCE)
 
 
-def key(name: str) -> str:
-    """Return the first author and the year: "Gordon, Salmond and Smith (1993)" is gordon_1993."""
-    return f"{re.split(r'[\s,]', name)[0].lower()}_{re.search(r'\d{4}', name)[0]}"
+def tables() -> dict[str, Callable[[], str]]:
+    """Return a table for each paper; for each example of a paper, the place before a comma, where one would be too long.
+
+    "Gordon, Salmond and Smith (1993)" is `published_gordon_1993`, its example of bearings `published_gordon_1993_bearings`.
+    """
+    made: dict[str, Callable[[], str]] = {"published_papers": summary}
+    for name, rows in read(SOURCE).groupby("paper", sort=False):
+        author, year = re.match(r"[^\s,]+", name)[0].lower(), re.search(r"\d{4}", name)[0]
+        parts = [""] if len(rows) <= MOST_ROWS else dict.fromkeys(rows["place"].str.partition(",")[0])
+        for part in parts:
+            example = f"_{part.split()[0].lower()}" if part else ""
+            made[f"published_{author}_{year}{example}"] = partial(paper, name, part)
+    return made
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "published_papers": summary,
-    **{f"published_{key(name)}": partial(paper, name) for name in dict.fromkeys(read(SOURCE)["paper"])},
-}
+TABLES = tables()
