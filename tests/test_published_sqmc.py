@@ -33,14 +33,14 @@ def test_volatilities_are_stationary(sqmc):
 
 
 def test_library_repeats_itself_with_quasi_random_points(sqmc):
-    data = sqmc.simulated(sqmc.Toy(), 5, 1)
+    data = sqmc.simulated(sqmc.Toy(), 5, [0])
     once, again = (sqmc.theirs(sqmc.ssms.Bootstrap, sqmc.Toy(), 16, data, 2, qmc=True) for _ in range(2))
     np.testing.assert_array_equal(once.means, again.means)
     assert len(set(once.log_likelihoods.ravel())) == 2  # runs differ
 
 
 def test_gains_are_set_beside_those_of_the_library(sqmc):
-    table = list(sqmc.gains("toy model", sqmc.Toy(), sqmc.toy_reference, {32: 1}, series=2, steps=5))
+    table = list(sqmc.gains("toy model", sqmc.Toy(), sqmc.toy_reference, [32], [0, 1], steps=5))
     assert len(table) == 2 * len(sqmc.GAINS)
     beside = [row for row in table if row["verdict"] != "ours alone"]
     assert [row["quantity"] for row in beside] == ["gain of sqmc in the log-likelihood", "gain of sqmc in the means"]
