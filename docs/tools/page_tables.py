@@ -11,12 +11,12 @@ import numpy as np
 import page_adapters
 import page_association
 import page_default
-import page_gains
 import page_guide
 import page_harbour
 import page_limits
 import page_modes
 import page_published
+import page_sqmc
 import page_stonesoup
 import page_trackers
 import page_views
@@ -358,12 +358,12 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_adapters.TABLES,
     **page_association.TABLES,
     **page_default.TABLES,
-    **page_gains.TABLES,
     **page_guide.TABLES,
     **page_harbour.TABLES,
     **page_limits.TABLES,
     **page_modes.TABLES,
     **page_published.TABLES,
+    **page_sqmc.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
