@@ -18,8 +18,9 @@ import page_harbour
 import page_limits
 import page_modes
 import page_need
-import page_published
 import page_peers
+import page_published
+import page_sqmc
 import page_stonesoup
 import page_trackers
 import page_views
@@ -370,6 +371,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_determinism.TABLES,
     **page_published.TABLES,
     **page_peers.TABLES,
+    **page_sqmc.TABLES,
     **page_stonesoup.TABLES,
     **page_trackers.TABLES,
     **page_views.TABLES,
