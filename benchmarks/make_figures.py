@@ -141,7 +141,9 @@ PARTS = {
         "board",
         f"{CATALOGUE} study.board",
     ),
-    "libraries": Part(f"benchmarks/bench_peers.py filters --seed {SEED}", "peers_filters", CATALOGUE),
+    "libraries": Part(
+        f"benchmarks/bench_peers.py filters --seed {SEED}", "peers_filters peers_budget peers_agreement", CATALOGUE
+    ),
     "adapters": Part("benchmarks/bench_peers.py adapters", "adapters", f"adapters {CATALOGUE}"),
     "calls": Part("benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
 }
