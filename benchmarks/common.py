@@ -22,7 +22,7 @@ from rich.table import Table
 from herdfilter import GaussianMixture, __version__
 
 RESULTS = Path(__file__).parent / "results"
-MEASURED = ["table", "version", "date", "machine", "command", "digest", "kept"]
+MEASURED = ["table", "version", "date", "machine", "command", "digest"]
 
 
 def parser(text: str | None) -> argparse.ArgumentParser:
@@ -45,7 +45,7 @@ def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (),
     script = Path(sys.argv[0]).resolve()
     machine = f"{_processor()}, {os.cpu_count()} cores"
     command = f"python {script.parent.name}/{script.name} {options}".rstrip()
-    values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name), "")
+    values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name))
     note = dict(zip(MEASURED, values, strict=True))
     log = _merged(measured(folder), pd.DataFrame([note]), ["table"]).sort_values("table")
     write(folder / "measured.csv", log)

@@ -1,8 +1,8 @@
 """Every results file of the pages: the command that makes it, and the code that it measures; ``make figures`` runs them.
 
-A results file is stale when the code that its part measures has changed since, as `dependencies.py` tells. Stale ones are
-made anew, one part after the other, each in a process of its own; what is started again goes on where it was. Figures may be
-kept on purpose, with a reason that the pages print.
+A part is stale when the code that it measures has changed since it was made to its end, as `dependencies.py` tells. Stale
+parts are made anew, one after the other, each in a process of its own; what is started again goes on where it was. Figures
+may be kept on purpose, with a reason that the pages print.
 
 python benchmarks/make_figures.py                          make what is stale, then the pages
 python benchmarks/make_figures.py PARTS                    make these, stale or not
@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
-from common import RESULTS, load, measured, write
+from common import RESULTS, measured, write
 from dependencies import ROOT, digest
 
 SEED = 6_000_000
@@ -155,43 +155,45 @@ def part_of(table: str) -> Part | None:
     return next((part for part in PARTS.values() if table in part.made), None)
 
 
-def stale(table: str, log: pd.DataFrame) -> bool:
-    """Whether a results file is missing or of other code than today's; what is kept on purpose is not."""
-    part, rows = part_of(table), log[log["table"] == table]
-    if part is None or rows.empty:
-        return rows.empty
-    return rows["digest"].iloc[0] != part.digest
+def done() -> pd.DataFrame:
+    """Return what `figures.csv` says of each part that was made to its end, all of it text."""
+    path = RESULTS / "figures.csv"
+    columns = ["part", "minutes", "digest", "kept"]
+    return pd.read_csv(path, dtype=str, keep_default_na=False) if path.is_file() else pd.DataFrame(columns=columns)
 
 
-def run(name: str) -> float:
-    """Run a part, whose output is shown, and return the minutes that it took; RuntimeError if it fails."""
+def note(name: str, minutes: str, kept: str = "") -> None:
+    """Say in `figures.csv` that a part's files are of the code of today, or are kept though they are not."""
+    log = done()
+    row = pd.DataFrame([{"part": name, "minutes": minutes, "digest": PARTS[name].digest, "kept": kept}])
+    write(RESULTS / "figures.csv", pd.concat([log[log["part"] != name], row]).sort_values("part"))
+
+
+def stale(name: str) -> bool:
+    """Whether a part was not made to its end with the code of today; what is kept on purpose is not stale."""
+    log = done().set_index("part")["digest"]
+    return log.get(name) != PARTS[name].digest
+
+
+def run(name: str) -> None:
+    """Run a part, whose output is shown; RuntimeError if it fails."""
     command = shlex.split(PARTS[name].command)
-    print(f"\n=== {name}: python {' '.join(command)}", flush=True)
+    print(f"\n=== {name}: python {shlex.join(command)}", flush=True)
     start = time.monotonic()
     if subprocess.run([sys.executable, ROOT / command[0], *command[1:]], cwd=ROOT, check=False).returncode:
         raise RuntimeError(name)
-    return (time.monotonic() - start) / 60
+    note(name, f"{(time.monotonic() - start) / 60:.1f}")
 
 
 def listing() -> pd.DataFrame:
-    """Return every part with its date, its machine, its minutes, and whether it is stale or kept."""
-    log, took = measured(RESULTS), load("figures", RESULTS)
+    """Return every part with its date, its minutes, whether it is stale or kept, and its files."""
+    log, dates = done().set_index("part"), measured(RESULTS).set_index("table")["date"]
     rows = []
     for name, part in PARTS.items():
-        own = log[log["table"].isin(part.made)]
-        minutes = took.set_index("part")["minutes"].get(name) if len(took) else None
-        state = "stale" if any(stale(table, log) for table in part.made) else "kept" if (own["kept"] != "").any() else ""
-        rows.append({"part": name, "date": own["date"].min(), "minutes": minutes, "state": state, "files": part.files})
+        state = "stale" if stale(name) else log["kept"][name] and "kept"
+        row = {"part": name, "date": dates.reindex(part.made).min(), "minutes": log["minutes"].get(name, "")}
+        rows.append(row | {"state": state, "files": part.files})
     return pd.DataFrame(rows)
-
-
-def keep(names: Sequence[str], reason: str) -> None:
-    """Say of parts that their figures stay, though the code has changed since."""
-    log = measured(RESULTS)
-    for name in names:
-        own = log["table"].isin(PARTS[name].made)
-        log.loc[own, "digest"], log.loc[own, "kept"] = PARTS[name].digest, reason
-    write(RESULTS / "measured.csv", log)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -204,17 +206,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(listing().to_string(index=False, na_rep=""))
         return 0
     if args.keep:
-        keep(args.parts, args.keep)
+        minutes = done().set_index("part")["minutes"]
+        for name in args.parts:
+            note(name, minutes.get(name, ""), args.keep)
         return 0
-    log, failed = measured(RESULTS), []
-    for name in args.parts or [n for n, part in PARTS.items() if any(stale(table, log) for table in part.made)]:
+    failed = []
+    for name in args.parts or [name for name in PARTS if stale(name)]:
         try:
-            minutes = run(name)
+            run(name)
         except RuntimeError:
             failed.append(name)
-            continue
-        row = pd.DataFrame([{"part": name, "minutes": round(minutes, 1)}])
-        write(RESULTS / "figures.csv", pd.concat([load("figures", RESULTS), row]).drop_duplicates("part", keep="last"))
     subprocess.run([sys.executable, ROOT / "docs" / "make_pages.py"], check=True)
     if failed:
         print("failed:", ", ".join(failed), file=sys.stderr)

@@ -31,6 +31,8 @@ TEXTBOOK = "Chopin and Papaspiliopoulos (2020), by their library"
 GUARNIERO = "Guarniero, Johansen and Lee (2017)"
 ALONE = {"verdict": "ours alone"}
 """In place of the verdict, where theirs has no counterpart."""
+OTHER = {"verdict": "other filter"}
+"""In place of the verdict, where the two are not the same filter: the figures say how far apart they are."""
 
 RANDOMISED = hf.RankedProposal(randomised=True)
 ADAPTED = hf.RankedProposal(hf.RandomSampling(), defensive_share=0.0, randomised=True)
@@ -340,10 +342,10 @@ def dimensions(steps: int = 100, series: int = 4, runs: int = 5) -> Iterator[dic
         place = f"d = {d}"
         if d <= HILBERT:
             values = ratios(ADAPTED, runs)
-            yield row(GUARNIERO, place, f"fully adapted: {RATIO}", printed, spread(values), len(values), AHEAD)
+            yield row(GUARNIERO, place, f"fully adapted: {RATIO}", printed, spread(values), len(values), AHEAD) | OTHER
         name, proposal = ("auto", hf.AutomaticProposal()) if d <= HILBERT else ("one Gaussian, guided", GAUSSIAN)
         values = ratios(proposal, 1)
-        yield row(GUARNIERO, place, f"{name}: {RATIO}", printed, (spread(values)[0],) * 3, len(values), EXACT)
+        yield row(GUARNIERO, place, f"{name}: {RATIO}", printed, (spread(values)[0],) * 3, len(values), EXACT) | OTHER
         if d <= 10:
             values = np.log(ratios(hf.BootstrapProposal(), runs, 10_000))
             found = interval(lambda v: float(v.std(ddof=1)), values)

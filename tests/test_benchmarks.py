@@ -104,17 +104,14 @@ def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_pa
     rows = [pd.DataFrame({"n": [n], "error": [0.5]}) for n in (1, 2, 3)]
     for table in rows[:2]:
         common.save("toy", table, tmp_path, ["n"])
-    log = common.measured(tmp_path)
     assert len(common.current("toy", tmp_path)) == 2
-    assert not make_figures.stale("toy", log)
-    common.write(tmp_path / "measured.csv", log.assign(digest="older"))
-    assert make_figures.stale("toy", log.assign(digest="older"))
+    common.write(tmp_path / "measured.csv", common.measured(tmp_path).assign(digest="older"))
     assert common.current("toy", tmp_path).empty
     assert common.save("toy", rows[2], tmp_path, ["n"])["n"].to_list() == [3]
 
 
 def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, tmp_path, monkeypatch, capsys):
-    common, make_figures = benchmark_module("common"), benchmark_module("make_figures")
+    make_figures = benchmark_module("make_figures")
     parts = {name: make_figures.Part(f"benchmarks/{name}.py", name, "points") for name in ("good", "bad")}
     monkeypatch.setattr(make_figures, "PARTS", parts)
     monkeypatch.setattr(make_figures, "RESULTS", tmp_path)
@@ -122,13 +119,9 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, t
 
     def process(command, **keywords):
         begun.append(command[1].stem)
-        if begun[-1] == "good":
-            common.save("good", pd.DataFrame({"n": [1]}), tmp_path)
         return SimpleNamespace(returncode=int(begun[-1] == "bad"))
 
     monkeypatch.setattr(make_figures.subprocess, "run", process)
-    common.save("bad", pd.DataFrame({"n": [1]}), tmp_path)
-    common.write(tmp_path / "measured.csv", common.measured(tmp_path).assign(digest="older"))
     assert make_figures.main([]) == 1
     assert begun == ["good", "bad", "make_pages"]
     assert "failed: bad" in capsys.readouterr().err
@@ -137,6 +130,8 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, t
     make_figures.main(["--keep", "as in 1999", "bad"])
     assert make_figures.main([]) == 0
     assert make_figures.listing().set_index("part")["state"].to_dict() == {"good": "", "bad": "kept"}
+    monkeypatch.setitem(parts, "good", make_figures.Part("benchmarks/good.py", "good", "points angles"))
+    assert [make_figures.stale(name) for name in parts] == [True, False]
 
 
 def test_commands_beneath_tables_are_understood_and_make_their_tables(benchmark_module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,9 @@ import pandas as pd
 Table = tuple[list[str], list[list[object]]]
 """Headings and rows."""
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+sys.path.insert(0, str(RESULTS.parent))
+
+from make_figures import PARTS  # noqa: E402
 
 
 def read(name: str) -> pd.DataFrame:
@@ -20,7 +24,7 @@ def read(name: str) -> pd.DataFrame:
 
 @cache
 def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, **({"dtype": str, "keep_default_na": False} if path.stem == "measured" else {}))
+    return pd.read_csv(path, **({"dtype": str, "keep_default_na": False} if path.stem in {"measured", "figures"} else {}))
 
 
 def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: str) -> str:
@@ -33,15 +37,18 @@ def markdown(heads: Iterable[str], rows: Iterable[Iterable[object]], *sources: s
 
 def measured(*sources: str) -> str:
     """Say with which version, when and on which machine results files were measured, and what makes them anew."""
-    log = read("measured").set_index("table").loc[list(sources)].drop_duplicates()
+    log = read("measured").set_index("table").loc[list(sources)]
+    log = log.assign(kept=[kept(name) for name in log.index]).drop_duplicates()
     return "\n".join(
-        f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`{kept(row.kept)}*"
+        f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`{row.kept}*"
         for row in log.itertuples()
     )
 
 
-def kept(reason: str) -> str:
+def kept(table: str) -> str:
     """Say that figures were kept on purpose though the code has changed since."""
+    log = read("figures").set_index("part")["kept"]
+    reason = next((log[name] for name, part in PARTS.items() if table in part.made and name in log), "")
     return f"; older than the code, and kept: {reason}" if reason else ""
 
 

@@ -92,7 +92,7 @@ def losses() -> str:
         [
             "[single models](herding.md#where-it-loses)",
             f"shown to be worse than `bootstrap` on {again['stay'].max()} of {again['models'].max()}, by up to "
-            f"{number(again['worst'].max())} times",
+            f"{number(again['worst'].max())} times, over all n",
         ],
         [
             "[association where targets meet](many_targets.md#measured)",

@@ -9,7 +9,7 @@ from functools import partial
 from page_format import markdown, measured, number, read
 
 SOURCE = "as_published"
-VERDICTS = ("agrees", "differs", "not read")
+VERDICTS = ("agrees", "differs", "other filter", "not read")
 MOST_ROWS = 12
 """Of a table on a page."""
 

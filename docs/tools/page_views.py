@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import page_catalogue
 import page_default
-from page_format import RESULTS, Table, measured, read
-
-sys.path.insert(0, str(RESULTS.parent))
-
-from make_figures import PARTS
+from page_format import PARTS, RESULTS, Table, measured, read
 
 FOLDER = Path(__file__).parents[1] / "tables"
 RAW = "../benchmarks/results"
