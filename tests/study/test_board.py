@@ -262,7 +262,7 @@ def test_what_is_no_filter_is_answered_in_one_line(quick, entry):
         ({"seed": "2026-13-01"}, "seed: expected a date such as 2026-11-27, or an integer"),
         ({"seed": -1}, "seed: expected an integer of at least 0"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else ",".join(value),
 )
 def test_arguments_are_checked(given, message):
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
