@@ -20,6 +20,8 @@ from herdfilter.models.series import Late, Reading, Step, series
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
+WIDEST_GAP = 2.0  # of images of neighbours, in standard deviations of the noise: their sum then ripples by 1.4 %
+WIDE_MASS = 1e-3  # largest share of the probability at grid points whose images are further apart
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +53,8 @@ class GridFilter:
     goes to the four grid points (in each dimension) around :math:`f(x')`, with the weights of cubic Lagrange interpolation:
     they keep its total, mean, variance and third moment, so Q needs no correction. The noise then multiplies the Fourier
     transform by its characteristic function :math:`\exp(-\omega^\top Q\, \omega / 2)`. With spacing h and noise of standard
-    deviation s the error of the predicted density is below :math:`(h / s)^4 / 14` of its peak, down to rounding at 1e-16.
+    deviation s the error of the predicted density is below :math:`(h / s)^4 / 14` of its peak, down to rounding at 1e-16, as
+    long as the images :math:`f(x')` of neighbours are no further apart than s.
 
     Parameters
     ----------
@@ -214,6 +217,8 @@ class GridFilter:
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
         target = contract.transition_mean(self.model, self.x, dt, control, step)
+        if not back:
+            self._check_gaps(mass, target, Q, step)
         position = (target - self.lower) / self.spacing
         transform = fft.rfftn(mass.reshape(self.shape) if back else self._spread(mass, position, padded), s=padded)
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
@@ -232,6 +237,18 @@ class GridFilter:
             )
         after: Array = moved / moved.sum()
         return after
+
+    def _check_gaps(self, mass: Array, target: Array, Q: Array, step: int) -> None:
+        """Raise ValueError where the transition moves likely neighbours so far apart that the noise does not join them."""
+        whitened = np.linalg.solve(np.linalg.cholesky(Q), target.T).reshape(-1, *self.shape)
+        for axis in range(len(self.shape)):
+            gaps = np.sqrt((np.diff(whitened, axis=axis + 1) ** 2).sum(axis=0))
+            share = np.delete(mass.reshape(self.shape), -1, axis)[gaps > WIDEST_GAP].sum()
+            if share > WIDE_MASS:
+                raise ValueError(
+                    f"points: expected images of neighbours within {WIDEST_GAP:g} standard deviations of the noise, "
+                    f"got {gaps.max():.2g} at step {step}, with {100 * share:.2g} % of the probability beyond; use more"
+                )
 
     def _spread(self, values: Array, position: Array, padded: tuple[int, ...], back: bool = False) -> Array:
         """Distribute values at positions (N, d), in cells, over the points of a padded periodic grid; or collect them."""

@@ -175,3 +175,13 @@ def test_an_impossible_observation_is_named():
 def test_missing_functions_are_named():
     with pytest.raises(TypeError, match=r"GridFilter needs transition_mean .* SimpleNamespace has no transition_mean"):
         GridFilter(SimpleNamespace(dim=1, initial=UniformBox([0.0], [1.0])), 0, 1, 100)
+
+
+def test_a_grid_is_refused_where_the_transition_tears_neighbours_apart():
+    """Near 0 the growth model stretches 25-fold: the noise of variance 1 does not join images five apart."""
+    model = UNGM(process_variance=1.0, observation_variance=10.0)
+    _, z = simulate(model, 20, 1)
+    with pytest.raises(ValueError, match=r"^points: expected images of neighbours within 2 standard deviations"):
+        GridFilter(model, -60, 60, 601).run(z)
+    coarse, fine = (GridFilter(model, -60, 60, n).run(z).log_likelihood for n in (2401, 4801))
+    assert abs(coarse - fine) < 1e-6
