@@ -43,13 +43,16 @@ def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (),
     table = _merged(current(name, folder), table.map(_rounded), list(keys))
     write(folder / f"{name}.csv", table)
     script = Path(sys.argv[0]).resolve()
-    machine = f"{_processor()}, {os.cpu_count()} cores"
-    command = f"python {script.parent.name}/{script.name} {options}".rstrip()
-    values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name))
-    note = dict(zip(MEASURED, values, strict=True))
-    log = _merged(measured(folder), pd.DataFrame([note]), ["table"]).sort_values("table")
-    write(folder / "measured.csv", log)
+    stamp(name, folder, f"python {script.parent.name}/{script.name} {options}".rstrip())
     return table
+
+
+def stamp(name: str, folder: Path, command: str) -> None:
+    """Note in `measured.csv` that a results file was made by a command, here and now, with the code of today."""
+    machine = f"{_processor()}, {os.cpu_count()} cores"
+    values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name))
+    note = pd.DataFrame([dict(zip(MEASURED, values, strict=True))])
+    write(folder / "measured.csv", _merged(measured(folder), note, ["table"]).sort_values("table"))
 
 
 def current(name: str, folder: Path) -> pd.DataFrame:
