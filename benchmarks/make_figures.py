@@ -33,7 +33,7 @@ CLAIM = f"--first-model {SEED} --runs 2 --reference 32768"
 
 @dataclass(frozen=True)
 class Part:
-    """One command, the results files that it writes, and the code that they hang on."""
+    """A command, or several joined by "&&", the results files that they write, and the code that these hang on."""
 
     command: str
     files: str
@@ -52,12 +52,12 @@ class Part:
 
 def known(part: str, files: str, measures: str, options: str = "") -> Part:
     """Return a part of `bench_known.py`."""
-    return Part(f"benchmarks/bench_known.py {part} {options}".rstrip(), files, measures)
+    return Part(f"python benchmarks/bench_known.py {part} {options}".rstrip(), files, measures)
 
 
 def default(part: str, files: str, options: str, measures: str = "filters") -> Part:
     """Return a part of `bench_default.py`."""
-    return Part(f"benchmarks/bench_default.py --part {part} {options}".rstrip(), files, measures)
+    return Part(f"python benchmarks/bench_default.py --part {part} {options}".rstrip(), files, measures)
 
 
 CATALOGUE = "filters herdfilter/catalogue/filters.toml"
@@ -69,30 +69,37 @@ HARBOUR = "tracking " + " ".join(
 PARTS = {
     # times first, while nothing else runs
     "speed": Part(
-        "benchmarks/bench_speed.py samplers plain components growth",
+        "python benchmarks/bench_speed.py samplers plain components growth",
         "speed_samplers speed_plain speed_components speed_growth",
         "samplers",
     ),
     "steps": Part(
-        "benchmarks/bench_speed.py step sqmc compiled tracks together particles",
+        "python benchmarks/bench_speed.py step sqmc compiled tracks together particles",
         "speed_step speed_sqmc speed_compiled speed_tracks speed_together speed_particles",
         CATALOGUE,
     ),
-    "crowd": Part("benchmarks/bench_speed.py tracker", "speed_tracker", "tracking"),
-    "startup": Part("benchmarks/bench_startup.py", "import startup", CATALOGUE),
+    "crowd": Part("python benchmarks/bench_speed.py tracker", "speed_tracker", "tracking"),
+    "startup": Part("python benchmarks/bench_startup.py", "import startup", CATALOGUE),
     "times": default("times", "default_times", f"--times-models 30 --first-model {SEED}"),
     "demo": Part("make demo", "demo", CATALOGUE),
     # samplers
-    "quality": Part("benchmarks/bench_quality.py", "quality", "samplers discrepancy"),
-    "hostile": Part("benchmarks/bench_quality.py --hostile 4000", "far hostile", "samplers discrepancy"),
-    "kernels": Part(
-        "benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5", "kernels", "samplers discrepancy"
+    "quality": Part(
+        "python benchmarks/bench_quality.py --sizes 20 100 --mixtures 20"
+        " && python benchmarks/bench_quality.py --sizes 300 --samplers kh chg --mixtures 20",
+        "quality",
+        "samplers discrepancy",
     ),
-    "points": Part("benchmarks/bench_peers.py samplers", "peers", "samplers discrepancy"),
-    "thinning": Part("benchmarks/bench_peers.py thin", "thinning", "discrete discrepancy"),
-    "thinning-large": Part("benchmarks/bench_peers.py large", "thinning_large", "discrete discrepancy"),
+    "hostile": Part("python benchmarks/bench_quality.py --hostile 4000", "far hostile", "samplers discrepancy"),
+    "kernels": Part(
+        "python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtures 5",
+        "kernels",
+        "samplers discrepancy",
+    ),
+    "points": Part("python benchmarks/bench_peers.py samplers", "peers", "samplers discrepancy"),
+    "thinning": Part("python benchmarks/bench_peers.py thin", "thinning", "discrete discrepancy"),
+    "thinning-large": Part("python benchmarks/bench_peers.py large", "thinning_large", "discrete discrepancy"),
     "paper": Part(
-        "docs/make_images.py paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
+        "python docs/make_images.py paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
         "paper_fig1 paper_fig2 paper_fig3 paper_fig4 paper_fig5",
         "paper",
     ),
@@ -110,7 +117,7 @@ PARTS = {
         f"{CATALOGUE} tracking scenarios",
     ),
     "study": Part(
-        f"benchmarks/bench_study.py --seed {SEED} --workers 1",
+        f"python benchmarks/bench_study.py --seed {SEED} --workers 1",
         "study break_even",
         f"{CATALOGUE} tracking {' '.join(f'scenarios/{name}.toml' for name in SCENARIOS)}",
     ),
@@ -129,7 +136,7 @@ PARTS = {
     "chains": known("chains", "chains", f"likelihood {CATALOGUE}"),
     # association and many targets
     "association": known("association", "association association_times", "association"),
-    "trackers": Part(f"benchmarks/bench_peers.py trackers --runs 100 --seed {SEED}", "trackers", SETS),
+    "trackers": Part(f"python benchmarks/bench_peers.py trackers --runs 100 --seed {SEED}", "trackers", SETS),
     "harbour": known("harbour", "harbour harbour_two harbour_sensors", f"{HARBOUR} {CATALOGUE}", f"--runs 8 --seed {SEED}"),
     "delays": known("delays", "harbour_delays harbour_late", HARBOUR),
     "misses": known("misses", "harbour_misses", HARBOUR),
@@ -138,15 +145,15 @@ PARTS = {
     "papers": known("papers", "as_published", f"smoothing association discrepancy {CATALOGUE}"),
     "long": known("long", "long_runs long_records", CATALOGUE, "--long-particles 100"),
     "board": Part(
-        f"benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",
+        f"python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",
         "board",
         f"{CATALOGUE} study.board",
     ),
     "libraries": Part(
-        f"benchmarks/bench_peers.py filters --seed {SEED}", "peers_filters peers_budget peers_agreement", CATALOGUE
+        f"python benchmarks/bench_peers.py filters --seed {SEED}", "peers_filters peers_budget peers_agreement", CATALOGUE
     ),
-    "adapters": Part("benchmarks/bench_peers.py adapters", "adapters", f"adapters {CATALOGUE}"),
-    "calls": Part("benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
+    "adapters": Part("python benchmarks/bench_peers.py adapters", "adapters", f"adapters {CATALOGUE}"),
+    "calls": Part("python benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
 }
 """Name -> part. `measures` are modules or folders of the package, and other files of the project."""
 
@@ -177,15 +184,15 @@ def stale(name: str) -> bool:
 
 
 def run(name: str) -> None:
-    """Run a part, whose output is shown; RuntimeError if it fails."""
-    command = shlex.split(PARTS[name].command)
-    print(f"\n=== {name}: {shlex.join(command)}", flush=True)
-    start = time.monotonic()
-    full = command if command[0] == "make" else [sys.executable, ROOT / command[0], *command[1:]]
-    if subprocess.run(full, cwd=ROOT, check=False).returncode:
-        raise RuntimeError(name)
-    if command[0] == "make":  # which leaves no stamp
-        stamp(name, RESULTS, shlex.join(command))
+    """Run the commands of a part, whose output is shown, and stamp its files; RuntimeError if one fails."""
+    part, start = PARTS[name], time.monotonic()
+    for command in map(shlex.split, part.command.split(" && ")):
+        print(f"\n=== {name}: {shlex.join(command)}", flush=True)
+        full = command if command[0] == "make" else [sys.executable, *command[1:]]
+        if subprocess.run(full, cwd=ROOT, check=False).returncode:
+            raise RuntimeError(name)
+    for table in part.made:
+        stamp(table, RESULTS, part.command)
     note(name, f"{(time.monotonic() - start) / 60:.1f}")
 
 

@@ -100,7 +100,7 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
 
 def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_path, monkeypatch):
     common, make_figures = benchmark_module("common"), benchmark_module("make_figures")
-    monkeypatch.setitem(make_figures.PARTS, "toy", make_figures.Part("benchmarks/toy.py", "toy", "points"))
+    monkeypatch.setitem(make_figures.PARTS, "toy", make_figures.Part("python benchmarks/toy.py", "toy", "points"))
     rows = [pd.DataFrame({"n": [n], "error": [0.5]}) for n in (1, 2, 3)]
     for table in rows[:2]:
         common.save("toy", table, tmp_path, ["n"])
@@ -112,13 +112,13 @@ def test_rows_of_older_code_do_not_stay_beside_new_ones(benchmark_module, tmp_pa
 
 def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, tmp_path, monkeypatch, capsys):
     make_figures = benchmark_module("make_figures")
-    parts = {name: make_figures.Part(f"benchmarks/{name}.py", name, "points") for name in ("good", "bad")}
+    parts = {name: make_figures.Part(f"python benchmarks/{name}.py", name, "points") for name in ("good", "bad")}
     monkeypatch.setattr(make_figures, "PARTS", parts)
     monkeypatch.setattr(make_figures, "RESULTS", tmp_path)
     begun = []
 
     def process(command, **keywords):
-        begun.append(command[1].stem)
+        begun.append(Path(command[1]).stem)
         return SimpleNamespace(returncode=int(begun[-1] == "bad"))
 
     monkeypatch.setattr(make_figures.subprocess, "run", process)
@@ -130,7 +130,7 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, t
     make_figures.main(["--keep", "as in 1999", "bad"])
     assert make_figures.main([]) == 0
     assert make_figures.listing().set_index("part")["state"].to_dict() == {"good": "", "bad": "kept"}
-    monkeypatch.setitem(parts, "good", make_figures.Part("benchmarks/good.py", "good", "points angles"))
+    monkeypatch.setitem(parts, "good", make_figures.Part("python benchmarks/good.py", "good", "points angles"))
     assert [make_figures.stale(name) for name in parts] == [True, False]
 
 
