@@ -100,7 +100,7 @@ def _rounded(value: object) -> object:
 
 def write(path: Path, table: pd.DataFrame) -> None:
     """Write a table in one go."""
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{os.getpid()}.part")
     table.to_csv(part, index=False)
     part.replace(path)
 

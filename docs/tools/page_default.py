@@ -18,7 +18,7 @@ FIRST_CLAIMED = 1_000_000
 """Seed of a model, from which on there are claims."""
 BASES = ("bootstrap", "sqmc", "auto-random")
 ERRORS = [*(head for base in BASES for head in (f"to `{base}`", "raw")), "from 10 to 90 % of models", "above 1"]
-BESIDE = ["variance right", "log-likelihood", "lost", "time (90 %, worst)"]
+BESIDE = ["variance right", "log-likelihood", "lost"]
 SCALES = {"reference_error": "posterior", "rmse": "truth", "gospa": "truth (GOSPA)"}
 """Errors of named scenarios, and what they are to."""
 LESS_KNOWN = {"likelihood-only": 0.5, "simulation-only": 1.0}
@@ -87,6 +87,7 @@ def default_targets() -> str:
     exponent, budget = _own("default_exponent").iloc[0], _own("default_budget").set_index("budget")
     budget = budget[(budget["us_per_particle"] == 0) & budget.index.isin(BUDGETS)]
     times, n, ms = _own("default_times"), _listed(equal.index), f"within {_listed(budget.index)} ms"
+    times = times[times["n"].isin([100, 1000, 10_000])]
     step = f"CPU time of a step over that of `bootstrap`, n = {_listed(times['n'])} ({times['models'].max()} models)"
     wanted: list[tuple[str, object, object, Callable[[float], str]]] = [
         (f"error over that of `bootstrap`, n = {n}", 0.25, equal["to_bootstrap"], number),
@@ -145,8 +146,7 @@ def default_beside(n: int = SHOWN) -> str:
 
 
 def _beside(row: pd.Series) -> list[str]:
-    shares = [percent(row["variance_right"]), number(row["log_likelihood"]), percent(row["lost"])]
-    return [*shares, f"{number(row['time'])} ({number(row['time_90'])}, {number(row['time_worst'])})"]
+    return [percent(row["variance_right"]), number(row["log_likelihood"]), percent(row["lost"])]
 
 
 def default_again() -> str:
@@ -231,17 +231,16 @@ def default_exponent() -> str:
 
 
 def default_growth() -> str:
-    """Errors and times over those of bootstrap as n grows."""
+    """Errors over those of bootstrap as n grows."""
     table = over(results("default_growth"))
     counts = sorted(table["n"].unique())
     cells = table.set_index(["filter", "n"])
     rows = []
     for name in [name for name in dict.fromkeys(table["filter"]) if name != "bootstrap"]:
         of_n = [cells.loc[(name, n)] for n in counts]
-        times = [f"{number(c['time'])} ({number(c['time_worst'])})" for c in of_n]
         errors = [cell for c in of_n for cell in (interval(c, "to_bootstrap"), number(c["raw_bootstrap"]))]
-        rows.append([f"`{name}`", *errors, *times])
-    heads = [head for n in counts for head in (f"error, n = {n:,}", "raw")] + [f"time (worst), n = {n:,}" for n in counts]
+        rows.append([f"`{name}`", *errors])
+    heads = [head for n in counts for head in (f"error, n = {n:,}", "raw")]
     return markdown(["filter", *heads], rows, "default_growth")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 from page_default import DEFAULT, mean
 from page_format import interval, markdown, number, percent, read
 from page_guide import RANDOM_DRAWS, N
@@ -12,13 +13,14 @@ from page_guide import RANDOM_DRAWS, N
 def counts() -> str:
     """Write what more particles change for the default."""
     table = read("default").query("filter == @DEFAULT")
+    times = read("default_times").query("filter == @DEFAULT").set_index("n")["mean"]
     rows = [
         [
             row["n"],
             interval(row, "to_bootstrap"),
             percent(row["variance_right"]),
             number(row["log_likelihood"]),
-            number(row["time"]),
+            number(times.get(row["n"], np.nan)),
         ]
         for _, row in table.iterrows()
     ]
@@ -26,6 +28,7 @@ def counts() -> str:
         ["n", "error", "models with the right variance", "error of the log-likelihood", "time per step"],
         rows,
         "default",
+        "default_times",
     )
 
 
@@ -43,6 +46,7 @@ def losses() -> str:
     meeting = read("trackers").query("scenario == 'meeting'").set_index("tracker")
     simulable = models[models["kind"].str.contains("only simulable")][DEFAULT]
     own, many = budget.loc[DEFAULT], growth.index.max()
+    times = read("default_times").set_index(["filter", "n"]).loc[(DEFAULT, many)]
     lost = f"{clutter.loc[(DEFAULT, N), 'lost']} tracks lost of {clutter['runs'].iloc[0]}"
     wrong = [percent(1 - equal.loc[(name, N), "variance_right"]) for name in (DEFAULT, RANDOM_DRAWS)]
     rows = [
@@ -53,8 +57,8 @@ def losses() -> str:
         ],
         [
             "[very many particles](herding.md#more-particles)",
-            f"n = {many:,}: {number(growth.loc[many, 'time'])} times the time of `bootstrap`, "
-            f"{number(growth.loc[many, 'time_worst'])} at worst; error {number(growth.loc[many, 'to_bootstrap'])}",
+            f"n = {many:,}: {number(times['mean'])} times the time of `bootstrap`, "
+            f"{number(times['largest'])} at worst; error {number(growth.loc[many, 'to_bootstrap'])}",
         ],
         [
             "the rate",

@@ -126,7 +126,8 @@ def test_failures_are_told(tmp_path):
         "        return np.full(len(x), -np.inf)\n"
     )
     path = tmp_path / "blind.toml"
-    path.write_text(WALK.replace("LinearGaussian", "blind.py:Blind"))
+    blind = WALK.replace("LinearGaussian", "blind.py:Blind").replace('[reference]\ntype = "kalman"\n', "")
+    path.write_text(blind)
     result = command("compare", str(path), "--workers", "1", "--out", str(tmp_path / "out"))
     assert result.exit_code == 0, result.output
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
