@@ -633,7 +633,7 @@ def test_error_at_equal_time_has_an_interval_over_runs(benchmark_module):
 
 
 def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
-    """Of eight ratios the geometric mean of the middle two, the least and the largest; a run that failed is infinitely worse."""
+    """Of eight: the geometric mean of the middle two, the least and the largest; a run that failed is infinitely worse."""
     run, theirs = np.arange(8), {"model": 5, "reference_error_sd": 1.0, "filter": "b", "error": ""}
     ours = pd.DataFrame({"run": run, **theirs}).assign(filter="a", reference_error_sd=1.5 + run)
     ours.loc[7, "error"] = "DegenerateWeightsError"
