@@ -76,15 +76,6 @@ KINDS = {
 """Random models of the part `kinds`."""
 
 
-def command(part: str, args) -> str:
-    """Options that make a part's results files, for what is said below their tables."""
-    name = {"equal": "models", "kinds": "kind-models"}.get(part, f"{part}-models")
-    count = getattr(args, name.replace("-", "_"))
-    models = f"--{name} {count} --first-model {args.first_model} --runs {args.runs}"
-    better = "" if tuple(args.better) == BETTER else " --better " + " ".join(map(str, args.better))
-    return f"--part {part} {models} --reference {args.reference}{better}"
-
-
 def renamed(made: pd.DataFrame) -> pd.DataFrame:
     """Name the columns of `judged` as in the results files."""
     columns = dict(zip(("raw", *(f"ratio{end}" for end in ENDS)), RATIOS, strict=True))
@@ -103,7 +94,7 @@ def equal(args) -> None:
                 ours[f"to_{base}{end}"] = found[f"ratio{end}"]
             ours[f"raw_{base}"] = over_models(biased(raw), base)["ratio"]
     kept = ours.join(made[["ratio_10", "ratio_50", "ratio_90", *BESIDE, "worst"]])
-    kept = save("default", kept.rename(columns={"n_particles": "n"}), args.results, options=command("equal", args))
+    kept = save("default", kept.rename(columns={"n_particles": "n"}), args.results)
     quiet = [c for c in kept if c.endswith(("_low", "_high"))]
     show("ratios over models", kept.drop(columns=[*quiet, "worst"]), 230)
     others = kept[kept["filter"] != BASELINE]
@@ -115,9 +106,9 @@ def equal(args) -> None:
     for name in args.filters:
         wide[name] = ratios(at_n, name, BASELINE)["ratio"].reindex(wide.index)
     wide["raw"] = ratios(biased(raw[raw["n_particles"] == middle]), args.default, BASELINE)["ratio"].reindex(wide.index)
-    save("default_models", wide.reset_index(), args.results, options=command("equal", args))
+    save("default_models", wide.reset_index(), args.results)
     rows = [again(table[table["n_particles"] == n], n, args) for n in args.particles]
-    repeated = save("default_again", pd.DataFrame(rows), args.results, options=command("equal", args))
+    repeated = save("default_again", pd.DataFrame(rows), args.results)
     show(f"models where {args.default} was above {BASELINE}, {NEW_RUNS} new runs of each", repeated, 230)
 
 
@@ -157,7 +148,7 @@ def kinds(args) -> None:
         made.insert(0, "kind", name)
         columns = ["n", "models", "compared", *REFERENCE, *RATIOS, "ratio_90", "above", "variance_right", "lost"]
         tables.append(made[["kind", "filter", *columns, "diverged", "worst"]])
-    found = save("default_other_kinds", pd.concat(tables), args.results, ["kind", "filter", "n"], command("kinds", args))
+    found = save("default_other_kinds", pd.concat(tables), args.results, ["kind", "filter", "n"])
     show("ratios over models of other kinds", found.drop(columns="worst"), 230)
 
 
@@ -165,10 +156,10 @@ def exponent(args) -> None:
     """Compare how the errors of the default and the random filters fall with n, and what the steps take."""
     filters = [name for name in (BASELINE, RIVAL, args.default) if name in args.filters]
     raw = sufficient(product(filters, args.growing), args.exponent_models, args)
-    found = save("default_exponent", exponents(debiased(raw, 0.0)), args.results, options=command("exponent", args))
+    found = save("default_exponent", exponents(debiased(raw, 0.0)), args.results)
     show("slope of log error in log n over models", found, 230)
     growth = renamed(judged(raw, BASELINE))[["filter", "n", "models", *REFERENCE, *RATIOS, *BESIDE]]
-    growth = save("default_growth", growth, args.results, options=command("exponent", args))
+    growth = save("default_growth", growth, args.results)
     show("errors and times over those of bootstrap", growth, 230)
 
 
@@ -177,8 +168,7 @@ def times(args) -> None:
     filters = [name for name in args.filters if name != COUNTERPART]
     models = range(args.first_model, args.first_model + args.times_models)
     table = step_times.measured(filters, args.growing, models, args.seed, args.workers)
-    told = f"--part times --times-models {args.times_models} --first-model {args.first_model}"
-    found = save("default_times", step_times.summarised(table), args.results, options=told)
+    found = save("default_times", step_times.summarised(table), args.results)
     show("CPU times over those of bootstrap", found, 200)
 
 
@@ -193,7 +183,7 @@ def budget(args) -> None:
         for table in (debiased(raw), biased(raw))
     )
     found.insert(7, "raw", as_measured["ratio"])
-    found = save("default_budget", found, args.results, options=command("budget", args))
+    found = save("default_budget", found, args.results)
     show(f"least error over that of the best of {' and '.join(rivals)}", found, 230)
 
 
@@ -219,9 +209,7 @@ def scenarios(args) -> None:
             print(f"{name}: not in the table", flush=True)
     if rows:
         keys = ["scenario", "n"]
-        command = f"--part scenarios --first-model {args.first_model} --reference {args.reference} --seed {args.seed}"
-        command += f" --scenario-runs {args.scenario_runs}"
-        found = save("default_scenarios", pd.DataFrame(rows), args.results, keys, command)
+        found = save("default_scenarios", pd.DataFrame(rows), args.results, keys)
         show(f"{args.default} on named scenarios, over the best other filter", found.iloc[:, :10], 200)
         if args.before is not None:
             then = pd.read_csv(args.before)[[*keys, "ratio", "to_bootstrap", "lost"]]

@@ -49,6 +49,7 @@ import harbour_misses
 import hard_radar
 import likelihoods
 import linear_parts
+import long_models
 import long_runs
 import manoeuvres
 import numpy as np
@@ -108,7 +109,7 @@ def papers(args) -> None:
     for name in args.papers:
         for paper, rows in groupby(as_published.rows(name, args), key=lambda row: row["paper"]):
             table = pd.DataFrame(rows)
-            save("as_published", table, args.results, ["paper", "place", "quantity"], "papers")
+            save("as_published", table, args.results, ["paper", "place", "quantity"])
             show(paper, table.drop(columns=["paper", "note"]), 180)
 
 
@@ -171,9 +172,9 @@ def likelihood(args) -> None:
         missing = sorted({*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)} - done(name, starts, args.results))
         for k in range(0, len(missing), BATCH):
             table = likelihoods.maxima(name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts)
-            save("likelihood_series", table, args.results, ["filter", "n", "seed"], "likelihood")
+            save("likelihood_series", table, args.results, ["filter", "n", "seed"])
     shown = likelihoods.overview(current("likelihood_series", args.results))
-    save("likelihood", shown, args.results, options="likelihood")
+    save("likelihood", shown, args.results)
     show("Maxima of the log-likelihood", shown)
 
 
@@ -189,30 +190,29 @@ def done(name: str, starts: int, folder: Path) -> set[int]:
 def rough(args) -> None:
     """Write how rough log-likelihoods are."""
     table = likelihoods.roughness(100, 50, args.seed, args.workers)
-    save("roughness", table, args.results, ["model", "filter", "n"], "roughness")
+    save("roughness", table, args.results, ["model", "filter", "n"])
     show("Second differences of the error", table)
 
 
 def randomised(args) -> None:
     """Write how much less the log-likelihoods of randomised ranked particles spread, and that they have no bias."""
-    unbiased = save("unbiased", likelihoods.unbiased(args.seed), args.results, ["model", "filter", "n"], "randomised")
+    unbiased = save("unbiased", likelihoods.unbiased(args.seed), args.results, ["model", "filter", "n"])
     show("Mean of the estimated over the exact likelihood", unbiased)
     table = likelihoods.randomised(args.known_particles, args.steps, args.runs, args.seed)
-    options = f"randomised --runs {args.runs}"
-    table = save("randomised", table, args.results, ["model", "filter", "n"], options)
+    table = save("randomised", table, args.results, ["model", "filter", "n"])
     show("Spread of the log-likelihood", table)
 
 
 def settling(args) -> None:
     """Write how the log-likelihood settles as n grows."""
     table = likelihoods.settling(args.settling, args.series, args.seed, args.reference)
-    save("settling", table, args.results, ["filter", "n"], "settling")
+    save("settling", table, args.results, ["filter", "n"])
     show("Log-likelihood of bearings, error", table)
 
 
 def chains(args) -> None:
     """Write how well chains of particle Metropolis-Hastings mix."""
-    table = save("chains", likelihoods.chains(args.seed, args.moves), args.results, ["filter"], "chains")
+    table = save("chains", likelihoods.chains(args.seed, args.moves), args.results, ["filter"])
     show("Particle Metropolis-Hastings", table)
 
 
@@ -221,7 +221,7 @@ def smoothers(args) -> None:
     tables = [
         smoothed.overview(name, n, args.runs, smoothed.CLAIMS + args.seed) for name in args.smoothed for n in args.particles
     ]
-    table = save("smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"], "smoothers")
+    table = save("smoothers", pd.concat(tables), args.results, ["model", "filter", "smoother", "n"])
     show("Smoothed means, error", table)
 
 
@@ -233,7 +233,7 @@ def association(args) -> None:
     for family, tracks, sweeps in cases:
         if family in (args.matrices_of or [family]):
             table = associations.measured(family, tracks, seeds, sweeps)
-            save("association", table, args.results, ["family", "tracks", "method", "sweeps"], "association")
+            save("association", table, args.results, ["family", "tracks", "method", "sweeps"])
             show(f"Marginals of association, {family}, {tracks} tracks", table, 180)
     association_times(args)
 
@@ -241,7 +241,7 @@ def association(args) -> None:
 def association_times(args) -> None:
     """Write the times of association on matrices of many shapes."""
     seeds = range(associations.CLAIMS + args.seed, associations.CLAIMS + args.seed + min(args.matrices, 20))
-    table = save("association_times", associations.times(seeds), args.results, ["matrices"], "association_times")
+    table = save("association_times", associations.times(seeds), args.results, ["matrices"])
     show("Times of association", table, 180)
 
 
@@ -250,7 +250,7 @@ def clutter(args) -> None:
     for in_gate in args.in_gate:
         for name, n in cluttered.FILTERS:
             table = cluttered.lost(in_gate, name, n, args.targets, args.seed, args.workers)
-            table = save("clutter", table, args.results, ["in_gate", "filter", "n"], "clutter")
+            table = save("clutter", table, args.results, ["in_gate", "filter", "n"])
             show("Lost tracks in clutter", table)
 
 
@@ -258,7 +258,7 @@ def hard(args) -> None:
     """Write how the default does in random scenes of clutter and manoeuvres, beside the mixture Kalman filter."""
     for kind, in_gate in hard_radar.SCENES:
         table = hard_radar.compared(kind, in_gate, args.scene_runs, args.seed, args.workers)
-        table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"], f"hard --seed {args.seed}")
+        table = save("hard_radar", table, args.results, ["scene", "in_gate", "filter", "n"])
         show("Clutter and manoeuvres in random scenes", table)
 
 
@@ -266,40 +266,33 @@ def hidden(args) -> None:
     """Write how many tracks of one target are lost behind a shadow."""
     for name, n in cluttered.HIDDEN_FILTERS:
         table = cluttered.hidden(1.0, name, n, args.targets, args.seed, args.workers)
-        table = save(
-            "hidden", table, args.results, ["in_gate", "filter", "n", "detection"], f"hidden --targets {args.targets}"
-        )
+        table = save("hidden", table, args.results, ["in_gate", "filter", "n", "detection"])
         show("Lost tracks behind a shadow", table)
 
 
 def harbour(args) -> None:
     """Write what the sensors of the harbour are like, and how filters and trackers do with them."""
-    table = save("harbour_sensors", harbours.sensors(args.data), args.results, options="harbour")
+    table = save("harbour_sensors", harbours.sensors(args.data), args.results)
     show("Sensors of the harbour", table)
     if args.runs:
-        table = save(
-            "harbour",
-            harbours.filters(args),
-            args.results,
-            options=f"harbour --runs {args.runs} --seed {args.seed}",
-        )
+        table = save("harbour", harbours.filters(args), args.results)
         show("One vessel", table)
         both = harbours.trackers(args)
-        table = save("harbour_two", both, args.results, options=f"harbour --runs {args.runs} --seed {args.seed}")
+        table = save("harbour_two", both, args.results)
         show("Two vessels", table)
 
 
 def delays(args) -> None:
     """Write how late the sensors of the harbour are."""
     recordings = harbour_delays.by_recording(args.data)
-    show("Delays by GPS", save("harbour_delays", recordings, args.results, ["recording"], "delays"))
-    show("Delays as states", save("harbour_late", harbour_delays.as_states(args.data), args.results, options="delays"))
+    show("Delays by GPS", save("harbour_delays", recordings, args.results, ["recording"]))
+    show("Delays as states", save("harbour_late", harbour_delays.as_states(args.data), args.results))
 
 
 def misses(args) -> None:
     """Write what the errors of trackers of the harbour's vessels are made of."""
     table = harbour_misses.decomposed(args.data)
-    show("What trackers miss", save("harbour_misses", table, args.results, options="misses"))
+    show("What trackers miss", save("harbour_misses", table, args.results))
 
 
 def modes(args) -> None:
@@ -307,7 +300,7 @@ def modes(args) -> None:
     first = manoeuvres.CLAIMS + args.seed
     for family in args.families:
         table = manoeuvres.overview(family, range(first, first + args.models), args.mode_particles)
-        save("modes", table, args.results, ["family", "filter", "n"], f"modes --models {args.models}")
+        save("modes", table, args.results, ["family", "filter", "n"])
         show(f"Modes, {family}", table)
 
 
@@ -315,8 +308,7 @@ def forecast(args) -> None:
     """Write the coverage of forecasts."""
     for name in args.forecast_cases:
         table = forecasts.coverage(name, args.forecasts, args.seed)
-        options = f"forecast --forecasts {args.forecasts}"
-        table = save("forecasts", table, args.results, ["model", "filter", "of", "horizon", "mass"], options)
+        table = save("forecasts", table, args.results, ["model", "filter", "of", "horizon", "mass"])
         wide = table[table["model"] == name].pivot_table("share", ["filter", "of", "horizon"], "mass", sort=False)
         show(f"Coverage of forecasts, {name}", wide.reset_index())
 
@@ -326,7 +318,7 @@ def linear_models(args) -> None:
     for name in linear_parts.SCENARIOS:
         seeds = range(args.seed, args.seed + args.linear_runs)
         table = linear_parts.overview(name, seeds, args.linear_particles, args.linear_reference)
-        save("linear_parts", table, args.results, ["scenario", "filter", "n"], "linear")
+        save("linear_parts", table, args.results, ["scenario", "filter", "n"])
         show(f"Linear parts, {name}", table)
 
 
@@ -339,9 +331,8 @@ def long(args) -> None:
         if run.done < steps:
             run.advance(steps)
             rows, curves = run.tables()
-            options = f"long --long-particles {' '.join(map(str, args.long_particles))} --long-steps {steps}"
-            save("long_records", curves, args.results, ["model", "filter", "n", "t"], options)
-            save("long_runs", rows, args.results, ["model", "filter", "n"], options)
+            save("long_records", curves, args.results, ["model", "filter", "n", "t"])
+            save("long_runs", rows, args.results, ["model", "filter", "n"])
             long_runs.keep(run, path)
             show(f"{steps:,} steps, {name}", rows[long_runs.SHOWN])
 
@@ -410,7 +401,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--linear-particles", type=int, nargs="+", default=[100, 300])
     options.add_argument("--linear-reference", type=int, default=5000, help="particles of their reference")
     options.add_argument("--long-steps", type=int, default=1_000_000, help="of the long runs")
-    options.add_argument("--long-models", nargs="+", choices=long_runs.MODELS, default=long_runs.MODELS, help="of them")
+    options.add_argument("--long-models", nargs="+", choices=long_models.MODELS, default=long_models.MODELS, help="of them")
     options.add_argument("--long-particles", type=int, nargs="+", default=[100, 20], help="of them")
     args = options.parse_args(arguments)
     announce(args.seed)

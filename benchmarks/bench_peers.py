@@ -150,7 +150,7 @@ def thin(args: argparse.Namespace) -> None:
     """Measure all ways to thin a sample."""
     for dim in args.thin_dims:
         table = thinning.measured(dim, args)
-        save("thinning", table, args.results, ["sample", "d", "n", "m", "method"], "thin")
+        save("thinning", table, args.results, ["sample", "d", "n", "m", "method"])
         show(f"Energy distance of members to their sample, d = {dim}", table)
 
 
@@ -158,29 +158,27 @@ def large(args: argparse.Namespace) -> None:
     """Measure thinning of large samples."""
     for n in args.large:
         table = thinning.measured_large(n, args)
-        save("thinning_large", table, args.results, ["sample", "d", "n", "m"], "large")
+        save("thinning_large", table, args.results, ["sample", "d", "n", "m"])
         show(f"Members of {n} points", table)
 
 
 def adapters(args: argparse.Namespace) -> None:
     """Measure the filters of all libraries."""
     for records in libraries.measured(args):
-        save("adapters", records, args.results, libraries.KEYS, f"adapters --runs {args.runs}")
+        save("adapters", records, args.results, libraries.KEYS)
         for model, rows in records.groupby("model", sort=False):
             show(model, rows.drop(columns="model"))
 
 
 def filters(args: argparse.Namespace) -> None:
     """Measure the filters of other libraries, each in its environment."""
-    counts = " ".join(map(str, args.counts))
-    options = f"filters --seed {args.seed} --peer-runs {args.peer_runs} --reference {args.reference} --counts {counts}"
     for name in args.models:
         runs = peer_filters.of_scenario(name, args)
-        counts = save("peers_filters", peer_filters.at_counts(runs), args.results, ["scenario", "filter", "n"], options)
+        counts = save("peers_filters", peer_filters.at_counts(runs), args.results, ["scenario", "filter", "n"])
         times = peer_filters.at_equal_time(runs)
-        times = save("peers_budget", times, args.results, ["scenario", "filter", "budget"], options)
+        times = save("peers_budget", times, args.results, ["scenario", "filter", "budget"])
         alike = peer_filters.agreement(runs)
-        alike = save("peers_agreement", alike, args.results, ["scenario", "filter"], options)
+        alike = save("peers_agreement", alike, args.results, ["scenario", "filter"])
         for title, rows in {"equal counts": counts, "equal time": times, "over ours": alike}.items():
             own = rows[rows["scenario"] == name].drop(columns=["scenario", "library", "version"], errors="ignore")
             show(f"{name}: {title}", own, 200)
@@ -189,8 +187,7 @@ def filters(args: argparse.Namespace) -> None:
 def trackers(args: argparse.Namespace) -> None:
     """Measure the trackers of many targets."""
     for records in sets.measured(args):
-        options = f"trackers --runs {args.runs} --seed {args.seed}"
-        save("trackers", records, args.results, sets.KEYS, options)
+        save("trackers", records, args.results, sets.KEYS)
         show(records["scenario"].iloc[0], records.drop(columns="scenario"))
 
 

@@ -133,14 +133,13 @@ def report(table: pd.DataFrame) -> None:
 
 def hostile(args: argparse.Namespace) -> None:
     """Measure on mixtures that samplers may fail on."""
-    options = f"--hostile {args.hostile}"
     far = far_modes(HOSTILE, [d for d in args.dims if d <= 8])
-    table = save("far", far, args.results, options=options)
+    table = save("far", far, args.results)
     for value in ("farthest", "energy"):
         wide = table.pivot_table(index=["sampler", "d"], columns="distance", values=value, sort=False)
         show(f"Two modes so many standard deviations apart: {value}", wide.reset_index(), 160)
     table = random_mixtures(HOSTILE, args.hostile, CLAIMS + args.seed, args.workers)
-    show("Random mixtures", save("hostile", table, args.results, options=options), 160)
+    show("Random mixtures", save("hostile", table, args.results), 160)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -164,8 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return hostile(args)
     if args.kernels:
         table = compare(__file__, args.kernels, args.mixtures)
-        made = f"--kernels {' '.join(args.kernels)} --mixtures {args.mixtures}"
-        return show("Kernels of OpenBLAS", save("kernels", table, args.results, options=made), 160)
+        return show("Kernels of OpenBLAS", save("kernels", table, args.results), 160)
     samplers = [f"kh-{c:g}" for c in args.factors] if args.factors else args.samplers
     with Parallel(args.workers) as pool:
         for cell in cells(args, samplers):

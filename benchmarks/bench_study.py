@@ -134,8 +134,7 @@ def board(args) -> None:
     for name, entry in ({f"{BASELINE} again": {"proposal": "BootstrapProposal()"}} | filter_tables(*args.board)).items():
         use = {"models": args.board_models, "seed": args.board_date, "workers": args.workers, "progress": True}
         rows.append(hf.board({name: entry}, **use, store=folder / f"{name}.sqlite", resume=True))
-    told = f"--board {' '.join(args.board)} --board-date {args.board_date} --board-models {args.board_models}"
-    found = save("board", pd.DataFrame(rows), args.results, ["filter", "board", "seed", "models"], told)
+    found = save("board", pd.DataFrame(rows), args.results, ["filter", "board", "seed", "models"])
     show("Rows of the board", found.T.reset_index(), 240)
 
 
@@ -171,11 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         costs.append(break_even_costs(name, made))
     if summaries:
         found = pd.concat(summaries).reindex(columns=list(COLUMNS)).rename(columns=COLUMNS)
-        save("study", found, args.results, ["scenario", "n", "filter"], f"--seed {args.seed}")
+        save("study", found, args.results, ["scenario", "n", "filter"])
         show("Errors, ratios and times; all of them in study.csv", found.sort_values("n"), 240)
         gains = pd.concat(costs) if costs else pd.DataFrame()
         if len(gains):
-            save("break_even", gains, args.results, ["scenario", "filter"], f"--seed {args.seed}")
+            save("break_even", gains, args.results, ["scenario", "filter"])
             show(f"Cost of a model from which on the error is below {BASELINE}'s at equal time", gains)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from herdfilter import GaussianMixture, __version__
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED = ["table", "version", "date", "machine", "command", "digest"]
+WHERE = ("--data", "--results", "--stores", "--workers", "--environments")
 
 
 def parser(text: str | None) -> argparse.ArgumentParser:
@@ -33,18 +35,26 @@ def parser(text: str | None) -> argparse.ArgumentParser:
     return made
 
 
-def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = (), options: str = "") -> pd.DataFrame:
-    """Write a results file in one go, note in `measured.csv` when and with what it was measured, and return it.
+def save(name: str, table: pd.DataFrame, folder: Path, keys: Sequence[str] = ()) -> pd.DataFrame:
+    """Write a results file in one go, note in `measured.csv` when and by which command it was measured, and return it.
 
-    Rows of the file that differ from all new ones in `keys` stay, if they are of the same code; without keys, none do. The
-    `options` are those without which the script does not make the file.
+    Rows of the file that differ from all new ones in `keys` stay, if they are of the same code; without keys, none do.
     """
     folder.mkdir(parents=True, exist_ok=True)
     table = _merged(current(name, folder), table.map(_rounded), list(keys))
     write(folder / f"{name}.csv", table)
-    script = Path(sys.argv[0]).resolve()
-    stamp(name, folder, f"python {script.parent.name}/{script.name} {options}".rstrip())
+    stamp(name, folder, _command(sys.argv))
     return table
+
+
+def _command(words: Sequence[str]) -> str:
+    """Return the command of a script without the options that say where and not what."""
+    script, kept = Path(words[0]).resolve(), list(words[1:])
+    for option in WHERE:
+        while option in kept:
+            place = kept.index(option)
+            del kept[place : place + 2]
+    return shlex.join(["python", f"{script.parent.name}/{script.name}", *kept])
 
 
 def stamp(name: str, folder: Path, command: str) -> None:
