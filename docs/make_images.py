@@ -3,8 +3,8 @@
 `scenario_ungm` and so on, one run of each scenario, `samplers` and the pictures of the theory (`herding_step`,
 `gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `filters` (20 runs of
 three scenarios at four particle counts) takes some minutes, `paper_fig1` to `paper_fig5`, the figures of `herdfilter paper`
-and their tables, a minute together. `random_models` and `long_records` are drawn from results files. The drawing is in
-figures/, a file for each group.
+and their tables, a minute together. `random_models` and `long_records` are drawn from results files. `herding_motion` is a
+GIF that moves. The drawing is in figures/, a file for each group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from herdfilter.study.scenario import scenario_files
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save
-from figures import filters, gibbs, herding, long, ranked, samplers, scenarios
+from figures import filters, gibbs, herding, long, motion, ranked, samplers, scenarios
 from figures.look import LOOK
 
 IMAGES = Path(__file__).parent / "images"
@@ -56,15 +56,23 @@ def figures() -> dict[str, Callable[[], Figure]]:
     }
 
 
+MOVING: dict[str, Callable[[Path], None]] = {"herding_motion": motion.motion}
+"""What writes each picture that moves, by the name of its file."""
+
+
 def main(names: list[str]) -> None:
     """Draw the figures named, all unless any is."""
     known = figures()
     IMAGES.mkdir(exist_ok=True)
     with mpl.rc_context(LOOK):
-        for name in names or known:
-            path = IMAGES / f"{name}.png"
-            known[name]().savefig(path, dpi=140)
-            Image.open(path).convert("RGB").quantize(PALETTE).save(path, optimize=True)
+        for name in names or [*known, *MOVING]:
+            if name in MOVING:
+                path = IMAGES / f"{name}.gif"
+                MOVING[name](path)
+            else:
+                path = IMAGES / f"{name}.png"
+                known[name]().savefig(path, dpi=140)
+                Image.open(path).convert("RGB").quantize(PALETTE).save(path, optimize=True)
             print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
 
 

@@ -143,6 +143,9 @@ def test_every_picture_is_drawn_by_a_command_and_small(make_images):
     pictures = list((ROOT / "docs" / "images").glob("*.png"))
     assert {path.stem for path in pictures} <= set(make_images.figures())
     assert [path.name for path in pictures if path.stat().st_size > 120_000] == []
+    moving = list((ROOT / "docs" / "images").glob("*.gif"))
+    assert {path.stem for path in moving} == set(make_images.MOVING)
+    assert [path.name for path in moving if path.stat().st_size > 1_000_000] == []
 
 
 def test_tables_are_those_of_the_results_files(pages, make_pages):

@@ -9,9 +9,16 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import herdfilter as hf
+from herdfilter.plotting import Style
 
 INK, QUIET, FAINT = "#222222", "#6e6e6e", "#e4e4e4"
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#B5179E"  # Okabe and Ito (2008), and one more
+SAMPLERS = {
+    "kernel herding": Style(BLUE, "o", "-"),
+    "herded Gibbs": Style(ORANGE, "s", "-"),
+    "random": Style("#6b6b6b", "X", "-"),
+}
+"""The samplers that pages show side by side: each has its colour and its marker, also on the pages that move."""
 LOOK = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -49,9 +56,9 @@ def shade(ax: Axes, mixture: hf.GaussianMixture, x: np.ndarray = X, y: np.ndarra
     ax.contourf(x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1)))
 
 
-def dots(ax: Axes, x: np.ndarray, colour: str, size: float = 4.6) -> None:
+def dots(ax: Axes, x: np.ndarray, colour: str, size: float = 4.6, marker: str = "o") -> None:
     """Draw points (n, 2)."""
-    ax.plot(*x.T, "o", color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
+    ax.plot(*x.T, marker, color=colour, markersize=size, markeredgecolor="white", markeredgewidth=0.5)
 
 
 def counts(ax: Axes, n: Iterable[int], label: str = "points n") -> None:

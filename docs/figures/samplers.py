@@ -7,22 +7,23 @@ from matplotlib.figure import Figure
 
 import herdfilter as hf
 
-from .look import BLUE, INK, MIXTURE, ORANGE, dots, shade
+from .look import INK, MIXTURE, SAMPLERS, dots, shade
 
 
 def samplers(n: int = 100) -> Figure:
     """Draw n points from one mixture by three samplers."""
     drawn = {
-        "random": (hf.RandomSampling(), INK),
-        "kernel herding": (hf.KernelHerding(), BLUE),
-        "herded Gibbs": (hf.ContinuousHerdedGibbs(), ORANGE),
+        "random": hf.RandomSampling(),
+        "kernel herding": hf.KernelHerding(),
+        "herded Gibbs": hf.ContinuousHerdedGibbs(),
     }
     figure = Figure(figsize=(9.6, 3.35))
-    for ax, (name, (sampler, colour)) in zip(figure.subplots(1, 3), drawn.items(), strict=True):
+    for ax, (name, sampler) in zip(figure.subplots(1, 3), drawn.items(), strict=True):
         points, distance = _median_draw(sampler, n)
+        style = SAMPLERS[name]
         shade(ax, MIXTURE)
-        dots(ax, points.x, colour)
-        ax.set_title(name, color=colour, fontweight="bold", fontsize=12)
+        dots(ax, points.x, style.color, 5.4 if style.marker == "X" else 4.6, style.marker)
+        ax.set_title(name, color=style.color, fontweight="bold", fontsize=12)
         ax.set_xlabel(f"energy distance {distance:.2g}", color=INK)
     return figure
 
