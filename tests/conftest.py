@@ -1,5 +1,6 @@
 """Small scenarios that run in milliseconds."""
 
+import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,10 @@ MODEL = {
     "initial_mean": [0.0],
     "initial_covariance": [[1.0]],
 }
+FLAGS = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
 
 
 @dataclass
@@ -81,3 +86,18 @@ def coarse_pictures():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", coarse)
         yield
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium that tests open pages in."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("no Chromium is installed")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=program, args=list(FLAGS), chromium_sandbox=False, timeout=120_000
+        )
+        yield browser
+        browser.close()

@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-import shutil
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -19,28 +18,10 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
 
 MODEL = {"type": "LinearGaussian", "F": [[0.9]], "H": [[1.0]], "Q": [[1.0]], "R": [[0.5]]}
-FLAGS = (
-    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 SIZES = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
     "phone": {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True},
 }
-
-
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium is installed")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=program, args=list(FLAGS), chromium_sandbox=False, timeout=120_000
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")
