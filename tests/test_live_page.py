@@ -1,0 +1,293 @@
+"""The page with sliders: its table is the package's own, its script runs without complaint, and sliders and keys move it."""
+
+import base64
+import importlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import herdfilter as hf
+
+DOCS = Path(__file__).parent.parent / "docs"
+SIZES = {
+    "desktop": {"viewport": {"width": 1280, "height": 900}},
+    "phone": {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True},
+}
+
+
+@pytest.fixture(scope="module")
+def make_live():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        yield importlib.import_module("make_live")
+
+
+@pytest.fixture(scope="module")
+def table(make_live):
+    text = make_live.DATA.read_text(encoding="utf-8")
+    return json.loads(text.removeprefix(make_live.HEAD).removesuffix(";\n"))
+
+
+@pytest.fixture(scope="module")
+def limits(make_live):
+    """Mixture -> the limits of its picture."""
+    return {name: make_live.outlines(mixture)[:2] for name, mixture in make_live.mixtures().items()}
+
+
+def decoded(entry, limits):
+    low, high = limits
+    codes = np.frombuffer(base64.b64decode(entry["points"]), "<u2").reshape(-1, 2)
+    return low + codes / 65_535 * (high - low), (codes % 65_535 > 0).all(axis=1)
+
+
+# The table
+
+
+def test_the_table_is_small_and_has_what_the_samplers_look_like(make_live, table):
+    assert make_live.DATA.stat().st_size < 300_000
+    looks = {name: (look["light"], look["marker"]) for name, look in table["samplers"].items()}
+    assert looks == {name: (style.color, style.marker) for name, style in make_live.SAMPLERS.items()}
+    assert {len(set(column)) for column in zip(*looks.values(), strict=True)} == {3}  # hue and marker differ
+    assert list(table["mixtures"]) == list(make_live.mixtures())
+    assert (tuple(table["counts"]), tuple(table["widths"])) == (make_live.COUNTS, make_live.WIDTHS)
+
+
+def test_the_distances_are_those_of_the_points_shown(make_live, table, limits):
+    """Of the 16 bits of a coordinate a distance of few points loses nothing; one of many, a hundredth at most."""
+    for name, mixture in make_live.mixtures().items():
+        entry = table["mixtures"][name]
+        expected = [hf.expected_energy_distance(mixture, n) for n in make_live.COUNTS]
+        np.testing.assert_allclose(entry["expected"], expected, rtol=6e-3)
+        for sets in entry["sets"].values():
+            for i, one in enumerate(sets[1:], 1):
+                x, inside = decoded(one, limits[name])
+                k = (3 * i) % len(make_live.COUNTS)
+                n = make_live.COUNTS[k]
+                if inside[:n].all():
+                    found = hf.energy_distance(hf.Points(x[:n]), mixture)
+                    assert one["distances"][k] == pytest.approx(found, rel=0.02)
+
+
+def test_sets_of_the_automatic_bandwidth_stand_one_after_the_other(make_live, table, limits):
+    ends = np.cumsum(make_live.COUNTS)
+    for name, mixture in make_live.mixtures().items():
+        for sampler in make_live.HERDED:
+            one = table["mixtures"][name]["sets"][sampler][0]
+            x, _ = decoded(one, limits[name])
+            assert len(x) == ends[-1]
+            for k in (0, 5, 15):
+                found = hf.energy_distance(hf.Points(x[ends[k] - make_live.COUNTS[k] : ends[k]]), mixture)
+                assert one["distances"][k] == pytest.approx(found, rel=0.02)
+
+
+def test_the_points_are_what_the_samplers_return(make_live, table, limits):
+    """A last bit may send single points elsewhere: nine sets of ten have the same beginning, and all the same distance."""
+    near = []
+    for name, mixture in make_live.mixtures().items():
+        size = np.ptp(limits[name], axis=0).max()
+        for sampler, herded in make_live.HERDED.items():
+            sets = table["mixtures"][name]["sets"][sampler]
+            for i in (3, 5):
+                x, _ = decoded(sets[i], limits[name])
+                kernel = make_live.WIDTHS[i - 1] ** 2 * mixture.covariance
+                own = herded(bandwidth=kernel).sample(mixture, make_live.COUNTS[-1]).x
+                near.append(np.abs(own[:20] - x[:20]).max() < 1e-3 * size)
+                distances = [hf.energy_distance(hf.Points(own[:n]), mixture) for n in (20, 200)]
+                tabulated = [sets[i]["distances"][make_live.COUNTS.index(n)] for n in (20, 200)]
+                np.testing.assert_allclose(distances, tabulated, rtol=0.5)
+            automatic = hf.energy_distance(herded().sample(mixture, 25), mixture)
+            assert sets[0]["distances"][make_live.COUNTS.index(25)] == pytest.approx(automatic, rel=0.1)
+    assert np.mean(near) >= 0.9
+
+
+def test_draws_are_those_of_their_seeds(make_live, table, limits):
+    for name, mixture in make_live.mixtures().items():
+        for seed, one in enumerate(table["mixtures"][name]["sets"]["random"]):
+            x, inside = decoded(one, limits[name])
+            own = hf.RandomSampling().sample(mixture, make_live.COUNTS[-1], rng=seed).x
+            np.testing.assert_allclose(x[inside], own[inside], atol=1e-4 * np.ptp(limits[name], axis=0).max())
+
+
+def test_the_player_has_beginnings_of_sequences(make_live, table, limits):
+    player = table["player"]
+    mixture = make_live.mixtures()[player["mixture"]]
+    assert player["expected"][49] == pytest.approx(hf.expected_energy_distance(mixture, 50), rel=6e-3)
+    for one in player["sets"].values():
+        x, inside = decoded(one, limits[player["mixture"]])
+        assert inside.all()
+        for n in (1, 10, 100):
+            found = hf.energy_distance(hf.Points(x[:n]), mixture)
+            assert one["distances"][n - 1] == pytest.approx(found, rel=0.02)
+
+
+def test_outlines_follow_the_density_and_hold_its_shares(make_live, table, limits):
+    for name, mixture in make_live.mixtures().items():
+        low, high = limits[name]
+        drawn = np.log(np.sort(np.exp(mixture.log_density(mixture.sample(20_000, np.random.default_rng(0)))))[::-1])
+        for share, path in zip(make_live.SHARES, table["mixtures"][name]["density"], strict=True):
+            numbers = [re.findall(r"-?\d+", outline) for outline in path.split("M")[1:]]
+            corners = np.concatenate([np.cumsum(np.array(one, float).reshape(-1, 2), axis=0) for one in numbers])
+            places = low + (high - low) * np.array([0, 1]) + corners * [1, -1] / make_live.scale(low, high)
+            heights = mixture.log_density(places)
+            assert np.median(heights) == pytest.approx(drawn[int(share * len(drawn)) - 1], abs=0.15), (name, share)
+
+
+def test_what_the_page_says_of_the_table_is_so(make_live, table):
+    n = np.array(make_live.COUNTS)
+    herded, ratios = list(make_live.HERDED), {}
+    for name, entry in table["mixtures"].items():
+        for sampler, sets in entry["sets"].items():
+            ratios[name, sampler] = np.array([one["distances"] for one in sets]) / entry["expected"]
+    for name in table["mixtures"]:
+        for sampler in herded:
+            own = ratios[name, sampler]
+            assert (own[0, n >= 20] < 1 / 6).all(), "less than a sixth from 20 points on"
+            assert own[0, -1] < own[0, n == 20], "the gap grows"
+            assert (own[0, n <= 2].round(1) >= 0.3).all()
+            assert (own[0, n <= 2].round(1) <= 0.5).all(), "a factor of two to three with one or two points"
+    spread = np.concatenate([np.ptp(np.log(ratios[name, "random"]), axis=0) for name in table["mixtures"]])
+    assert np.mean(spread > np.log(2)) > 0.5, "the worst has over twice the distance of the best"
+    for sampler in herded:
+        assert ratios["five components", sampler][1, n == 50] > 9, "ten times that of draws"
+        assert ratios["far modes", sampler][-1, n == 50] > 1
+        assert (ratios["wide and narrow", sampler][1:] > 0.1).all(), "no single width gets below a tenth"
+        assert (ratios["wide and narrow", sampler][0, n >= 100] < 0.1).all()
+
+
+# The page in a browser
+
+
+def page_of(folder):
+    """The parts of the page that the script fills, with the scripts and the style as the page names them."""
+    text = (DOCS / "herding_live.md").read_text(encoding="utf-8")
+    elements = "".join(re.findall(r"^<(?:div|/div|link|script).*$", text, re.M))
+    assert ":::{div} herding-player" in text
+    page = folder / "page.html"
+    page.write_text(
+        '<!doctype html><meta name="viewport" content="width=device-width"><body><div class="herding-player"></div>'
+        + elements.replace("_static/", f"{(DOCS / '_static').as_uri()}/"),
+        encoding="utf-8",
+    )
+    return page
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def opened(browser, tmp_path_factory, request):
+    """Page, and what it complained of and asked for."""
+    context = browser.new_context(**SIZES[request.param])
+    context.set_default_timeout(120_000)
+    page, heard, asked = context.new_page(), [], []
+    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(page_of(tmp_path_factory.mktemp("live")).as_uri())
+    yield page, heard, asked
+    context.close()
+
+
+def state(page):
+    """How many points are drawn, and the numbers shown: energy distance, mean of draws, ratio."""
+    numbers = page.locator(".herding-numbers b").all_inner_texts()
+    return page.locator(".herding-plot .herding-point").count(), *map(float, numbers)
+
+
+def tabulated(table, mixture, sampler, choice, n):
+    entry, k = table["mixtures"][mixture], table["counts"].index(n)
+    distance, expected = entry["sets"][sampler][choice]["distances"][k], entry["expected"][k]
+    return n, distance, expected, pytest.approx(distance / expected, rel=0.06)
+
+
+def test_the_page_is_quiet_alone_and_no_wider_than_the_screen(opened):
+    page, heard, asked = opened
+    assert heard == []
+    assert [url for url in asked if not url.startswith("file:")] == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for selector in (".herding-picture", ".herding-chart", "button", "input[type=range]"):
+        assert page.locator(selector).first.bounding_box()["height"] > 20, selector
+
+
+def test_sliders_and_choices_change_the_points_and_the_numbers(opened, table):
+    page, heard, _ = opened
+    assert state(page) == tabulated(table, "five components", "kernel herding", 0, 50)
+    page.locator("#herding-size").fill("10")
+    assert state(page) == tabulated(table, "five components", "kernel herding", 0, table["counts"][10])
+    page.locator("#herding-width").fill("2")
+    assert state(page) == tabulated(table, "five components", "kernel herding", 2, table["counts"][10])
+    page.select_option("#herding-mixture", "wide and narrow")
+    page.check("input[value='herded Gibbs']")
+    assert state(page) == tabulated(table, "wide and narrow", "herded Gibbs", 2, table["counts"][10])
+    page.check("input[value='random']")
+    assert page.locator("#herding-width").is_disabled()
+    page.click("text=Draw again")
+    assert state(page) == tabulated(table, "wide and narrow", "random", 1, table["counts"][10])
+    page.check("input[value='kernel herding']")
+    page.select_option("#herding-mixture", "five components")
+    assert heard == []
+
+
+def test_the_keyboard_does_all_that_the_mouse_does(opened, table):
+    page, heard, _ = opened
+    page.focus("#herding-size")
+    page.keyboard.press("Home")
+    assert state(page)[0] == 1
+    page.keyboard.press("ArrowRight")
+    assert state(page)[0] == 2
+    page.keyboard.press("End")
+    assert state(page)[0] == 200
+    page.focus("#herding-width")
+    page.keyboard.press("End")
+    assert state(page) == tabulated(table, "five components", "kernel herding", len(table["widths"]), 200)
+    page.focus("input[value='kernel herding']")
+    page.keyboard.press("ArrowDown")
+    assert page.is_checked("input[value='herded Gibbs']")
+    page.focus("#herding-step")
+    page.keyboard.press("End")
+    assert page.locator(".herding-panels .herding-point").count() >= 300
+    page.focus(".herding-player button")
+    page.keyboard.press("Space")
+    for _ in range(200):
+        if page.input_value("#herding-step") not in {"0", "99"}:
+            break
+        page.wait_for_timeout(50)
+    page.keyboard.press("Space")
+    at = page.input_value("#herding-step")
+    assert at not in {"0", "99"}
+    page.wait_for_timeout(500)
+    assert page.input_value("#herding-step") == at  # it rests
+    assert heard == []
+
+
+def test_everything_has_a_name_for_those_who_do_not_see_it(opened):
+    page, _, _ = opened
+    for control in page.locator(".herding :is(input, select, button)").all():
+        named = control.evaluate(
+            "c => c.tagName === 'BUTTON' ? c.textContent : [...c.labels].map(l => l.textContent).join('')"
+        )
+        assert named.strip()
+    pictures = page.locator(".herding svg[role=img]")
+    assert pictures.count() == 7  # four pictures, three charts
+    assert all(len(picture.get_attribute("aria-label")) > 20 for picture in pictures.all())
+    assert page.get_attribute("#herding-width", "aria-valuetext")
+
+
+def test_the_player_shows_the_distance_of_so_many_points(opened, table):
+    page, _, _ = opened
+    page.locator("#herding-step").fill("36")
+    for k, one in enumerate(table["player"]["sets"].values()):
+        figure = page.locator(".herding-panels figure").nth(k)
+        assert figure.locator(".herding-picture .herding-point").count() == 37
+        assert float(figure.locator("p").inner_text().split()[-1]) == one["distances"][36]
+
+
+def test_colours_follow_the_scheme(opened, table):
+    page, _, _ = opened
+    fill = "getComputedStyle(document.querySelector('.herding-panels .herding-picture .herding-point')).fill"
+    found = []
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        found.append([int(level) for level in re.findall(r"\d+", page.evaluate(fill))])
+    look = table["samplers"]["kernel herding"]
+    assert found == [list(bytes.fromhex(look[scheme][1:])) for scheme in ("dark", "light")]
