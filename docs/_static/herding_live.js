@@ -142,7 +142,7 @@ document.addEventListener("DOMContentLoaded", () => {
     const upwards = range([...parts.flatMap((part) => part.distances), expected[most - 1]]);
     const bar = add(root, "div", { class: "herding-bar" });
     const play = add(bar, "button", { type: "button" }, "Play");
-    const [input, say] = slider(bar, "herding-step", "points", most - 1);
+    const [input, say] = slider(bar, "herding-step", "Points", most - 1);
     let at = Math.round(0.3 * most) - 1, timer = null;
 
     function show() {
@@ -259,6 +259,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const all = Object.values(own).flatMap((list) => list.flatMap((one) => one.distances));
       const upwards = range([...all, ...expected]), herded = NAMES.filter((other) => other !== "random");
       const kind = (other) => (other === name ? "strong" : "");
+      const last = (names) => [...names.filter((other) => other !== name), ...names.filter((other) => other === name)];
       const grown = (values, other, style) => ({ name: other, kind: style, at: values.map((y, i) => [Math.log(data.counts[i]), y]) });
       overSize({
         label: `Energy distance over the number of points; ${name}, ${counted(n)}: ${shown(distance)}`,
@@ -268,7 +269,7 @@ document.addEventListener("DOMContentLoaded", () => {
         ticks: [1, 2, 5, 10, 20, 50, 100, 200].map((count) => [Math.log(count), String(count)]),
         lines: [
           grown(expected, "random", "dashed"),
-          ...NAMES.map((other) => grown(own[other][other === "random" ? draw : w].distances, other, kind(other))),
+          ...last(NAMES).map((other) => grown(own[other][other === "random" ? draw : w].distances, other, kind(other))),
         ],
         marks: [{ name, at: [Math.log(n), distance], r: 5 }],
       });
@@ -285,7 +286,7 @@ document.addEventListener("DOMContentLoaded", () => {
         lines: [
           { name: "random", kind: "dashed", at: level(expected[k]) },
           ...(random ? [{ name, kind: "strong", at: level(distance) }] : []),
-          ...herded.map((other) => ({ name: other, kind: kind(other), at: over(other).slice(1) })),
+          ...last(herded).map((other) => ({ name: other, kind: kind(other), at: over(other).slice(1) })),
         ],
         marks: [
           ...herded.flatMap((other) => over(other).map((at) => ({ name: other, at, r: 3 }))),
