@@ -145,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
     options.add_argument("--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}")
-    options.add_argument("--runs", type=int, default=30)
+    options.add_argument("--runs", type=int, default=12)
     options.add_argument("--budget-ms", type=float, default=25.0, help="longest time per step")
     options.add_argument("--board", nargs="+", metavar="FILTER", help="make only rows of the board, of these filters")
     options.add_argument("--board-date", default=f"{datetime.now(UTC):%Y-%m-%d}", help="date, or seed of the first model")
