@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common import RESULTS, load
-from long_runs import MODELS
+from long_models import MODELS
 from matplotlib.figure import Figure
 
 from .look import BLUE, FAINT, GREEN, ORANGE, QUIET
