@@ -38,6 +38,7 @@ CLUTTER = models.WithClutter(WALK, 0.9, 0.01, region=[[-5, 10]])
 HALF_LINEAR = models.ConditionallyLinear(models.linear_chain(2), [1])
 JUMP = models.JumpMarkov([WALK, models.ConstantVelocity(2.0, 0.5, [0, 1], I2)], [[0.9, 0.1], [0.2, 0.8]])
 Z = np.array([[0.9], [2.1], [2.8], [4.2]])
+PAIRS = np.repeat(Z, 2, axis=1)
 SERIES = hf.simulate(build([0.5]).model, 20, 0)[1]
 SCANS = [[[0.9]], [[2.1], [3.0]]]
 RUN = hf.ParticleFilter(WALK, 10, rng=0).run(Z, keep_particles=True)
@@ -165,7 +166,7 @@ def valid() -> None:
     uses(hf.KalmanMixtureProposal(sampler=hf.RandomSampling(), rule="unscented", defensive_share=0.2, unguided_share=0.1))
     hf.ParticleFilter(JUMP, 10, hf.ModeProposal(proposal=hf.BootstrapProposal()), rng=0).run(Z)
     models.ConditionallyLinear(model=models.linear_chain(2), linear=[1])
-    hf.ParticleFilter(HALF_LINEAR, 10, hf.RaoBlackwellisedProposal(proposal=hf.BootstrapProposal()), rng=0).run(Z)
+    hf.ParticleFilter(HALF_LINEAR, 10, hf.RaoBlackwellisedProposal(proposal=hf.BootstrapProposal()), rng=0).run(PAIRS)
     uses(hf.RankedProposal(sampler=hf.SobolSampling(), guided=True, defensive_share=0.1))
     uses(hf.SequentialQuasiMonteCarlo())
     resamples(hf.MixtureResampling(fit=hf.GaussianFit(), sampler=hf.RandomSampling()))
