@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import step_times
-from common import announce, save, show
+from common import announce, save, show, write
 from over_random import biased, by_budget, debiased, exponents, judged, named, ratios
 from peers import FILTERS as PEERS
 from references import BETTER, sufficient
@@ -64,7 +64,7 @@ BEYOND = 900_000
 """Models of the scenario `random` come so far behind the first model: those before stay unseen for other parts."""
 ENDS = ("", "_low", "_high")
 REFERENCE = ["uncertain", "uncertain_share", "better", "unknown"]
-BESIDE = ["above", "variance_right", "log_likelihood", "lost", "time", "time_90", "time_worst", "diverged"]
+BESIDE = ["above", "variance_right", "log_likelihood", "lost", "diverged"]
 GENERAL = {"kind": "general", "departure": "", "known": "all"}
 RATIOS = [f"raw_{BASELINE}", *(f"to_{BASELINE}{end}" for end in ENDS)]
 KINDS = {
@@ -178,6 +178,8 @@ def budget(args) -> None:
     peers = [name for name in PEERS if name not in args.filters] if args.peers else []
     cells = [*product([*args.filters, *peers], args.many), *product(rivals, args.more)]
     raw = sufficient(cells, args.budget_models, args)
+    times = budget_times([([*args.filters, *peers], args.many), (rivals, args.more)], args)
+    raw = raw.drop(columns="ms_per_step").merge(times, "left", ["model", "filter", "n_particles"])
     found, as_measured = (
         pd.concat([by_budget(table, BUDGETS, cost, rivals) for cost in DEARER], ignore_index=True)
         for table in (debiased(raw), biased(raw))
@@ -185,6 +187,17 @@ def budget(args) -> None:
     found.insert(7, "raw", as_measured["ratio"])
     found = save("default_budget", found, args.results)
     show(f"least error over that of the best of {' and '.join(rivals)}", found, 230)
+
+
+def budget_times(cells: Sequence[tuple[Sequence[str], Sequence[int]]], args) -> pd.DataFrame:
+    """Return milliseconds of a step, of filters that take turns: the runs of the errors had other company."""
+    path = models_folder(args) / f"times-{args.budget_models}.csv"
+    if args.timing or not path.is_file():
+        models = range(args.first_model, args.first_model + args.budget_models)
+        found = [step_times.measured(names, counts, models, args.seed, args.workers) for names, counts in cells if counts]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, pd.concat(found)[["model", "filter", "n", "ms"]])
+    return pd.read_csv(path).rename(columns={"n": "n_particles", "ms": "ms_per_step"})
 
 
 def scenarios(args) -> None:

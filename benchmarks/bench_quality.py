@@ -15,7 +15,6 @@ python benchmarks/bench_quality.py --kernels Haswell Sandybridge Nehalem --mixtu
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,7 +22,7 @@ import numpy as np
 import pandas as pd
 from common import announce, current, parser, save, show, timed, whitened
 from hostile import CLAIMS, far_modes, random_mixtures
-from joblib import Parallel, delayed
+from joblib import Parallel, cpu_count, delayed
 from kernels import compare, compute
 
 import herdfilter as hf
@@ -150,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
     options.add_argument("--factors", type=float, nargs="+", help="in place of the samplers")
     options.add_argument("--mixtures", type=int, default=40)
-    options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    options.add_argument("--workers", type=int, default=cpu_count())
     options.add_argument("--again", action="store_true", help="measure what is there, too")
     options.add_argument("--hostile", type=int, metavar="N", help="only these: far modes, and N random mixtures")
     options.add_argument("--kernels", nargs="+", metavar="NAME", help="only these, of OpenBLAS: are points the same?")

@@ -24,9 +24,10 @@ from common import announce, save, show
 from scipy.interpolate import make_interp_spline
 from studies import BASELINE, RIVAL, VARIATIONS, curve, filter_tables, measured, scenario, study_parser, summary
 
-import herdfilter as hf
 from herdfilter.catalogue.specifications import of_one_target
 from herdfilter.study import summarise
+from herdfilter.study.board import entrant
+from herdfilter.study.board import rows as board_rows
 
 SCENARIOS = ("ungm", "lorenz63", "bearings", "linear-d1", "linear-d4")
 OWN = {"manoeuvre": "bootstrap", "inertial_terrain": "bootstrap", "crossing": "lmb-bootstrap"}
@@ -130,10 +131,12 @@ def with_errors(made: pd.DataFrame) -> pd.DataFrame:
 
 def board(args) -> None:
     """Measure filters on the random models of a day, and the baseline against itself, with other random numbers."""
-    rows, folder = [], args.stores / f"board-{args.board_date}"
-    for name, entry in ({f"{BASELINE} again": {"proposal": "BootstrapProposal()"}} | filter_tables(*args.board)).items():
-        use = {"models": args.board_models, "seed": args.board_date, "workers": args.workers, "progress": True}
-        rows.append(hf.board({name: entry}, **use, store=folder / f"{name}.sqlite", resume=True))
+    tables = {f"{BASELINE} again": {"proposal": "BootstrapProposal()"}} | filter_tables(*args.board)
+    entrants = dict(entrant({name: table}) for name, table in tables.items())
+    store = args.stores / f"board-{args.board_date}.sqlite"
+    store.parent.mkdir(parents=True, exist_ok=True)
+    run = {"workers": args.workers, "progress": True, "store": store, "resume": True}
+    rows = board_rows(entrants, args.board_models, args.board_date, None, **run)
     found = save("board", pd.DataFrame(rows), args.results, ["filter", "board", "seed", "models"])
     show("Rows of the board", found.T.reset_index(), 240)
 
@@ -145,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
     options.add_argument("--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}")
-    options.add_argument("--runs", type=int, default=30)
+    options.add_argument("--runs", type=int, default=12)
     options.add_argument("--budget-ms", type=float, default=25.0, help="longest time per step")
     options.add_argument("--board", nargs="+", metavar="FILTER", help="make only rows of the board, of these filters")
     options.add_argument("--board-date", default=f"{datetime.now(UTC):%Y-%m-%d}", help="date, or seed of the first model")

@@ -1,4 +1,4 @@
-"""CPU times of filters on random models, over those of bootstrap: filters take turns on the same data, in one process."""
+"""CPU times of filters on random models, and over bootstrap's: filters take turns on the same data, in one process."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ REPEATS = 3
 def measured(
     filters: Sequence[str], counts: Sequence[int], models: Iterable[int], seed: int = 0, workers: int = 1
 ) -> pd.DataFrame:
-    """Return the ratio of the least times to bootstrap's: a row for each model, filter and particle count.
+    """Return the least times of a step and their ratios to bootstrap's: a row for each model, filter and particle count.
 
-    It is NaN where the model does not serve the filter, or all runs of one of the two failed.
+    They are NaN where the model does not serve the filter, or all its runs failed.
     """
     run = partial(of_model, tuple(filters), tuple(counts), seed)
     if workers == 1:
@@ -52,7 +52,7 @@ def of_model(filters: Sequence[str], counts: Sequence[int], seed: int, number: i
             base = least[list(filters).index(BASELINE)]
             kind = kind_of(model)
             rows += [
-                {"model": number, "kind": kind, "filter": name, "n": n, "ratio": t / base}
+                {"model": number, "kind": kind, "filter": name, "n": n, "ratio": t / base, "ms": 1e3 * t / len(z)}
                 for name, t in zip(filters, least, strict=True)
             ]
     return pd.DataFrame(rows)

@@ -7,7 +7,6 @@ anew: what was finished is not measured again.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from common import parser, stores_of
+from joblib import cpu_count
 from peers import FILTERS
 
 import herdfilter as hf
@@ -42,7 +42,7 @@ def study_parser(text: str | None, stores: str) -> argparse.ArgumentParser:
     """Return a parser with the options of all scripts that run filters."""
     made = parser(text)
     made.add_argument("--stores", type=Path, default=stores_of(stores), help="folder of the stores")
-    made.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    made.add_argument("--workers", type=int, default=cpu_count())
     made.add_argument("--data", type=Path, help="folder of the real data")
     made.add_argument("--timing", action="store_true", help="measure only times, with one worker")
     made.add_argument("--report", action="store_true", help="only print and write what was measured")
@@ -141,6 +141,8 @@ def measured(
             try:
                 tables.append(_cell(base, filter_name, n, runs, args.workers, path, args))
             except (TypeError, ValueError) as error:
+                if not str(error).startswith("filter"):  # as that of a store with more runs
+                    raise
                 reason = " ".join(str(error).split())
         if reason:
             print(f"{name}: {filter_name} left out at n = {n}: {reason}", flush=True)
@@ -172,21 +174,14 @@ def too_dear(times: dict[int, float], n: int, budget: float) -> str:
 def of_models(cells: Iterable[tuple[str, int]], models: int, args) -> pd.DataFrame:
     """Return the runs of all cells on as many random models, `args.runs` of each, from `args.first_model` on.
 
-    A store may hold more models than are asked for, so that what is measured for one question serves the next. With
-    `args.timing` times are taken again, with one worker and no reference; they count from then on. A report tells of the
-    runs that all cells have, of those that were begun.
+    A store may hold more models than are asked for, so that what is measured for one question serves the next. A report
+    tells of the runs that all cells have, of those that were begun.
     """
     base = family(args)
     folder, tables = models_folder(args), []
     for name, n in cells:
-        path, quiet = folder / f"{name}-{n}.sqlite", folder / f"{name}-{n}.timing.sqlite"
         measure = not (args.report or args.timing)
-        table = models_cell(base, [name], n, args.first_model, models, args, path, measure)
-        if not table.empty and (args.timing or quiet.is_file()):
-            bare = replace(base, reference=None)
-            timed = models_cell(bare, [name], n, args.first_model, models, args, quiet, args.timing, workers=1)
-            ms = table.merge(timed, "left", ["model", "run"], suffixes=("", "_timed"))["ms_per_step_timed"]
-            table["ms_per_step"] = ms.fillna(table["ms_per_step"])
+        table = models_cell(base, [name], n, args.first_model, models, args, folder / f"{name}-{n}.sqlite", measure)
         if len(table) < models * args.runs:
             print(f"{name}, n = {n}: {len(table)} of {models * args.runs} runs are there", flush=True)
         tables += [] if table.empty else [table]

@@ -27,24 +27,6 @@ BUDGETS = {1.0: 0.7, 5.0: 0.5}
 """Milliseconds per step, and what was asked of the default then."""
 
 
-NEWER = (
-    "better",
-    "raw",
-    *(f"raw_{base}" for base in BASES),
-    "to_bootstrap_low",
-    "to_bootstrap_high",
-    "exponent_50_low",
-    "exponent_50_high",
-)
-"""Columns that results files have from herdfilter 1.0.0 of 2026-11-27 on."""
-
-
-def results(name: str) -> pd.DataFrame:
-    """Return a results file, with NaN in columns that it does not have yet."""
-    table = read(name)
-    return table.reindex(columns=[*table, *(column for column in NEWER if column not in table)])
-
-
 def over(table: pd.DataFrame) -> pd.DataFrame:
     """Put the rows of a table in the order of the pages."""
     names = [name for name in ORDER if name in set(table["filter"])]
@@ -53,7 +35,7 @@ def over(table: pd.DataFrame) -> pd.DataFrame:
 
 def default(n: int = SHOWN) -> str:
     """Write errors over random models with as many particles."""
-    table = over(results("default").query("n == @n"))
+    table = over(read("default").query("n == @n"))
     rows = [[f"`{row['filter']}`", *_errors(row)] for _, row in table.iterrows()]
     return f"{_models(table)}\n\n" + markdown(["filter", *ERRORS], rows, "default")
 
@@ -69,15 +51,14 @@ def _errors(row: pd.Series) -> list[str]:
 
 def default_all() -> Table:
     """All that the page has of one number of particles, with all of them."""
-    rows = [[f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)] for _, row in over(results("default")).iterrows()]
+    rows = [[f"`{row['filter']}`", row["n"], *_errors(row), *_beside(row)] for _, row in over(read("default")).iterrows()]
     return ["filter", "n", *ERRORS, *BESIDE], rows
 
 
 def _models(table: pd.DataFrame) -> str:
     first, worst = table.iloc[0], table.loc[table["uncertain_share"].idxmax()]
     text = f"n = {first['n']}; {first['models']} models, {first['compared']} of them compared; "
-    if not pd.isna(first["better"]):
-        text += f"{number(first['better'])} have a better reference than the first; "
+    text += f"{number(first['better'])} have a better reference than the first; "
     return text + f"the reference is too uncertain at {worst['uncertain']} ({percent(worst['uncertain_share'])})."
 
 
@@ -140,7 +121,7 @@ def _met(what: str, asked: object, found: object, write: Callable[[float], str])
 
 def default_beside(n: int = SHOWN) -> str:
     """Write what is measured beside the error of the mean, with as many particles."""
-    table = over(results("default").query("n == @n"))
+    table = over(read("default").query("n == @n"))
     rows = [[f"`{row['filter']}`", *_beside(row)] for _, row in table.iterrows()]
     return markdown(["filter", *BESIDE], rows)
 
@@ -175,7 +156,7 @@ def default_kinds() -> str:
 
 def kinds() -> Table:
     """All kinds of model, the worst for the default first."""
-    table = results("default_models")
+    table = read("default_models")
     labels = table["kind"].str.split(", ")
     of_kind = {kind: table[[kind in one for one in labels]] for kind in sorted(set(labels.explode()))}
     rows = {kind: models for kind, models in of_kind.items() if len(models) >= FEWEST}
@@ -199,7 +180,7 @@ def _above(table: pd.DataFrame) -> str:
 
 def default_other_kinds() -> str:
     """Errors, variances and lost targets on random models of other kinds."""
-    table, rows = results("default_other_kinds"), []
+    table, rows = read("default_other_kinds"), []
     table, names = table[table["n"] == SHOWN], [name for name in ORDER[1:] if name in set(table["filter"])]
     for kind, cells in table.groupby("kind", sort=False):
         of = cells.set_index("filter")
@@ -224,7 +205,7 @@ def default_exponent() -> str:
             f"{number(row.exponent_10)} to {number(row.exponent_90)}",
             row.worst.split("; ")[0],
         ]
-        for _, row in over(results("default_exponent")).iterrows()
+        for _, row in over(read("default_exponent")).iterrows()
     ]
     heads = ["models", "reference uncertain", "solved", "median", "10 to 90 %", "slowest"]
     return markdown(["filter", *heads], rows, "default_exponent")
@@ -232,7 +213,7 @@ def default_exponent() -> str:
 
 def default_growth() -> str:
     """Errors over those of bootstrap as n grows."""
-    table = over(results("default_growth"))
+    table = over(read("default_growth"))
     counts = sorted(table["n"].unique())
     cells = table.set_index(["filter", "n"])
     rows = []
@@ -262,7 +243,7 @@ def default_times() -> str:
 
 def default_budget() -> str:
     """Write the least error within a budget of time over that of the best of bootstrap and SQMC."""
-    table = over(results("default_budget"))
+    table = over(read("default_budget"))
     names = list(dict.fromkeys(table["filter"]))
     cells = table.set_index(["budget", "us_per_particle", "filter"])
     rows = []

@@ -77,7 +77,8 @@ def _jumps(n: int = 50) -> Row:
     best = {family: found.idxmin() for family, found in errors.items()}
     own = " and ".join(number(errors[family][name]) for family, name in best.items())
     random = " and ".join(number(errors[family][RANDOM_DRAWS]) for family in best)
-    names = f"`{best['linear']}` if linear, else `{best['nonlinear']}`"
+    linear, other = best["linear"], best["nonlinear"]
+    names = f"`{other}`" if linear == other else f"`{linear}` if linear, else `{other}`"
     return ["[jumps between motions](manoeuvres.md)", names, f"off by {own} sd; `{RANDOM_DRAWS}` {random}"]
 
 

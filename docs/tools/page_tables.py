@@ -25,7 +25,7 @@ import page_stonesoup
 import page_trackers
 import page_views
 import pandas as pd
-from page_catalogue import STUDIED, TITLES, catalogue_entries
+from page_catalogue import OWN, STUDIED, TITLES, catalogue_entries
 from page_format import RESULTS, interval, markdown, number, percent, read
 from page_random import random_localisation, random_models
 from page_samplers import far, hostile, peers, quality, rates, repairs, rivals, thinning, thinning_large
@@ -37,6 +37,8 @@ FOUR = ("bootstrap", "herded-kh", "herded-chg", "auto")
 SHOWN = ("auto", "kalman-mixture-kh", "herded-kh", "sqmc")
 COUNTS = (20, 100, 500)
 """Filters and numbers of particles on the study's page; all others are in its data file."""
+COSTED = ("augmented-gauss-kh", "augmented-kh", "guided-augmented-gauss-kh", "herded-kh", "herded-chg", "kalman-mixture-kh")
+"""Herded filters on the page whose cost is compared."""
 SIMILAR = ("herded-chg", "ekf", "ckf", "augmented-gauss-kh", "particles, SQMC, plain functions")
 """Filters beside the step of which another of the table takes about the same time."""
 WEIGHED = ("bootstrap", "sqmc", "guided", "mixture-random", "mixture-kh", "herded-kh", "augmented-kh")
@@ -75,6 +77,16 @@ def study() -> str:
             ]
             rows += [[f"`{name}`", n, *cells]] if any(known) else []
     return markdown(["filter", "n", *(TITLES[s] for s in STUDIED)], rows, "study")
+
+
+def study_own() -> str:
+    """Ratios to the bootstrap filter of those that scenarios with modes, linear parts or many targets name."""
+    table = read("study").query("scenario in @OWN and filter not in ('bootstrap', 'lmb-bootstrap', 'auto-random-modes')")
+    rows = [
+        [OWN[row["scenario"]], f"`{row['filter']}`", interval(row, "to_bootstrap"), percent(row["diverged"]), row["ms"]]
+        for _, row in table.assign(ms=table["ms"].map(number)).iterrows()
+    ]
+    return markdown(["scenario", "filter", "ratio", "lost", "ms per step"], rows, "study")
 
 
 def wide(
@@ -219,7 +231,7 @@ def break_even() -> str:
     costs = read("break_even").set_index(["filter", "scenario"])["us_per_particle"]
     times = read("study").query("n == 100").set_index(["filter", "scenario"])["ms"]
     scenarios = ("ungm", "lorenz63", "bearings")
-    names = ["bootstrap", "sqmc", "ukf", *dict.fromkeys(name for name, _ in costs.index)]
+    names = ["bootstrap", "sqmc", "ukf", *COSTED]
     rows = [
         [
             f"`{name}`",
@@ -325,6 +337,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "demo": demo,
     "forecasts": forecasts,
     "study": study,
+    "study_own": study_own,
     "quality": quality,
     "rates": rates,
     "rivals": rivals,

@@ -111,23 +111,29 @@ def board(
     1 1 True
     """
     check_flags(progress=progress, resume=resume)
-    name, factory = entrant(filter)
+    run = {"workers": workers, "progress": progress, "store": store, "resume": resume}
+    return rows(dict([entrant(filter)]), models, seed, particles, **run)[0]
+
+
+def rows(entrants: Mapping[str, FilterFactory], models: int, seed: Any, particles: Any, **run: Any) -> list[pd.Series[Any]]:
+    """Return the rows of filters that share one study, and so the runs of the baseline; the rest as in `board`."""
     models = check_count("models", models, most=DEFINITION.seeds_per_day)
     first = first_seed(seed)
     changes: Any = {key: getattr(DEFINITION, key) for key in ("runs", "particles", "reference", "divergence")}
     scenario = replace(load_scenario("random"), name="board", **changes)
-    study = plan_study(scenario, {BASELINE: BASELINE, name: factory}, particles, models=models, first_model=first)
+    study = plan_study(scenario, {BASELINE: BASELINE, **entrants}, particles, models=models, first_model=first)
     for n in study.particles:
         one_of("particles", str(n), map(str, DEFINITION.particles))
     study = replace(study, more={BASELINE: [n for n in DEFINITION.ladder if n not in study.particles]})
-    if progress:
-        time = f"about {max(1, models * SECONDS / check_count('workers', workers) / 60):.0f} min with {workers} workers"
+    if run["progress"]:
+        workers = check_count("workers", run["workers"])
+        time = f"about {max(1, models * SECONDS / workers / 60):.0f} min with {workers} workers"
         say(f"board {DEFINITION.version}: {DEFINITION.runs} runs of each of {models} models from seed {first}, {time}")
-    runs = run_study(study, workers, progress, store, resume).runs
-    row = {"filter": name, "board": DEFINITION.version, "herdfilter": __version__}
-    row |= {"date": f"{datetime.now(UTC):%Y-%m-%d}", "seed": first, "models": models, "trial": models < DEFINITION.models}
-    row |= {"machine": f"{machine()['processor']}, {machine()['cores']} cores"}
-    return pd.Series(row | numbers(runs, name, study.particles), name=name)
+    runs = run_study(study, **run).runs
+    about = {"board": DEFINITION.version, "herdfilter": __version__, "date": f"{datetime.now(UTC):%Y-%m-%d}", "seed": first}
+    about |= {"models": models, "trial": models < DEFINITION.models}
+    about |= {"machine": f"{machine()['processor']}, {machine()['cores']} cores"}
+    return [pd.Series({"filter": name} | about | numbers(runs, name, study.particles), name=name) for name in entrants]
 
 
 def entrant(filter: Any) -> tuple[str, FilterFactory]:  # noqa: A002
