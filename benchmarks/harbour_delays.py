@@ -39,6 +39,7 @@ def by_recording(folder: Path | None) -> pd.DataFrame:
         try:
             data = load_autoferry(folder, recording)
         except FileNotFoundError:
+            print(f"recording {recording}: left out, the folder does not have it", flush=True)
             continue
         row = {"recording": recording, "own_constants": recording in RECORDINGS}
         for sensor in ("radar", "lidar"):

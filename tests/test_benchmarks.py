@@ -345,7 +345,7 @@ def test_rows_of_the_board_are_made_by_the_study(study, tmp_path, monkeypatch):
     assert (found["seed"] == 11).all()
     assert found["trial"].all()
     assert found.loc["ukf", "compared_50"] == found.loc["bootstrap again", "compared_500"] == 1
-    assert (tmp_path / "stores" / "board-11" / "ukf.sqlite").is_file()
+    assert (tmp_path / "stores" / "board-11.sqlite").is_file()
 
 
 def test_study_names_what_it_left_out_and_takes_quiet_times(study, capsys):
