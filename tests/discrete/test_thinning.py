@@ -94,12 +94,9 @@ def test_candidates_follow_weights_and_angles(m, monkeypatch):
     assert sorted(order[hf.thin(x[order], m, weights[order], circular=[1])]) == chosen.tolist()
 
 
-def test_hundred_thousand_points_take_seconds_and_memory_for_a_few_copies():
-    """Measured 1.7 s, and 15 where all points are candidates."""
+def test_hundred_thousand_points_take_memory_for_a_few_copies():
     x = np.random.default_rng(7).standard_normal((100_000, 5))
-    start = thread_time()
     chosen = hf.thin(x, 100)
-    assert thread_time() - start < 5
     assert abs(x[chosen].mean(axis=0) - x.mean(axis=0)).max() < 0.03
     tracemalloc.start()
     hf.thin(x[:40_000], 100)
