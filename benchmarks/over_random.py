@@ -146,7 +146,7 @@ def least_error(n: Iterable[float], error: Iterable[float], ms: Iterable[float],
 
 
 def by_budget(table: pd.DataFrame, budgets: Sequence[float], dearer: float, rivals: Sequence[str]) -> pd.DataFrame:
-    """Least error of each filter over that of the best rival, for budgets in ms a step; a row for each budget and filter.
+    """Least error of each filter over that of the best rival, for budgets in ms per step; a row for each budget and filter.
 
     The model costs `dearer` microseconds per particle more than it does. `none` counts the models at which no count of the
     filter fits while one of a rival does: the mean leaves them out, but they are among those `above` 1. `to_spare` counts

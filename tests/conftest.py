@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -101,3 +102,22 @@ def browser():
         )
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def watched(browser):
+    """A function of a window's size and an address: opens the page there, with what it complains of and asks for."""
+
+    @contextmanager
+    def opened(size, address):
+        context = browser.new_context(**size)
+        context.set_default_timeout(120_000)
+        page, heard, asked = context.new_page(), [], []
+        page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: heard.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address)
+        yield page, heard, asked
+        context.close()
+
+    return opened

@@ -175,17 +175,10 @@ def page_of(folder):
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def opened(browser, tmp_path_factory, request):
+def opened(watched, tmp_path_factory, request):
     """Page, and what it complained of and asked for."""
-    context = browser.new_context(**SIZES[request.param])
-    context.set_default_timeout(120_000)
-    page, heard, asked = context.new_page(), [], []
-    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(page_of(tmp_path_factory.mktemp("live")).as_uri())
-    yield page, heard, asked
-    context.close()
+    with watched(SIZES[request.param], page_of(tmp_path_factory.mktemp("live")).as_uri()) as page:
+        yield page
 
 
 def state(page):

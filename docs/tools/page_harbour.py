@@ -41,7 +41,7 @@ def one() -> str:
         + [number(value) for value in (row.rmse, row.anees, row.ms)]
         for row in read("harbour").itertuples()
     ]
-    heads = ["recording", "vessel", "filter", "lost", "RMSE (m)", "ANEES", "ms a scan"]
+    heads = ["recording", "vessel", "filter", "lost", "RMSE (m)", "ANEES", "ms per scan"]
     return markdown(heads, rows, "harbour")
 
 
@@ -55,7 +55,7 @@ def two() -> str:
         + [number(row[name]) for name in ("label_switches", "ms_per_step")]
         for _, row in read("harbour_two").iterrows()
     ]
-    heads = ["GOSPA (m)", "localisation", "missed", "false", "OSPA (m)", "label switches", "ms a scan"]
+    heads = ["GOSPA (m)", "localisation", "missed", "false", "OSPA (m)", "label switches", "ms per scan"]
     return markdown(["recording", "sensors", "tracker", *heads], rows, "harbour_two")
 
 

@@ -18,7 +18,7 @@ def trackers(scenario: str) -> str:
         + [number(row.label_switches), number(row.ms_per_scan)]
         for row in (one for _, one in table.iterrows())
     ]
-    parts = ["localisation", "missed", "false", "label switches", "ms a scan"]
+    parts = ["localisation", "missed", "false", "label switches", "ms per scan"]
     return markdown(["tracker", "runs", "GOSPA", "OSPA", *parts], rows, "trackers")
 
 

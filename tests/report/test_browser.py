@@ -57,17 +57,10 @@ def written(labels, folder):
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def opened(browser, report, request):
+def opened(watched, report, request):
     """Page, and what it complained of and asked for."""
-    context = browser.new_context(**SIZES[request.param])
-    context.set_default_timeout(120_000)
-    page, heard, asked = context.new_page(), [], []
-    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(report.as_uri())
-    yield page, heard, asked
-    context.close()
+    with watched(SIZES[request.param], report.as_uri()) as page:
+        yield page
 
 
 def test_the_page_is_quiet_alone_and_no_wider_than_the_screen(opened):
