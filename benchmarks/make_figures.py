@@ -131,7 +131,7 @@ PARTS = {
     "evidence": known("evidence", "evidence", CATALOGUE),
     "likelihood": known("likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}"),
     "roughness": known("roughness", "roughness", f"likelihood {CATALOGUE}"),
-    "randomised": known("randomised", "randomised unbiased", CATALOGUE, "--runs 100"),
+    "randomised": known("randomised", "randomised unbiased", CATALOGUE, "--runs 50"),
     "settling": known("settling", "settling", CATALOGUE),
     "chains": known("chains", "chains", f"likelihood {CATALOGUE}"),
     # association and many targets
