@@ -240,6 +240,8 @@ def _class_of(error: Exception, parameter: str) -> str:
 
 def finite(result: Any, depth: int = 4) -> bool:
     """Whether all numbers of a result are finite; minus infinity is a logarithm, NaN the ESS of no particles."""
+    if np.ma.is_masked(result):
+        return False
     if isinstance(result, float | complex | np.number):
         return bool(np.isfinite(result) or result == -np.inf)
     if isinstance(result, np.ndarray):

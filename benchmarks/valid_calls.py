@@ -269,7 +269,6 @@ def valid() -> None:
     tracking.simulate_scans(model=CLUTTER, truth=[[[0.0, 1.0]], [[1.0, 1.0]]], rng=0)
     tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0, confirm=(2, 3)).run(SCANS).to_dataframe()
     tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0).run(SCANS).summary()
-    tracking.DetectionHistory().predict(dt=1.0).update(detected=True, confirm=(2, 3))
     tracking.scans_from_table(table=pd.DataFrame({"t": [1.0], "x": [0.5]}), columns=["x"], time="t", times=[1.0, 2.0])
     _ = (
         (late := hf.Replay(tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0), lag=5.0)),

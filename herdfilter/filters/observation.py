@@ -80,6 +80,8 @@ class Observation:
                 z = as_numbers("z", z, (None,), missing=True)
             except ValueError:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
+        if z.ndim > 1 and len(z) > 1 and contract.has(model, contract.OBSERVED):
+            raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
         if z.size and np.abs(z).max() <= LARGEST:
             return cls(model, z, step, None)
         if np.isinf(z).any():

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_list, as_positive, one_of, short_repr, unmasked
+from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, as_positive, one_of, short_repr, unmasked
 from herdfilter.models.sensors import Sensor
 
 Reading = tuple[Any, Sensor | None, ArrayLike | None]
@@ -163,7 +163,7 @@ def own_times(observations: Any) -> list[Any] | None:
 
 def as_control(control: Any) -> Any:
     """Return a control input; a list of numbers as an array."""
-    return np.array(control, dtype=np.float64) if isinstance(control, list | tuple) else control
+    return np.array(as_numbers("control", control, (None,))) if isinstance(control, list | tuple) else control
 
 
 def _time_steps(dt: Any, steps: int) -> list[float]:
@@ -176,7 +176,7 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
     dts = []
     for k, value in enumerate(given):
         try:
-            first = not k and (value == 0 or value == timedelta(0))
+            first = not k and not isinstance(value, np.void) and (value == 0 or value == timedelta(0))
             dts.append(0.0 if first else as_duration("dt", value))
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None

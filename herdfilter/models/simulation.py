@@ -84,7 +84,9 @@ def simulate(
     >>> hf.make_filter("auto", robot, 100).run(readings, controls=drive).means.shape
     (4, 3)
     """
-    lengths = [len(given) for given in (times, dt, sensors, controls) if isinstance(given, Sized)]
+    lengths = [
+        len(given) for given in (times, dt, sensors, controls) if isinstance(given, Sized) and getattr(given, "ndim", 1)
+    ]
     if steps is None and not lengths:
         raise ValueError("steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none")
     steps, rng = check_count("steps", lengths[0] if steps is None else steps), as_generator(rng)

@@ -30,7 +30,7 @@ from herdfilter.models.with_clutter import Factor, WithClutter
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.status import DetectionHistory, as_confirm
+from herdfilter.tracking.status import DetectionHistory, add_scan, as_confirm, elapse
 from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
     Track,
@@ -183,7 +183,7 @@ class LMBTracker(Timed):
             held = held.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
         bank = copy.copy(held.bank)
         bank.predict(dt, control)
-        held = replace(held, bank=bank, histories=[one.predict(dt) for one in held.histories])
+        held = replace(held, bank=bank, histories=[elapse(one, dt) for one in held.histories])
         if not isinstance(self.birth, BirthFromMeasurements):
             held = held.join(self._start_tracks([one.within(dt) for one in self.birth], step, dt))
         self._held, self.step, self._unexplained = held, step, []
@@ -289,7 +289,7 @@ class LMBTracker(Timed):
             )
         after, weights = update_existence(existence, detected, marginals)
         kept, seen = np.flatnonzero(after >= self.prune), (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
-        histories = [self._held.histories[i].update(seen[i], self.confirm) for i in kept]
+        histories = [add_scan(self._held.histories[i], seen[i], self.confirm) for i in kept]
         tracks = Tracks([labels[i] for i in kept], after[kept], merge(kept, weights), histories)
         model.learn_size(z)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]

@@ -25,15 +25,8 @@ class DetectionHistory(NamedTuple):
 
     Examples
     --------
-    >>> history = hf.tracking.DetectionHistory()
-    >>> for detected in (True, False, True, False):
-    ...     history = history.predict(1.0).update(detected, confirm=(2, 3))
-    ...     print(history.status, history.time_since_detection)
-    ...
-    tentative 0.0
-    tentative 1.0
-    confirmed 0.0
-    coasting 1.0
+    >>> hf.tracking.DetectionHistory(detections=3, time_since_detection=1.0, confirmed=True).status
+    'coasting'
     """
 
     detections: int = 0
@@ -46,14 +39,16 @@ class DetectionHistory(NamedTuple):
         """``"tentative"`` until confirmed; then ``"coasting"`` if no scan of the present step detected it."""
         return ("coasting" if self.time_since_detection else "confirmed") if self.confirmed else "tentative"
 
-    def predict(self, dt: float) -> DetectionHistory:
-        """Return the history after a time."""
-        return self._replace(time_since_detection=self.time_since_detection + dt)
 
-    def update(self, detected: bool, confirm: tuple[int, int]) -> DetectionHistory:
-        """Return the history after a scan that detected the track or missed it."""
-        recent, elapsed = (*self.recent, detected)[-confirm[1] :], 0.0 if detected else self.time_since_detection
-        return DetectionHistory(self.detections + detected, elapsed, self.confirmed or sum(recent) >= confirm[0], recent)
+def elapse(history: DetectionHistory, dt: float) -> DetectionHistory:
+    """Return the history after a time."""
+    return history._replace(time_since_detection=history.time_since_detection + dt)
+
+
+def add_scan(history: DetectionHistory, detected: bool, confirm: tuple[int, int]) -> DetectionHistory:
+    """Return the history after a scan that detected the track or missed it."""
+    recent, elapsed = (*history.recent, detected)[-confirm[1] :], 0.0 if detected else history.time_since_detection
+    return DetectionHistory(history.detections + detected, elapsed, history.confirmed or sum(recent) >= confirm[0], recent)
 
 
 def as_confirm(value: Any) -> tuple[int, int]:

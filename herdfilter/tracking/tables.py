@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,14 +50,19 @@ def scans_from_table(
     """
     import pandas as pd
 
-    table = pd.read_csv(table) if isinstance(table, str | PathLike) else table
+    if isinstance(table, str | PathLike):
+        if not Path(table).is_file():
+            raise FileNotFoundError(f"table: expected the path of a CSV file, got {short_repr(table)}")
+        table = pd.read_csv(table)
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}")
     names = as_list("columns", columns, "a list of the columns of a detection")
     if not names:
         raise ValueError("columns: expected at least one column of a detection, got none")
+    if not isinstance(sensor, Sensor | None):
+        raise TypeError(f"sensor: expected a Sensor or None, got {short_repr(sensor)}")
     for name in (*names, time):
-        if name not in table:
+        if not pd.api.types.is_hashable(name) or name not in table:
             raise ValueError(f"table: expected a column {name!r}, got the columns {short_repr(list(table))}")
     z = np.array([as_array(f"column {name!r}", table[name], (None,)) for name in names]).T
     given = None if times is None else pd.Series(as_list("times", times, "the times of all scans"))

@@ -384,3 +384,9 @@ def test_any_departure_is_one_of_them_by_the_seed():
 def test_an_unknown_kind_or_departure_is_named_with_the_nearest(options):
     with pytest.raises(ValueError, match=r"did you mean '(localisation|outliers)'"):
         random_model(0, **options)
+
+
+@pytest.mark.parametrize("departure", [[], np.empty(0), None, np.zeros(2)])
+def test_what_is_no_name_of_a_departure_is_refused(departure):
+    with pytest.raises(ValueError, match="departure: unknown"):
+        random_model(4, departure=departure)

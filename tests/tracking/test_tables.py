@@ -71,3 +71,19 @@ def test_odd_tables_are_named_in_one_line(table, options, expected):
     with pytest.raises((TypeError, ValueError), match=expected) as caught:
         scans_from_table(table, **{"columns": ["e"], "time": "t", **options})
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"time": []}, "table: expected a column"),
+        ({"time": {"t"}}, "table: expected a column"),
+        ({"columns": [["n", "e"]]}, "table: expected a column"),
+        ({"sensor": 1.0}, "sensor: expected a Sensor or None, got 1.0"),
+        ({"table": ""}, "table: expected the path of a CSV file, got ''"),
+        ({"table": "nowhere.csv"}, "table: expected the path of a CSV file, got 'nowhere.csv'"),
+    ],
+)
+def test_what_is_no_table_column_or_sensor_is_named(options, text):
+    with pytest.raises((TypeError, ValueError, FileNotFoundError), match=text):
+        scans_from_table(**{"table": TABLE, "columns": ["n", "e"], "time": "t", **options})

@@ -96,7 +96,7 @@ class RandomModel:
         assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
         drawn = _draw_model(self.seed, one_of("kind", self.kind, UNKNOWN_DRIFTS))
         functions = drawn.motion.functions | drawn.sensing.functions
-        if self.departure:
+        if one_of("departure", self.departure, ("", *DEPARTURES, "any")):
             departure, functions = _departing(self, drawn)
             drawn = drawn._replace(labels=(*drawn.labels, departure))
         assign(self, **drawn._asdict(), **functions)
@@ -185,7 +185,7 @@ def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
     """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(model.seed, spawn_key=(0,))))
     chosen, direction = DEPARTURES[rng.integers(len(DEPARTURES))], rng.standard_normal(drawn.dim)
-    departure = chosen if model.departure == "any" else one_of("departure", model.departure, (*DEPARTURES, "any"))
+    departure = chosen if model.departure == "any" else model.departure
     factor, sensing = NOISE_FACTORS.get(departure, 1.0), drawn.sensing
     elsewhere = _at_large(drawn.motion).states if model.kind == "general" else drawn.initial.sample(1000, rng)
     drift = UNKNOWN_DRIFTS[model.kind] * drawn.spread * direction / np.sqrt(np.mean(direction**2))

@@ -57,7 +57,7 @@ class Cluster:
         try:
             if self._own is not None:
                 self._own.scale(workers)  # as in `_look`: a worker may have died as it had just started
-            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+            self._client.wait_for_workers(1, timeout=_NOBODY_SECONDS if self._own else _CONNECT_SECONDS)
         except TimeoutError:
             self.close()
             raise ConnectionError(f"scheduler: the cluster at {scheduler} has no workers") from None
