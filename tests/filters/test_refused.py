@@ -17,7 +17,7 @@ def test_a_control_of_rows_that_differ_in_length_is_named(name):
 
 @pytest.mark.parametrize("name", ["bootstrap", "auto", "grid"])
 def test_a_whole_series_as_one_observation_is_named(name):
-    options = {"lower": [-9.0], "upper": [9.0], "points": [50]}
+    options = {"lower": [-9.0], "upper": [9.0], "points": [200]}
     one = hf.GridFilter(WALK, **options) if name == "grid" else hf.make_filter(name, WALK, 10, rng=0)
     with pytest.raises(ValueError, match=r"z: expected .*\(4, 1\)"):
         one.run([[[0.1], [0.2], [0.3], [0.4]]])
