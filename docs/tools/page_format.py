@@ -39,6 +39,9 @@ def measured(*sources: str) -> str:
     """Say with which version, when and on which machine results files were measured, and what makes them anew."""
     log = read("measured").set_index("table").loc[list(sources)]
     log = log.assign(kept=[kept(name) for name in log.index]).drop_duplicates()
+    if len(log) > 1 and log["kept"].nunique() == 1:  # said once
+        log.loc[log.index[:-1], "kept"] = ""
+        log["kept"] = log["kept"].str.replace("; ", "; all of these ", n=1)
     return "\n".join(
         f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`{row.kept}*"
         for row in log.itertuples()

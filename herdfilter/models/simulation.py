@@ -85,7 +85,7 @@ def simulate(
     (4, 3)
     """
     lengths = [
-        len(given) for given in (times, dt, sensors, controls) if isinstance(given, Sized) and getattr(given, "ndim", 1)
+        len(given) for given in (times, dt, sensors, controls) if isinstance(given, Sized) and getattr(given, "ndim", True)
     ]
     if steps is None and not lengths:
         raise ValueError("steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none")
