@@ -128,7 +128,16 @@ def test_what_is_public_is_called_or_left_out_on_purpose(calls):
         if callable(getattr(place, name)) and name not in source
     }
     results = {"FilterResult", "Forecast", "GridResult", "StepRecord", "SmoothedResult", "Trajectories", "MaximumLikelihood"}
-    results |= {"Association", "Comparison", "GOSPA", "Track", "TrackingRecord", "TrackingResult", "Outcome"}
+    results |= {
+        "Association",
+        "Comparison",
+        "DetectionHistory",
+        "GOSPA",
+        "Track",
+        "TrackingRecord",
+        "TrackingResult",
+        "Outcome",
+    }
     protocols = {"BandwidthRule", "ClusterMethod", "CopyingResampling", "Fit", "Kernel"}
     protocols |= {"Proposal", "Resampling", "Sampler", "Uses"}
     inner = {
