@@ -39,6 +39,16 @@ ODD = {
     "text as a number": (lambda: models.CirclingRange(turn="abc"), "turn: expected a finite number, got 'abc'"),
     "ragged dims": (lambda: MIX.marginal(RAGGED), "dims: expected entries of one shape"),
     "ragged dt": (lambda: run(dt=RAGGED), "dt: expected entries of one shape"),
+    "dt of several fields": (lambda: run(dt=np.zeros(2, [("a", float), ("b", int)])), "dt: expected"),
+    "dt without axes": (lambda: hf.simulate(WALK, 3, rng=0, dt=np.array(0.5, np.float32)), "dt: expected a positive finite"),
+    "ragged control": (lambda: hf.ParticleFilter(WALK, 9, rng=0).predict(1.0, RAGGED), "control: expected numbers"),
+    "ragged control of Kalman's": (lambda: hf.UnscentedKalmanFilter(WALK).predict(1.0, RAGGED), "control: expected numbers"),
+    "series in a list": (lambda: hf.ParticleFilter(WALK, 9, rng=0).run([[[0.9], [2.1]]]), r"z: expected .*\(2, 1\)"),
+    "series in a list, auto": (lambda: hf.make_filter("auto", WALK, 9).run([[[0.9], [2.1]]]), r"z: expected .*\(2, 1\)"),
+    "series in a list, grid": (
+        lambda: hf.GridFilter(models.UNGM(), [-60], [60], [400]).run([[[0.9], [2.1]]]),
+        r"z: expected .*\(2, 1\)",
+    ),
     "ragged times": (lambda: run(times=RAGGED), "times: expected numbers"),
     "ragged directions": (
         lambda: hf.sliced_wasserstein(hf.Points(X), MIX, directions=RAGGED),

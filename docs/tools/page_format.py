@@ -39,20 +39,20 @@ def measured(*sources: str) -> str:
     """Say with which version, when and on which machine results files were measured, and what makes them anew."""
     log = read("measured").set_index("table").loc[list(sources)]
     log = log.assign(kept=[kept(name) for name in log.index]).drop_duplicates()
-    if len(log) > 1 and log["kept"].nunique() == 1:  # said once
-        log.loc[log.index[:-1], "kept"] = ""
-        log["kept"] = log["kept"].str.replace("; ", "; all of these ", n=1)
+    reasons, scope = log.pop("kept").tolist(), ""
+    if len(reasons) > 1 and len(set(reasons)) == 1:  # said once
+        reasons[:-1], scope = [""] * (len(reasons) - 1), "all of these "
     return "\n".join(
-        f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`{row.kept}*"
-        for row in log.itertuples()
+        f"*herdfilter {row.version}, {row.date}{f', {row.machine}' if row.machine else ''}: `{row.command}`"
+        + (f"; {scope}older than the code, and kept: {reason}*" if reason else "*")
+        for row, reason in zip(log.itertuples(), reasons, strict=True)
     )
 
 
 def kept(table: str) -> str:
-    """Say that figures were kept on purpose though the code has changed since."""
+    """Return why figures were kept on purpose though the code has changed since; nothing if they were not."""
     log = read("figures").set_index("part")["kept"]
-    reason = next((log[name] for name, part in PARTS.items() if table in part.made and name in log), "")
-    return f"; older than the code, and kept: {reason}" if reason else ""
+    return next((log[name] for name, part in PARTS.items() if table in part.made and name in log), "")
 
 
 def number(value: float, digits: int = 2) -> str:

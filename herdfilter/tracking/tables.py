@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,9 +50,10 @@ def scans_from_table(
     import pandas as pd
 
     if isinstance(table, str | PathLike):
-        if not Path(table).is_file():
-            raise FileNotFoundError(f"table: expected the path of a CSV file, got {short_repr(table)}")
-        table = pd.read_csv(table)
+        try:
+            table = pd.read_csv(table)
+        except OSError as error:
+            raise OSError(f"table: cannot read {short_repr(table)} ({error})") from None
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}")
     names = as_list("columns", columns, "a list of the columns of a detection")
