@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path as Outline
 
 import herdfilter as hf
-from herdfilter import report
 from herdfilter.bandwidths import scale_rule
+from herdfilter.plotting.style import mirrored
 from herdfilter.samplers.herding.frame import far_groups, unlike_groups
 
 DATA = Path(__file__).parent / "_static" / "herding_data.js"
@@ -63,14 +62,13 @@ def mixtures() -> dict[str, hf.GaussianMixture]:
 
 def data() -> dict[str, Any]:
     """Return all that the page shows."""
-    dark = (Path(report.__file__).parent / "page.css").read_text(encoding="utf-8")
     moving = sequences()
     low, high, _ = outlines(MIXTURE)
     return {
         "samplers": {
             name: {
                 "light": style.color,
-                "dark": re.search(rf"--c{style.color[1:].lower()}: (#\w+)", dark)[1],  # as reports have it
+                "dark": mirrored(style.color),
                 "marker": style.marker,
             }
             for name, style in SAMPLERS.items()

@@ -9,16 +9,16 @@ import numpy as np
 from matplotlib.axes import Axes
 
 import herdfilter as hf
-from herdfilter.plotting import Style
+from herdfilter.plotting import STYLES, style
 
-INK, QUIET, FAINT = "#222222", "#6e6e6e", "#e4e4e4"
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#B5179E"  # Okabe and Ito (2008), and one more
+INK, FAINT, BLUE, ORANGE, GREEN = style.INK, style.FAINT, style.BLUE, style.ORANGE, style.GREEN
+QUIET = "#6e6e6e"  # letters, too
 SAMPLERS = {
-    "kernel herding": Style(BLUE, "o", "-"),
-    "herded Gibbs": Style(ORANGE, "s", "-"),
-    "random": Style("#6b6b6b", "X", "-"),
+    "kernel herding": STYLES["herded-kh"],
+    "herded Gibbs": STYLES["herded-chg"],
+    "random": STYLES["bootstrap"],
 }
-"""The samplers that pages show side by side: each has its colour and its marker, also on the pages that move."""
+"""The samplers that pages show side by side: each has the colour and the marker of its filter."""
 LOOK = {
     "font.size": 10,
     "axes.spines.top": False,

@@ -10,7 +10,7 @@ from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth
 from herdfilter.kernels import density_product, expected_kernel, log_normaliser
 from herdfilter.mixture import GaussianMixture
-from herdfilter.plotting.style import Style
+from herdfilter.plotting.style import STYLES
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ NOT_STATED = "not stated"  # entry of the column "paper" if no source at hand gi
 KH, CHG, SMOOTHED, RANDOM = "kernel herding", "CHG, as published", "CHG, smoothed", "random"
 
 SAMPLER_STYLES = {
-    KH: Style("#0072B2", "o", "-"),
-    CHG: Style("#D55E00", "s", "-"),
-    SMOOTHED: Style("#009E73", "^", "-"),
-    RANDOM: Style("#6b6b6b", "X", "-"),
+    KH: STYLES["herded-kh"],
+    CHG: STYLES["herded-chg"],
+    SMOOTHED: STYLES["mixture-chg"],
+    RANDOM: STYLES["bootstrap"],
 }
-"""Name of a sampler -> its style, in colours of Okabe and Ito (2008) as in `herdfilter.plotting`."""
+"""Name of a sampler -> its style: that of the filter that has it."""
 
 DARK, GREY = "#222222", "#777777"
 

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
-from herdfilter.plotting.style import figures
+from herdfilter.plotting.style import BLUE, figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -118,7 +118,7 @@ class HerdingWeights:
             left.set(
                 xlabel="$x_1$", ylabel="$x_2$", title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star"
             )
-            right.plot(x, (t + 1) / t * f.expectation(x), color="#0072B2", label="conditional expectation")
+            right.plot(x, (t + 1) / t * f.expectation(x), color=BLUE, label="conditional expectation")
             right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
             right.plot(x, f(x), color=common.DARK, linewidth=2.2, label="herding weight function")
             for ax in (right, below):

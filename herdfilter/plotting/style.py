@@ -33,8 +33,9 @@ class Style(NamedTuple):
 
     @property
     def line(self) -> dict[str, Any]:
-        """Keywords for a line with markers."""
-        return {**self._asdict(), "markeredgecolor": "white", "markeredgewidth": 0.6}
+        """Keywords for a line with markers, which are seen equally well."""
+        size = {"*": 11, "P": 8, "X": 8}.get(self.marker, 6.5)
+        return {**self._asdict(), "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.6}
 
 
 _RC: Any = {
@@ -129,29 +130,35 @@ def legend(figure: Figure, ax: Axes) -> None:
     figure.legend(handles, names, loc="outside lower center", ncols=max(1, min(len(names), int(width))))
 
 
-# Colours after Okabe and Ito (2008), which every kind of colour vision tells apart, and two more; pale ones are darkened to
-# a contrast of at least 3 to 1 with the page. The marker says where the filter herds: circle prediction, square resampling,
-# triangle state and noise together, diamond with the observation. A random counterpart has the same hue, pale and dotted.
-# No filter is dashed: dashes are for what filters are compared with.
+# The hue says how points are drawn: blue kernel herding, orange and brown herded Gibbs, green ranked and quantile points,
+# red the default, grey random, black quasi-random, mauve Kalman filters. Marker and shade say where. Pale and dotted: the
+# random counterpart of a herded filter. Nothing is dashed: dashes are for what filters are compared with. The colours were
+# found by search: of the filters that a scenario compares, any two differ by 12 in CAM02-UCS or more, in each kind of colour
+# vision, on white and mirrored on black (`tests/plotting/test_colours.py`).
+GREY, BLACK, RED, GREEN, MAUVE = "#6b6b6b", "#000000", "#a51e3c", "#69965a", "#a587a5"
+BLUE, SKY, NAVY, ORANGE, BROWN = "#0072b2", "#3c96e1", "#001e87", "#d55e00", "#4b3c00"
+PALE = "#8a8a8a"
 STYLES = {
-    "bootstrap": Style("#6b6b6b", "X", "-"),
-    "auto": Style("#B5179E", "P", "-"),
-    "auto-random": Style("#B877AA", "P", ":"),
-    "herded-kh": Style("#0072B2", "o", "-"),
-    "herded-chg": Style("#3392CC", "o", "-"),
-    "herded-random": Style("#6A8FAB", "o", ":"),
-    "mixture-kh": Style("#D55E00", "s", "-"),
-    "mixture-chg": Style("#B97F00", "s", "-"),
-    "mixture-random": Style("#A98460", "s", ":"),
-    "augmented-kh": Style("#009E73", "^", "-"),
-    "augmented-chg": Style("#C466A0", "^", "-"),
-    "augmented-sobol": Style("#000000", "^", "-"),
-    "augmented-random": Style("#6B9786", "^", ":"),
-    "kalman-mixture-kh": Style("#8E2457", "D", "-"),
-    "guided-augmented-gauss-kh": Style("#6A3D9A", "D", "-"),
-    "sqmc": Style("#000000", "*", "-"),
+    name: Style(color, marker, ":" if color == PALE else "-")
+    for color, filters in {
+        GREY: "X bootstrap, D guided",
+        BLACK: "* sqmc, D augmented-sobol, p s2kf",
+        RED: "P auto",
+        BLUE: "o herded-kh, p guided-augmented-gauss-kh, d ledh-weighted",
+        SKY: "^ mixture-kh, p ledh",
+        NAVY: "D augmented-kh, d augmented-gauss-kh",
+        ORANGE: "s herded-chg, d augmented-chg",
+        BROWN: "v mixture-chg, P rb-auto, p mkf, o edh, d edh-weighted",
+        GREEN: "> ranked, o herded-quantile, h kalman-mixture-quantile, p enkf, v auxiliary, X rb-bootstrap",
+        MAUVE: "p ukf, d ekf, h ckf, s imm, 8 kalman-mixture-kh",
+        PALE: "o herded-random, ^ mixture-random, D augmented-random, P auto-random, X auto-random-modes",
+    }.items()
+    for marker, name in map(str.split, filters.split(","))
 }
-"""Name of a filter of the catalogue -> its style."""
+STYLES |= {f"lmb-{name}": STYLES[name] for name in ("auto", "bootstrap", "ukf")}
+STYLES |= {"lmb-herded-gibbs": STYLES["herded-chg"], "lmb-bp": STYLES["mixture-kh"]}
+STYLES |= {"lmb-random-gibbs": Style(PALE, "s", ":")}
+"""Name of a filter of the catalogue -> its style; a tracker has the style of the filter or sampler inside it."""
 
 
 def styles(names: Iterable[str]) -> dict[str, Style]:
@@ -165,11 +172,30 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     """
     names = list(names)
     used = {STYLES[name].color for name in names if name in STYLES}
-    vivid = [style for style in STYLES.values() if style.color != "#6b6b6b" and style.linestyle != ":"]
-    free = list({s.color: s for s in vivid if s.color not in used}.values()) or list(STYLES.values())
+    vivid = (BLUE, ORANGE, GREEN, RED, SKY, BROWN, NAVY, MAUVE)
+    free = [color for color in vivid if color not in used] or list(vivid)
     others = [name for name in names if name not in STYLES]
-    own = {name: free[i % len(free)]._replace(marker="DPv*"[i % 4], linestyle="-") for i, name in enumerate(others)}
+    own = {name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(others)}
     return {name: own.get(name) or STYLES[name] for name in names}
+
+
+def mirrored(color: str) -> str:
+    """Return a colour "#rrggbb" as dark pages show it: the same hue, with light and dark exchanged.
+
+    It is what ``filter: invert(1) hue-rotate(180deg)`` of CSS makes of it (Filter Effects Module Level 1), so that pictures
+    and text of one page agree.
+
+    Examples
+    --------
+    >>> from herdfilter.plotting.style import mirrored
+    >>> mirrored("#ffffff"), mirrored("#0072b2")
+    ('#000000', '#42b4f4')
+    """
+    import numpy as np
+
+    inverse = 1 - np.frombuffer(bytes.fromhex(color[1:]), np.uint8) / 255
+    turned = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]]) @ inverse
+    return "#" + np.round(255 * np.clip(turned, 0, 1)).astype(np.uint8).tobytes().hex()
 
 
 def dimension_label(labels: tuple[str, ...], dim: int) -> str:

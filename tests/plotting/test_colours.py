@@ -1,0 +1,105 @@
+"""Colours of filters: told apart in every kind of colour vision, on light and on dark pages, by hue or by marker."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from herdfilter import plotting
+from herdfilter.catalogue.specifications import catalogue
+from herdfilter.plotting.style import INK, QUIET, STYLES, mirrored
+from herdfilter.study.scenario import load_scenario, scenario_files
+
+colorspacious = pytest.importorskip("colorspacious", reason="colorspacious, which simulates colour vision, is not installed")
+
+VISIONS = (None, "protanomaly", "deuteranomaly", "tritanomaly")
+LEAST_DISTANCE = 12  # CAM02-UCS; 1 is just noticed side by side, and colours of lines are remembered from a legend
+COMPARED = [
+    "bootstrap",
+    "auto",
+    "sqmc",
+    "ranked",
+    "herded-kh",
+    "herded-chg",
+    "mixture-kh",
+    "mixture-chg",
+    "augmented-kh",
+    "ukf",
+]
+
+
+def channels(colour):
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+
+
+def distance(one, other):
+    """The least of two colours, over kinds of colour vision and light and dark pages."""
+    found = []
+    for page in (str, mirrored):
+        pair = np.array([channels(page(one)), channels(page(other))])
+        for vision in VISIONS:
+            space = "sRGB1" if vision is None else {"name": "sRGB1+CVD", "cvd_type": vision, "severity": 100}
+            seen = np.clip(colorspacious.cspace_convert(pair, space, "sRGB1"), 0, 1)
+            found.append(float(colorspacious.deltaE(*seen, input_space="sRGB1")))
+    return min(found)
+
+
+def contrast(one, other):
+    """Of two colours, as the Web Content Accessibility Guidelines define it."""
+    linear = [np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) for c in map(channels, (one, other))]
+    dark, light = sorted(float(c @ [0.2126, 0.7152, 0.0722]) for c in linear)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_simulation_knows_which_colours_are_confused():
+    assert distance("#d00000", "#507000") < 12 < distance("#000000", "#0072b2")
+
+
+@pytest.mark.parametrize("names", [COMPARED, *(load_scenario(name).filters for name in scenario_files())], ids=str)
+def test_filters_that_are_compared_have_colours_that_everyone_tells_apart(names):
+    solid = [name for name in names if STYLES[name].linestyle == "-"]
+    near = [pair for pair in combinations(solid, 2) if distance(*(STYLES[name].color for name in pair)) < LEAST_DISTANCE]
+    assert not near
+
+
+def test_no_two_filters_share_both_colour_and_marker():
+    assert set(catalogue()) <= set(STYLES)
+    plain = [style for name, style in STYLES.items() if not name.startswith("lmb-")]
+    assert len(set(plain)) == len(plain)
+    trackers = [style for name, style in STYLES.items() if name.startswith("lmb-")]
+    assert len(set(trackers)) == len(trackers)
+
+
+def test_kernel_herding_and_herded_gibbs_differ_in_hue_and_marker():
+    kh, chg, random = (STYLES[name] for name in ("herded-kh", "herded-chg", "herded-random"))
+    assert distance(kh.color, chg.color) > 2 * LEAST_DISTANCE
+    assert len({kh.marker, chg.marker, STYLES["bootstrap"].marker}) == 3
+    assert random.linestyle == ":"
+
+
+@pytest.mark.parametrize("page", ["light", "dark"])
+def test_every_colour_is_seen_on_the_page(page):
+    """Three to one, as the guidelines ask of graphics; letters of ink 4.5 to one."""
+    shown, ground = (mirrored, ("#15171a", "#1e2125")) if page == "dark" else (str, ("#ffffff", "#ffffff"))
+    for colour in {style.color for style in STYLES.values()} | {QUIET}:
+        assert contrast(shown(colour), ground[0]) > 3, colour
+    assert min(contrast(shown(INK), below) for below in ground) > 4.5
+
+
+def test_own_filters_get_colours_that_are_free():
+    looks = plotting.styles(["bootstrap", "auto", "mine", "yours", "theirs"])
+    assert all(distance(*(look.color for look in pair)) >= LEAST_DISTANCE for pair in combinations(looks.values(), 2))
+
+
+def test_markers_are_seen_equally_well():
+    """The area that a marker covers: a star of the same width covers a third of a circle."""
+    from matplotlib.markers import MarkerStyle
+
+    area = {}
+    for style in STYLES.values():
+        outline = MarkerStyle(style.marker)
+        corners = outline.get_path().transformed(outline.get_transform()).to_polygons()[0]
+        x, y = corners.T
+        shape = 0.5 * abs(np.dot(x[:-1], y[1:]) - np.dot(x[1:], y[:-1]))
+        area[style.marker] = shape * style.line["markersize"] ** 2
+    assert max(area.values()) < 2.2 * min(area.values()), area
