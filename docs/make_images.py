@@ -23,7 +23,7 @@ from herdfilter.study.scenario import scenario_files
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save
-from figures import filters, gibbs, herding, long, motion, ranked, samplers, scenarios
+from figures import filters, first, gibbs, herding, long, motion, ranked, samplers, scenarios
 from figures.look import LOOK
 
 IMAGES = Path(__file__).parent / "images"
@@ -46,6 +46,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
         "gibbs": (gibbs.discrete, gibbs.target, gibbs.count, gibbs.jump, gibbs.together),
     }
     return {
+        "ten_runs": first.ten_runs,
         "samplers": samplers.samplers,
         "filters": filters.filters,
         "random_models": filters.random_models,

@@ -13,6 +13,7 @@ import page_association
 import page_board
 import page_default
 import page_determinism
+import page_first
 import page_guide
 import page_harbour
 import page_limits
@@ -376,6 +377,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **page_association.TABLES,
     **page_board.TABLES,
     **page_default.TABLES,
+    **page_first.TABLES,
     **page_guide.TABLES,
     **page_harbour.TABLES,
     **page_limits.TABLES,
