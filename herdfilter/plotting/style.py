@@ -141,23 +141,20 @@ PALE = "#8a8a8a"
 STYLES = {
     name: Style(color, marker, ":" if color == PALE else "-")
     for color, filters in {
-        GREY: "X bootstrap, D guided",
+        GREY: "X bootstrap, X lmb-bootstrap, D guided",
         BLACK: "* sqmc, D augmented-sobol, p s2kf",
-        RED: "P auto",
+        RED: "P auto, P lmb-auto",
         BLUE: "o herded-kh, p guided-augmented-gauss-kh, d ledh-weighted",
-        SKY: "^ mixture-kh, p ledh",
+        SKY: "^ mixture-kh, ^ lmb-bp, p ledh",
         NAVY: "D augmented-kh, d augmented-gauss-kh",
-        ORANGE: "s herded-chg, d augmented-chg",
+        ORANGE: "s herded-chg, s lmb-herded-gibbs, d augmented-chg",
         BROWN: "v mixture-chg, P rb-auto, p mkf, o edh, d edh-weighted",
         GREEN: "> ranked, o herded-quantile, h kalman-mixture-quantile, p enkf, v auxiliary, X rb-bootstrap",
-        MAUVE: "p ukf, d ekf, h ckf, s imm, 8 kalman-mixture-kh",
-        PALE: "o herded-random, ^ mixture-random, D augmented-random, P auto-random, X auto-random-modes",
+        MAUVE: "p ukf, p lmb-ukf, d ekf, h ckf, s imm, 8 kalman-mixture-kh",
+        PALE: "o herded-random, ^ mixture-random, D augmented-random, P auto-random, X auto-random-modes, s lmb-random-gibbs",
     }.items()
     for marker, name in map(str.split, filters.split(","))
 }
-STYLES |= {f"lmb-{name}": STYLES[name] for name in ("auto", "bootstrap", "ukf")}
-STYLES |= {"lmb-herded-gibbs": STYLES["herded-chg"], "lmb-bp": STYLES["mixture-kh"]}
-STYLES |= {"lmb-random-gibbs": Style(PALE, "s", ":")}
 """Name of a filter of the catalogue -> its style; a tracker has the style of the filter or sampler inside it."""
 
 
