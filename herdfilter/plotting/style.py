@@ -151,7 +151,8 @@ STYLES = {
         BROWN: "v mixture-chg, P rb-auto, p mkf, o edh, d edh-weighted",
         GREEN: "> ranked, o herded-quantile, h kalman-mixture-quantile, p enkf, v auxiliary, X rb-bootstrap",
         MAUVE: "p ukf, p lmb-ukf, d ekf, h ckf, s imm, 8 kalman-mixture-kh",
-        PALE: "o herded-random, ^ mixture-random, D augmented-random, P auto-random, X auto-random-modes, s lmb-random-gibbs",
+        PALE: "o herded-random, ^ mixture-random, D augmented-random, P auto-random, X auto-random-modes"
+        ", s lmb-random-gibbs",
     }.items()
     for marker, name in map(str.split, filters.split(","))
 }
