@@ -6,14 +6,12 @@ from common import RESULTS, load
 from long_models import MODELS
 from matplotlib.figure import Figure
 
-from .look import BLUE, FAINT, GREEN, ORANGE, QUIET
+from herdfilter.plotting import styles
 
-LINES = {
-    "bootstrap": {"color": ORANGE},
-    "ranked, blind": {"color": QUIET, "linestyle": "--"},
-    "ranked": {"color": GREEN},
-    "auto": {"color": BLUE},
-}
+from .look import FAINT
+
+LINES = {name: {"color": style.color} for name, style in styles(["bootstrap", "ranked", "auto"]).items()}
+LINES["ranked, blind"] = {**LINES["ranked"], "linestyle": ":"}
 LEAST = 3e-3
 """Errors below are not drawn, in posterior standard deviations."""
 
