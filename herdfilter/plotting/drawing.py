@@ -54,7 +54,7 @@ class Drawing:
     size : tuple of float
         Width and height of a panel in inches.
     columns : int
-        Panels side by side, at most.
+        Panels side by side, at most; rows are of equal length if possible.
     title, xlabel, ylabel : str
     share : bool
         Give all panels the same limits.
@@ -83,8 +83,8 @@ class Drawing:
 
     def figure(self) -> Figure:
         """Draw all panels into one figure."""
-        columns = min(self.columns, len(self.panels))
-        rows = -(-len(self.panels) // columns)
+        rows = -(-len(self.panels) // self.columns)
+        columns = -(-len(self.panels) // rows)
         size = (self.size[0] * columns + 0.4, self.size[1] * rows + 0.7)
         with figures() as new:
             figure, axes = new(rows, columns, size, sharex=self.share, sharey=self.share)

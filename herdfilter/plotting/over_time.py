@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 NORMALISED_SQUARES = tuple(series.name for series in SERIES if series.over_time is normalised_over_time)
 """Names of the series of normalised squares: NEES and NIS."""
 
-SET_SERIES = {"gospa": "GOSPA", "ospa": "OSPA", "cardinality": "Number of estimates minus number of targets"}
-"""Series of sets of targets -> title of its panel."""
-
 LONGEST_WINDOW = 30  # most steps drawn of a one-dimensional trajectory
 PARTICLE_TIMES = 6  # number of times at which the particles of a path in the plane are drawn
 
@@ -122,29 +119,25 @@ def squares_drawing(result: StudyResult, steps: pd.DataFrame, name: str) -> Draw
 
 
 def sets_drawing(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
-    """Return the figure of the distances of sets and the error of their number at every step; None for one target."""
+    """Return the figure of the error of the number of targets at every step, a panel a tracker; None for one target."""
     if steps.empty or not steps["gospa"].notna().any():
         return None
-    unit = f" ({result.study.scenario.unit})" if result.study.scenario.unit else ""
     times, look = result.trajectory.recording.times, styles(result.study.filters)
+    groups = {str(key): rows["cardinality"].to_numpy() for key, rows in steps.groupby("filter", sort=False)}
+    width = max(1, len(times) // 12) | 1
 
     def panel(name: str, ax: Axes) -> None:
-        if name == "cardinality":
-            ax.axhline(0, color=INK, linewidth=0.8)
-        for key, rows in steps.groupby("filter", sort=False):
-            style = look[str(key)]
-            ax.plot(times, rows[name], color=style.color, linestyle=style.linestyle, linewidth=1.4, label=str(key))
-        if name != "cardinality":
-            ax.set_ylim(bottom=0)
+        ax.axhline(0, color=INK, linewidth=0.8)
+        ax.fill_between(times, 0, groups[name], color=look[name].color, alpha=0.25, linewidth=0)
+        ax.plot(times, moving_mean(groups[name], width), color=look[name].color, linewidth=2)
 
-    titles = {name: title if name == "cardinality" else title + unit for name, title in SET_SERIES.items()}
     return Drawing(
-        tuple(Panel(title, partial(panel, name)) for name, title in titles.items()),
-        (4.6, 2.9),
-        title=f"Mean of {result.study.runs} runs, n = {steps['n_particles'].iloc[0]}",
+        tuple(Panel(name, partial(panel, name), look[name].color) for name in groups),
+        (3.2, 2.1),
+        title=f"Number of estimates minus number of targets, mean of {result.study.runs} runs, "
+        f"n = {steps['n_particles'].iloc[0]}\nat every step (filled), and mean of {width} steps (line)",
         xlabel=result.study.scenario.time_label,
-        share=False,
-        legend=True,
+        ylabel="estimates \u2212 targets",
     )
 
 

@@ -48,7 +48,7 @@ def _particles_panel(summary: pd.DataFrame, measure: str, slopes: pd.DataFrame |
     look = styles(summary["filter"].unique())
     log_axis(ax, "y")
     for i, (name, rows) in enumerate(summary.groupby("filter", sort=False)):
-        dodge = 1.012 ** (i - (len(look) - 1) / 2)
+        dodge = 1.012 ** (i - (len(look) - 1) / 2) if len(counts) > 1 else 1.0
         style, x = look[str(name)], rows["n_particles"] * dodge
         slope = np.nan if slopes is None else float(slopes.set_index("filter")["slope"][name])
         if np.isfinite(slope):

@@ -44,7 +44,7 @@
     let scale = Math.max((data.high[0] - data.low[0]) / width, (data.high[1] - data.low[1]) / height);
     if (near?.checked) {
       [x, y] = data.centre[at];
-      scale = Math.min(scale, (2 * data.near) / Math.min(width, height));
+      scale = Math.min(scale, (2 * data.near[at]) / Math.min(width, height));
     }
     return [x - (width * scale) / 2, x + (width * scale) / 2, y - (height * scale) / 2, y + (height * scale) / 2];
   }
@@ -57,8 +57,7 @@
     canvas.height = Math.round(height * ratio);
     const pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    const ink = css("--ink", "#1b1b1b"), faint = css("--faint", "#dedede"), soft = css("--soft", "#55534d");
-    const color = css(filter.variable, filter.color);
+    const ink = "#1b1b1b", faint = "#dedede", soft = "#55534d", color = filter.color; // a dark page mirrors the canvas
     const frame = { left: 46, right: width - 10, top: 10, bottom: height - 40 };
     const [x0, x1, y0, y1] = limits(frame.right - frame.left, frame.bottom - frame.top);
     const X = (x) => frame.left + ((x - x0) / (x1 - x0)) * (frame.right - frame.left);
@@ -135,10 +134,7 @@
       draw();
       pen.restore();
     };
-    const hue = (j) => {
-      const color = data.hues[j % data.hues.length];
-      return data.several ? css(`--c${color.slice(1)}`, color) : css(filter.variable, filter.color);
-    };
+    const hue = (j) => (data.several ? data.hues[j % data.hues.length] : filter.color);
     data.truth[at].forEach((_, j) => path(data.truth, j, ink, 1.2, [4, 3]));
     filter.estimate[at].forEach((_, j) => path(filter.estimate, j, hue(j), 2, []));
     pen.strokeStyle = ink;
@@ -164,7 +160,7 @@
       pen.arc(0, 0, 4.5, 0, 7);
       pen.fillStyle = hue(j);
       pen.fill();
-      pen.strokeStyle = css("--paper", "#fff");
+      pen.strokeStyle = "#fff";
       pen.stroke();
     }));
     pen.restore();
@@ -198,7 +194,6 @@
   near?.addEventListener("change", show);
   document.querySelectorAll(".stage select").forEach((select) => select.addEventListener("change", show));
   new ResizeObserver(show).observe(document.getElementById("player"));
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   at = Math.min(steps - 1, plane ? 4 : 19);
   show();
 })();

@@ -18,6 +18,8 @@ MOST_STEPS = 300
 MOST_PARTICLES = 300
 DETECTION_MARGIN = 0.3  # room for detections around the truth, in extents of the truth
 LARGEST_CODE = 65_535
+HELD = 0.95  # share of the weight that the close-up shows
+CALM = 9  # steps over which it keeps the largest reach, so that it does not jump
 
 
 def animation(result: StudyResult, pair: Sequence[str]) -> dict[str, Any] | None:
@@ -92,23 +94,23 @@ def _close_up(
     particles: dict[str, Array],
     strides: dict[str, int],
 ) -> dict[str, Any]:
-    """Return the centre and the reach of the close-up: the spread of the particles, or the error of the better filter."""
+    """Return the centre and the reach of the close-up at every step: a square that holds `HELD` of both filters' weight."""
+    from scipy.ndimage import maximum_filter1d
+
     shown = result.trajectory
     if shown.recording.many:
         return {"centre": None, "near": None}
-    centre = shown.recording.truth if shown.reference is None else shown.reference.means
-    away = [np.linalg.norm((shown.estimates[name] - centre)[:, dims], axis=1) for name in pair]
-    reach = min(float(np.median(distance)) for distance in away)
+    centre = (shown.recording.truth if shown.reference is None else shown.reference.means)[steps][:, dims]
+    reach = np.zeros(len(steps))
     for name in pair:
-        if name in particles:
-            w = np.ones(particles[name].shape[:2])
-            if name in shown.weights:
-                w = shown.weights[name][steps][:, :: strides[name]] + 1e-300
-            w = w / w.sum(axis=1, keepdims=True)
-            mean = np.einsum("tn,tnd->td", w, particles[name])
-            variance = np.einsum("tn,tnd->td", w, (particles[name] - mean[:, None]) ** 2)
-            reach = max(reach, float(np.median(np.sqrt(variance.max(axis=1)))))
-    return {"centre": _rounded_lists(centre[steps][:, dims]), "near": _rounded_lists(3 * reach)}
+        places = particles.get(name, shown.estimates[name][steps][:, None, dims])
+        weights = shown.weights[name][steps][:, :: strides[name]] if name in shown.weights else np.ones(places.shape[:2])
+        away = np.abs(places - centre[:, None]).max(axis=2)
+        order = np.argsort(away, axis=1)
+        held = np.take_along_axis(weights, order, axis=1).cumsum(axis=1)
+        last = (held >= HELD * held[:, -1:]).argmax(axis=1)
+        reach = np.fmax(reach, np.take_along_axis(away, order, axis=1)[np.arange(len(steps)), last])
+    return {"centre": _rounded_lists(centre), "near": _rounded_lists(1.1 * maximum_filter1d(reach, CALM))}
 
 
 def _bounds(

@@ -17,7 +17,7 @@ from herdfilter.plotting.over_time import LONGEST_WINDOW, first_and_best, is_ove
 from herdfilter.plotting.style import styles
 from herdfilter.report import parts, wording
 from herdfilter.report.animation import animation
-from herdfilter.report.parts import css_colour, inline
+from herdfilter.report.parts import inline
 from herdfilter.study.columns import error_measure
 from herdfilter.study.machine import written_at_once
 from herdfilter.study.results import StudyResult
@@ -75,7 +75,7 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         legend=[
             {
                 "name": name,
-                "color": css_colour(style.color),
+                "color": style.color,
                 "marker": _markup(_marker(style.marker)),
                 "built": wording.built(result.description.get("filters", {}).get(name)),
             }
@@ -108,8 +108,7 @@ def _figures(name: str, plan: Drawing) -> Iterator[dict[str, Any]]:
     for i, (panel, figure) in enumerate(plan.parts()):
         label = f"{panel.title}: {plan.ylabel or 'filters'} against {plan.xlabel}" if panel.title else plan.title
         svg = inline(figure, f"{name.replace('_', '-')}-{i}", label)
-        color = None if panel.color is None else css_colour(panel.color)
-        yield {"title": panel.title, "color": color, "svg": _markup(svg)}
+        yield {"title": panel.title, "color": panel.color, "svg": _markup(svg)}
 
 
 def _marker(name: str) -> str:
@@ -157,8 +156,6 @@ def _animation(result: StudyResult) -> dict[str, Any] | None:
     data = animation(result, first_and_best(result)) if result.trajectory.estimates else None
     if data is None:
         return None
-    for entry in data["filters"].values():
-        entry["variable"] = f"--c{entry['color'][1:]}"
     text = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     particles = any(entry["drawn"] for entry in data["filters"].values())
     return {"json": _markup(text), "data": data, "particles": particles}

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from herdfilter.plotting.style import FAINT, INK, QUIET, figures, laid_out, styles
+from herdfilter.plotting.style import figures, laid_out, styles
 from herdfilter.report.wording import cell
 from herdfilter.study.columns import Heading, error_measure, error_phrase, headings, headings_of_models
 from herdfilter.study.results import StudyResult
@@ -20,16 +20,13 @@ if TYPE_CHECKING:
 
 SVG_NAMESPACE, LINK_NAMESPACE = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
-PAGE_COLOURS = {INK: "ink", QUIET: "quiet", FAINT: "faint", "#ffffff": "paper"}
-"""Colour of a figure -> variable of the page."""
-
 COORDINATES = ("d", "x", "y", "width", "height", "transform")  # attributes that are rounded down to hundredths of a point
 
 MOST_TRACEBACKS = 20
 
 
 def inline(figure: Figure, key: str, label: str) -> str:
-    """Return a figure as an element of HTML, with the fonts and colours of the page.
+    """Return a figure as an element of HTML, with the fonts of the page.
 
     All ids begin with `key` (letters, digits and hyphens), which differs between figures; `label` is for screen readers.
     """
@@ -50,15 +47,8 @@ def inline(figure: Figure, key: str, label: str) -> str:
         for text in ("text", "tail"):
             if not (getattr(element, text) or "").strip():
                 setattr(element, text, None)
-    black = f"fill: {css_colour('#000000')}"  # matplotlib leaves out the default fill
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label, "style": black}
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label}
     return ElementTree.tostring(root, encoding="unicode")
-
-
-def css_colour(value: str) -> str:
-    """Return a colour as a variable of the page, with the colour itself as the fallback."""
-    value = value.lower()
-    return f"var(--{PAGE_COLOURS.get(value, 'c' + value[1:])}, {value})"
 
 
 def _page_attributes(name: str, value: str, key: str, used: set[str]) -> list[tuple[str, Any]]:
@@ -70,7 +60,6 @@ def _page_attributes(name: str, value: str, key: str, used: set[str]) -> list[tu
         return [("href", f"#{key}-{value[1:]}")]
     value = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", value)
     if name == "style":
-        value = re.sub(r"#[0-9a-fA-F]{6}\b(?![^(]*\))", lambda found: css_colour(found[0]), value)
         value = re.sub(r"font: ([\d.]+)px [^;]*", r"font-size: \1px", value)
     if name in COORDINATES:
         value = re.sub(r"(?<=\.\d\d)\d+", "", value)
@@ -94,7 +83,7 @@ def results_table(result: StudyResult) -> dict[str, Any]:
         best = rows[rank][2 * rows["failures"] <= rows["runs"]].min()
         group = []
         for _, row in rows.iterrows():
-            line = {"filter": row["filter"], "color": css_colour(look[row["filter"]].color)}
+            line = {"filter": row["filter"], "color": look[row["filter"]].color}
             line |= {"best": len(rows) > 1 and row[rank] == best, "cells": [cell(row, heading) for heading in shown]}
             group.append(line)
         groups.append({"n": n, "rows": group})
@@ -102,11 +91,9 @@ def results_table(result: StudyResult) -> dict[str, Any]:
 
 
 def slopes_table(result: StudyResult) -> dict[str, Any] | None:
-    """Return the fitted slopes, or None with one particle count."""
-    if len(result.study.particles) < 2:
-        return None
+    """Return the fitted slopes, or None with too few particle counts."""
     fits = result.slopes
-    return {
+    return fits and {
         "heads": [error_phrase(name).removeprefix("error ") for name in fits],
         "rows": [
             (rows[0]["filter"], [cell(row, Heading("slope", "slope")) for row in rows], int(rows[0]["runs"]))

@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+
+
 def typeset(text: str) -> str:
-    """Return a number with the signs of a page: a dash for a missing number, a minus, infinity."""
+    """Return a number with the signs of a page: a dash for a missing number, a minus, infinity, a power of ten."""
+    if text.startswith("> 1e"):
+        return "> 10" + text[4:].translate(SUPERSCRIPTS)
     signs = {"-": "\u2013", "inf": "\u221e"}
     return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -312,19 +312,23 @@ class Heading:
     label: str
     format: Callable[[float], str] = digits
     brief: bool = False
+    most: float = math.inf
+
+    def _written(self, number: float) -> str:
+        return self.format(number) if not number > self.most else f"> 1e{math.log10(self.most):.0f}"
 
     def value(self, row: pd.Series[Any]) -> str:
-        """Write the number of a row of the summary."""
-        return self.format(float(row[self.name]))
+        """Write the number of a row of the summary; the power of ten that it exceeds if it is larger than `most`."""
+        return self._written(float(row[self.name]))
 
     def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
-        """Write both ends of its interval; None with too few runs, and for a ratio to itself."""
+        """Write both ends of its interval; None with too few runs, for a ratio to itself, and beyond `most`."""
         low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
-        return (self.format(low), self.format(high)) if high > low else None
+        return (self._written(low), self._written(high)) if low < min(high, self.most) else None
 
 
 def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
-    """Return the columns of a summary worth showing: the median error first, then everything measured."""
+    """Return the columns of a summary worth showing: the brief ones first, then everything measured."""
     unit = f" ({scenario.unit})" if scenario.unit else ""
     rank = error_measure(summary)
     worth = [Heading(f"{rank}_median", f"median {error_phrase(rank)}{unit}", brief=True)]
@@ -337,7 +341,14 @@ def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
             worth.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
         elif column.label and summary[column.name].notna().any():
             worth.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
-    return [*worth, Heading("failures", "failed", lambda count: f"{count:.0f}")]
+    worth = [replace(one, most=_largest_shown(summary[one.name])) for one in worth]
+    return sorted([*worth, Heading("failures", "failed", lambda count: f"{count:.0f}")], key=lambda one: not one.brief)
+
+
+def _largest_shown(values: pd.Series[float]) -> float:
+    """Return 10^4, or 10^4 times the smallest value's power of ten if that is larger: a larger number says no more."""
+    positive = values[(values > 0) & (values < math.inf)]
+    return 10.0 ** (4 + max(0, math.floor(math.log10(positive.min())))) if len(positive) else math.inf
 
 
 def headings_of_models(models: pd.DataFrame) -> list[Heading]:

@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter._checks import Array, check_count, short_repr
 from herdfilter.study.columns import digits, error_measure, percent
 from herdfilter.study.statistics import finite, log_slopes, median_interval, of
-from herdfilter.study.summary import Pairs, baseline_of, interval_text, median_by_model
+from herdfilter.study.summary import Pairs, baseline_of, comparison, median_by_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,9 +212,7 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     base = rows["baseline"].iloc[0]
     ratios = rows["ratio"].drop(index=base).dropna()
     if ratios.empty:
-        return f"At n = {n} there is no other filter to compare with {base}."
+        return f"With {n} particles there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
-    doubt = "" if best["better"] < 0 else f"a gain over {base} is not shown: "
-    text = f"the error of {best.name} is {digits(best['ratio'])} of that of {base} in the geometric mean of "
-    text += f"{best['compared']} models ({interval_text(best, 'models')}), above it in {percent(best['above'])} of them"
-    return f"At n = {n} {doubt}{text}."
+    claim = comparison(best, "error", "models", best["time"], f" in the geometric mean of {best['compared']} models")
+    return f"With {n} particles {claim}; it is larger on {percent(best['above'])} of them."

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["StudyResult"]
 
+LEAST_COUNTS = 4
+"""Particle counts from which on slopes are fitted: a line through fewer shows little but chance."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
@@ -137,8 +140,9 @@ class StudyResult:
 
     @cached_property
     def slopes(self) -> dict[str, pd.DataFrame]:
-        """Measure -> fitted slopes (see `fitted_slopes`); the measure that ranks filters comes first."""
-        return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs)}
+        """Measure -> fitted slopes (see `fitted_slopes`), the measure that ranks filters first; none below four counts."""
+        enough = len(self.study.particles) >= LEAST_COUNTS
+        return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs) if enough}
 
     @cached_property
     def traces(self) -> dict[Key, Trace]:

@@ -139,30 +139,28 @@ def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
 
 def verdict(summary: pd.DataFrame) -> str:
     """Name, in one sentence, the best filter at the largest particle count; claim a gain only if it is shown."""
-    n = summary["n_particles"].max()
-    measure = error_measure(summary)
-    error = error_phrase(measure, "against")
-    ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median")
+    n, measure = summary["n_particles"].max(), error_measure(summary)
+    error = error_phrase(measure)
+    ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median").set_index("filter")
     if ranked.empty:
-        return f"At n = {n} no filter finished a run."
+        return f"With {n} particles no filter finished a run."
     best = ranked.loc[ranked[f"{measure}_median"].idxmin()]
-    claim = f"At n = {n} {best['filter']} has the smallest median {error}"
-    if len(ranked) == 1 or np.isnan(best["ratio"]):
-        return f"{claim}, {best[f'{measure}_median']:.3g}."
     base = best["baseline"]
-    if best["filter"] == base:
-        return f"At n = {n} no filter has a smaller median {error} than {base}."
-    interval, ratio = interval_text(best, "runs"), digits(best["ratio"])
-    if best["better"] < 0:
-        return f"{claim}: {ratio} of that of {base} run by run ({interval})."
-    return f"{claim}, but a gain over {base} is not shown: ratio {ratio} run by run ({interval})."
+    if len(ranked) == 1 or np.isnan(best["ratio"]):
+        return f"With {n} particles {best.name} has a median {error} of {digits(best[f'{measure}_median'])}."
+    if best.name == base:
+        return f"With {n} particles no filter has a smaller median {error} than {base}."
+    times = best["ms_per_step"] / ranked["ms_per_step"].get(base, np.nan)
+    return f"With {n} particles {comparison(best, error, 'runs', times)}."
 
 
-def interval_text(row: pd.Series[Any], units: str) -> str:
-    """Write the interval of a ratio in words."""
-    if np.isnan(row["ratio_low"]):
-        return f"too few {units} for an interval"
-    return f"95 % interval {digits(row['ratio_low'])} to {digits(row['ratio_high'])}"
+def comparison(best: pd.Series[Any], error: str, units: str, times: float, over: str = "") -> str:
+    """Write the ratio of a filter's error to its baseline's with its interval over `units`, and the ratio of the times."""
+    base, doubt = best["baseline"], "" if best["better"] < 0 else f"no gain over {best['baseline']} is shown: "
+    interval = f"95 % interval {digits(best['ratio_low'])} to {digits(best['ratio_high'])}"
+    interval = f"too few {units} for an interval" if np.isnan(best["ratio_low"]) else interval
+    cost = "" if np.isnan(times) else f", at {times:.2g} times its time per step"
+    return f"{doubt}{best.name}'s {error} is {digits(best['ratio'])} times {base}'s{over} ({interval}){cost}"
 
 
 def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:
