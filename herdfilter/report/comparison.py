@@ -197,7 +197,7 @@ def compare(
     >>> print((study.groupby("filter")["reference_error"].median() < 1e-6).to_dict())  # the UKF is exact
     {'bootstrap': False, 'ukf': True}
     >>> print(study.verdict)
-    At n = 20 ukf has the smallest median error against the reference: ...
+    With 20 particles ukf's error to the reference is ...
     """
     check_flags(progress=progress, resume=resume)
     store = None if store is None else _path("store", store)

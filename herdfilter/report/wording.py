@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from herdfilter._repr import LINE_WIDTH, in_blocks
 from herdfilter.plotting.style import dimension_label
-from herdfilter.study.columns import COLUMNS, Heading, error_measure, error_phrase, headings, headings_of_models, localises
+from herdfilter.study.columns import (
+    COLUMNS,
+    RATIO,
+    Heading,
+    error_measure,
+    error_phrase,
+    headings,
+    headings_of_models,
+    localises,
+)
 from herdfilter.study.families import RIGHT_VARIANCE, UNCERTAIN
 from herdfilter.study.plan import Study
 from herdfilter.study.results import StudyResult
@@ -199,7 +208,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
         others = summary[(summary["n_particles"] == n) & (summary["filter"] != base)].sort_values("ratio")
         sides: dict[str, list[Any]] = {"better": [], "worse": []}
         for _, row in others[others["better"] != 0].iterrows():
-            claim = {"name": row["filter"], **cell(row, Heading("ratio", "ratio"))}
+            claim = {"name": row["filter"], **cell(row, RATIO)}
             sides["better" if row["better"] < 0 else "worse"].append(claim)
         unknown, all_at_once = others["filter"][others["better"] == 0], together["n_particles"] == n
         rows.append({"n": n, **sides, "open": list(unknown), "together": list(together["a"][all_at_once])})

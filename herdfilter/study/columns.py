@@ -314,17 +314,22 @@ class Heading:
     brief: bool = False
     most: float = math.inf
 
-    def _written(self, number: float) -> str:
-        return self.format(number) if not number > self.most else f"> 1e{math.log10(self.most):.0f}"
+    def written(self, number: float) -> str:
+        """Write a number of the column; if it is larger than `most`, only that it is."""
+        return self.format(number) if not self.most < number < math.inf else f"> 1e{math.log10(self.most):.0f}"
 
     def value(self, row: pd.Series[Any]) -> str:
-        """Write the number of a row of the summary; the power of ten that it exceeds if it is larger than `most`."""
-        return self._written(float(row[self.name]))
+        """Write the number of a row of the summary."""
+        return self.written(float(row[self.name]))
 
     def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
         """Write both ends of its interval; None with too few runs, for a ratio to itself, and beyond `most`."""
         low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
-        return (self._written(low), self._written(high)) if low < min(high, self.most) else None
+        return (self.written(low), self.written(high)) if low < min(high, self.most) else None
+
+
+RATIO = Heading("ratio", "ratio", most=1e4)
+"""The ratio to the baseline, as sentences have it."""
 
 
 def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
@@ -373,7 +378,7 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
         Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),
         Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
     ]
-    return [one for one in every if models[one.name].notna().any()]
+    return [replace(one, most=_largest_shown(models[one.name])) for one in every if models[one.name].notna().any()]
 
 
 def localises(scenario: Scenario) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from herdfilter._checks import Array, as_number, check_flags, one_of, short_repr
-from herdfilter.study.columns import COLUMNS, SERIES, digits, error_measure, error_phrase
+from herdfilter.study.columns import COLUMNS, RATIO, SERIES, digits, error_measure, error_phrase
 from herdfilter.study.statistics import AllRuns, geometric_mean, paired_median, paired_ratios
 
 if TYPE_CHECKING:
@@ -157,10 +157,10 @@ def verdict(summary: pd.DataFrame) -> str:
 def comparison(best: pd.Series[Any], error: str, units: str, times: float, over: str = "") -> str:
     """Write the ratio of a filter's error to its baseline's with its interval over `units`, and the ratio of the times."""
     base, doubt = best["baseline"], "" if best["better"] < 0 else f"no gain over {best['baseline']} is shown: "
-    interval = f"95 % interval {digits(best['ratio_low'])} to {digits(best['ratio_high'])}"
-    interval = f"too few {units} for an interval" if np.isnan(best["ratio_low"]) else interval
+    ratio, low, high = (RATIO.written(best[f"ratio{end}"]) for end in ("", "_low", "_high"))
+    interval = f"too few {units} for an interval" if np.isnan(best["ratio_low"]) else f"95 % interval {low} to {high}"
     cost = "" if np.isnan(times) else f", at {times:.2g} times its time per step"
-    return f"{doubt}{best.name}'s {error} is {digits(best['ratio'])} times {base}'s{over} ({interval}){cost}"
+    return f"{doubt}{best.name}'s {error} is {ratio} times {base}'s{over} ({interval}){cost}"
 
 
 def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:

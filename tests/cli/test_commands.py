@@ -63,7 +63,7 @@ def path(tmp_path):
 
 def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
     out, shown = compared
-    for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "At n = 20", "reference (m)", str(out)):
+    for text in ("A walk: 8 runs", "bootstrap", "augmented-kh", "With 20 particles", "reference (m)", str(out)):
         assert text in shown
     told = shown.partition("Wrote")[0]
     assert told.strip() == (out / "table.txt").read_text().strip()
@@ -286,7 +286,7 @@ def test_quiet_is_the_verdict_and_verbose_tells_how_it_was_made(path, tmp_path, 
     out = tmp_path / "out"
     quiet = command("compare", path, "--workers", "1", "--runs", "2", "--out", str(out), "-q")
     assert (quiet.exit_code, quiet.stderr) == (0, "")
-    assert quiet.stdout.startswith("At n = 20 ")
+    assert quiet.stdout.startswith("With 20 particles ")
     assert quiet.stdout.count("\n") == 1
     verbose = command("show", str(out), "-v").stdout
     for text in ("AugmentedProposal(EMFit('bic'), MappedSampling(KernelHerding()))", "numpy", "seed"):

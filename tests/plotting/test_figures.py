@@ -7,6 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import herdfilter as hf
 from herdfilter import plotting
+from herdfilter.plotting.drawing import Drawing, Panel
 from herdfilter.plotting.style import figures, log_places, save
 from herdfilter.plotting.summaries import pareto
 from herdfilter.study.engine import run_study
@@ -128,6 +129,19 @@ def test_places_on_a_logarithmic_axis_are_few_and_within():
         places = log_places(low, high)
         assert 2 <= len(places) <= 10
         assert all(low <= place <= high for place in places)
+
+
+def test_four_panels_stand_two_by_two():
+    for panels, columns in ((1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (6, 3), (7, 3), (9, 3)):
+        plan = Drawing((Panel("", lambda ax: ax.plot([0, 1], [0, 1])),) * panels, (2.0, 1.5))
+        places = {round(ax.get_position().x0, 2) for ax in plan.figure().axes}
+        assert len(places) == columns
+
+
+def test_one_count_has_no_offsets_between_filters():
+    table = hf.compare("linear_gaussian", ["bootstrap", "ukf"], particles=[20], runs=2)
+    (ax, *_) = plotting.error_over_particles(hf.study.summarise(table)).axes
+    assert {float(x) for line in ax.lines for x in line.get_xdata() if line.get_marker() not in ("", "None", None)} == {20.0}
 
 
 def test_panels_by_themselves_have_the_limits_of_the_whole(result):

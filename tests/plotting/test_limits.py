@@ -1,8 +1,6 @@
-"""One lost run flattens no figure; colours can be seen on both pages; dashes are what filters are compared with."""
+"""One lost run flattens no figure; dashes are what filters are compared with."""
 
 import dataclasses
-import re
-from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +11,7 @@ import herdfilter as hf
 from herdfilter import plotting
 from herdfilter.plotting.drawing import HIGHEST_RATIO, highest_ratio, path_limits
 from herdfilter.plotting.over_time import model_sensors
-from herdfilter.plotting.style import INK, QUIET, STYLES
+from herdfilter.plotting.style import STYLES
 from herdfilter.plotting.summaries import consistency_drawing, ratios_drawing
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -125,29 +123,3 @@ def test_no_filter_is_dashed_and_what_is_dashed_is_named(plans):
     assert {style.linestyle for style in (*STYLES.values(), *own.values())} == {"-", ":"}
     dashed = [line for plan in plans.values() for ax in plan.whole.axes for line in ax.lines if line.get_linestyle() == "--"]
     assert {line.get_label() for line in dashed} == {"independent draws", "reference posterior mean"}
-
-
-def luminance(colour):
-    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
-    return float(linear @ [0.2126, 0.7152, 0.0722])
-
-
-def contrast(one, other):
-    """Of two colours, as the Web Content Accessibility Guidelines define it."""
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-def test_every_colour_is_seen_on_the_light_and_on_the_dark_page():
-    """Three to one, as the guidelines ask of graphics."""
-    css = files("herdfilter.report").joinpath("page.css").read_text(encoding="utf-8")
-    light, dark = (dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", part)) for part in css.split("@media")[:2])
-    colours = {style.color.lower(): f"c{style.color.lower()[1:]}" for style in STYLES.values()}
-    colours |= {INK: "ink", QUIET: "quiet"}
-    for colour, variable in colours.items():
-        for ground in ("paper", "wash"):
-            assert contrast(colour, light[ground]) > 3 or variable == "quiet", (colour, ground)
-            assert contrast(dark[variable], dark[ground]) > 3, (colour, ground)
-    assert contrast(QUIET, light["paper"]) > 3
-    assert contrast("#000000", "#ffffff") == pytest.approx(21)

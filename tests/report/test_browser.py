@@ -12,6 +12,7 @@ import pytest
 from matplotlib.image import imread
 
 from herdfilter.plotting import drawings
+from herdfilter.plotting.style import mirrored
 from herdfilter.report import write_report
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -115,16 +116,40 @@ def test_letters_in_figures_can_be_read(opened):
     assert smallest > 8
 
 
-def test_what_is_filled_with_black_is_light_on_the_dark_page(opened):
-    """Matplotlib leaves such fillings out, and a browser takes them for black whatever the page."""
+def test_figures_are_mirrored_on_the_dark_page_as_their_colours_say(opened):
+    """A dark page shows every figure by one filter; `mirrored` says which colours come of it."""
     page, _, _ = opened
-    filled = "getComputedStyle(document.querySelector('figure svg')).fill"
-    pixels = "getComputedStyle(document.querySelector('figure svg image')).filter"
-    page.emulate_media(color_scheme="dark")
-    dark, turned = page.evaluate(filled), page.evaluate(pixels)
-    page.emulate_media(color_scheme="light")
-    assert (dark, page.evaluate(filled)) == ("rgb(242, 240, 234)", "rgb(0, 0, 0)")
-    assert (turned[:9], page.evaluate(pixels)) == ("invert(1)", "none")  # particles
+    pixel = """() => {
+        const box = document.createElement("canvas"), pen = box.getContext("2d");
+        pen.filter = getComputedStyle(document.querySelector("figure svg")).filter;
+        pen.fillStyle = "#0072b2";
+        pen.fillRect(0, 0, 9, 9);
+        return [...pen.getImageData(4, 4, 1, 1).data].slice(0, 3);
+    }"""
+    shown = {}
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        shown[scheme] = page.evaluate(pixel)
+        filters = {
+            page.evaluate(f"getComputedStyle(document.querySelector('{one}')).filter")
+            for one in ("svg", ".swatch", "canvas")
+        }
+        assert len(filters) == 1
+    for scheme, colour in (("dark", mirrored("#0072b2")), ("light", "#0072b2")):
+        np.testing.assert_allclose(shown[scheme], [*bytes.fromhex(colour[1:])], atol=3)
+
+
+@pytest.mark.parametrize("place", ["desk", "paper"])
+def test_the_table_of_results_is_seen_whole(watched, report_of, place):
+    """At 1440 pixels, and as wide as A4 paper between margins of a centimetre."""
+    width = 1440 if place == "desk" else 718
+    with watched({"viewport": {"width": width, "height": 900}}, report_of("x").as_uri()) as (page, _, _):
+        page.emulate_media(media="screen" if place == "desk" else "print")
+        hidden = "(box) => box.parentElement.scrollWidth - box.parentElement.clientWidth"
+        assert page.locator(".results").evaluate(hidden) == 0
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        heads = [" ".join(text.split()) for text in page.locator(".results thead th").all_inner_texts()]
+        assert heads[1:5] == ["median error to the reference", "ratio to bootstrap", "ms per step", "diverged"]
 
 
 def test_the_animation_moves_when_played_and_only_then(opened):

@@ -58,7 +58,8 @@ def test_it_is_the_table_of_runs(study, result):
 
 
 def test_verdict_and_summary_are_those_of_the_command(study, result):
-    assert study.verdict == result.verdict
+    ours, theirs = (re.sub(r"at [\d.]+ times its time", "at ... its time", one.verdict) for one in (study, result))
+    assert ours == theirs
     pd.testing.assert_frame_equal(study.summary, hf.study.summarise(study))
     same = [name for name in study.summary if not name.startswith(("ms_per_step", "seconds"))]
     pd.testing.assert_frame_equal(study.summary[same], result.summary[same])
@@ -138,7 +139,7 @@ def test_changes_of_the_table_leave_what_was_found(scenario):
     summary["rmse"] = 0.0
     assert study.summary["runs"].tolist() == [2, 2, 2, 2]
     assert study.summary["rmse"].between(0.01, 100).all()
-    assert "error against the reference" in study.verdict
+    assert "error to the reference" in study.verdict
 
 
 def test_its_figures_are_those_of_the_command(study, result):
@@ -172,7 +173,7 @@ def test_without_a_finished_run_there_is_a_verdict_but_no_figure(scenario, faili
             raise ArithmeticError("lost")
 
     study = hf.compare(scenario, {"never": Never}, [10], runs=2)
-    assert study.verdict == "At n = 10 no filter finished a run."
+    assert study.verdict == "With 10 particles no filter finished a run."
     assert "never failed in 2 of 2 runs" in repr(study)
     with pytest.raises(ValueError, match="figure: expected a run that was finished, got none"):
         study.plot()

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.plotting import drawings
+from herdfilter.plotting import STYLES, drawings
 from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
 from herdfilter.report.page import render
@@ -98,7 +98,14 @@ def test_the_page_says_everything_once_and_needs_nothing(path, text):
     page = Page(text)
     headings = {"claims", "table", "particles", "seconds", "time", "run", "consistency", "failures", "definitions"}
     assert {section["id"] for section in page.all("section")} == headings
-    for words in ("At n = 30", "seed 0", "numpy", "the Kalman filter, exact here", "HerdedProposal", "8 runs at least"):
+    for words in (
+        "With 30 particles",
+        "seed 0",
+        "numpy",
+        "the Kalman filter, exact here",
+        "HerdedProposal",
+        "8 runs at least",
+    ):
         assert words in page.words, words
     for _, attributes in page.tags:
         for name in ("src", "href", "action", "data", "poster", "srcset"):
@@ -240,7 +247,7 @@ def test_what_was_not_measured_is_said_in_a_line(scenario, constant):
     words = Page(render(result)).words
     for line in (
         "nothing to compare it with",
-        "One particle count: there is no slope",
+        "One particle count: no slope is fitted",
         "Not measured",
         "nothing is animated",
         "none: errors are against the truth",
@@ -287,3 +294,38 @@ def test_a_folder_that_takes_no_file_keeps_the_old_page(result, tmp_path):
     with pytest.raises(OSError, match="missing"):
         write_report(result, tmp_path / "missing", {})
     assert path.exists()
+
+
+def test_the_close_up_holds_the_weight_at_every_step(result):
+    """Also where the heaviest particle is far from the others; a tenth of the weight further out is left out."""
+    shown, steps, n = result.trajectory, len(result.trajectory.recording), 20
+    centre = np.zeros((steps, 2))
+    places = np.random.default_rng(1).standard_normal((steps, n, 2))
+    places[:, 0], places[:, 1] = [8.0, -6.0], [300.0, 0.0]
+    weights = np.full((steps, n), 0.02)
+    weights[:, 0], weights[:, 1] = 0.63, 0.01
+    plane = dataclasses.replace(
+        shown,
+        recording=Recording(centre, np.zeros((steps, 1))),
+        reference=None,
+        estimates={"bootstrap": centre + 0.1, "other": centre},
+        particles={"bootstrap": places},
+        weights={"bootstrap": weights},
+    )
+    data = animation(dataclasses.replace(result, trajectory=plane), ["bootstrap", "other"])
+    near = np.array(data["near"])[:, None]
+    held = np.where(np.abs(places - np.array(data["centre"])[:, None]).max(axis=2) <= near, weights, 0).sum(axis=1)
+    assert (held >= 0.95).all()
+    assert (near < 20).all()
+
+
+def test_a_slope_is_fitted_from_four_counts_on(scenario, constant):
+    for counts in ((5, 10, 20), (5, 10, 20, 40)):
+        few = dataclasses.replace(scenario, particles=counts, runs=1)
+        result = run_study(plan_study(few, {"zero": constant, "bootstrap": "bootstrap"}))
+        fitted = len(counts) == 4
+        assert bool(result.slopes) == fitted
+        assert ("no slope is fitted, lines join the medians" in Page(render(result)).words) != fitted
+        (ax, *_) = drawings(result)["error_over_particles"].figure().axes
+        styles = {line.get_linestyle() for line in ax.lines if line.get_marker() == STYLES["bootstrap"].marker}
+        assert styles == ({"None"} if fitted else {"-"})

@@ -13,7 +13,7 @@ from herdfilter.plotting.drawing import HIGHEST_RATIO
 from herdfilter.plotting.summaries import ratios_drawing
 from herdfilter.report.page import render
 from herdfilter.report.wording import findings_text
-from herdfilter.study.columns import digits
+from herdfilter.study.columns import RATIO, digits
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import load_scenario
@@ -90,8 +90,8 @@ def test_every_ratio_that_is_shown_is_the_same_number(studies, kind, models):
         known = ends[1] > ends[0]
         assert not (known and runs < 6)
         wanted[row["filter"], row["n_particles"]] = (
-            digits(row["ratio"]),
-            tuple(map(digits, ends)) if known else None,
+            RATIO.written(row["ratio"]),
+            tuple(map(RATIO.written, ends)) if known else None,
             row["better"],
         )
     _screen_agrees(result, wanted, base, largest, models)
@@ -119,20 +119,20 @@ def _screen_agrees(result, wanted, base, largest, models):
             cell = ratio + (f" ({ends[0]}, {ends[1]})" if ends else "")
             assert f"  {cell}  " in lines[name, str(n)]
     verdict = " ".join(result.verdict.split())
-    found = re.search(r"(\S+) of that of|ratio (\S+) run by run", verdict)
+    found = re.search(r"(\w+)'s error (?:to the \w+ )?is (\S+) times", verdict)
     if found is None:
         assert "no filter" in verdict or "no other" in verdict or len(result.study.filters) == 1
         return
-    best = re.search(r"(?:error of|At n = \d+) (\w+) (?:is|has)", verdict)[1]
+    best, told = found.groups()
     ratio, ends, better = wanted[best, largest]
-    assert (found[1] or found[2]) == ratio
+    assert told == ratio
     if ends:
         assert f"(95 % interval {ends[0]} to {ends[1]})" in verdict
-    assert ("not shown" in verdict) == (better >= 0)
+    assert ("no gain" in verdict) == (better >= 0)
 
 
 def _page_agrees(result, wanted, base):
-    page = render(result, plans={})
+    page = render(result, plans={}).replace("&gt; 10\u2074", "> 1e4")
     assert " ".join(result.verdict.split()) in " ".join(html.unescape(page).split())
     section = page[page.index('id="claims"') : page.index('id="table"')]
     told = {}
@@ -171,12 +171,12 @@ def _figure_agrees(result, wanted, base, largest, models):
     }
     for name, interval in ends.items():
         exact = wanted[name, largest][1]
-        assert interval == tuple(digits(min(float(end), HIGHEST_RATIO)) for end in exact)
+        assert interval == tuple(digits(min(float(end.removeprefix("> ")), HIGHEST_RATIO)) for end in exact)
 
 
 def _claims_agree(result, wanted, base):
     table = hf.study.claims(result.runs, base, simultaneous=False)
     for _, row in table.iterrows():
         ratio, _, better = wanted[row["a"], row["n_particles"]]
-        assert digits(row["ratio"]) == ratio
+        assert RATIO.written(row["ratio"]) == ratio
         assert {row["a"]: -1, base: 1, "": 0}[row["better"]] == better

@@ -1,6 +1,7 @@
 """A column is declared once, and everything follows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from herdfilter.cli.findings import Findings
@@ -8,9 +9,9 @@ from herdfilter.plotting import drawings
 from herdfilter.plotting.over_time import first_and_best
 from herdfilter.report.animation import animation
 from herdfilter.report.parts import results_table
-from herdfilter.report.wording import findings_text
+from herdfilter.report.wording import findings_text, typeset
 from herdfilter.study import columns, results, summary
-from herdfilter.study.columns import COLUMNS, SERIES, Column, digits, percent
+from herdfilter.study.columns import COLUMNS, MEASURED, SERIES, Column, digits, headings, percent
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.statistics import median_with_interval
@@ -59,3 +60,20 @@ def test_a_study_is_summarised_once(scenario, monkeypatch):
 def test_numbers_are_written_with_three_digits():
     assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == ["0.0123", "1.00", "1.23e4", "-2.50", "-"]
     assert percent(0.125) == "12 %"
+
+
+def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):
+    table = pd.DataFrame({"filter": ["bootstrap"] * 3 + ["lost"] * 3, "n_particles": 20, "run": [0, 1, 2] * 2, "error": ""})
+    table["scenario"], table["diverged"] = "s", False
+    for name in MEASURED:
+        table[name] = [2.0, 3.0, 4.0, 5e7, 6e7, 7e7]
+    table["rmse"] = [2e4, 3e4, 4e4, 5e7, 6e9, 7e9]
+    lines = summary.summarise(table).set_index("filter", drop=False)
+    found = {one.name: one for one in headings(lines, scenario)}
+    assert found["anees"].value(lines.loc["lost"]) == "> 1e4"
+    assert found["anees"].value(lines.loc["bootstrap"]) == "3.00"
+    assert found["anees"].interval(lines.loc["lost"]) is None
+    assert found["rmse"].value(lines.loc["bootstrap"]) == "3.11e4"  # metres, say: the best has as many
+    assert found["rmse"].value(lines.loc["lost"]) == "> 1e8"
+    assert typeset("> 1e4") == "> 10\u2074"
+    assert [one.brief for one in found.values()] == sorted((one.brief for one in found.values()), reverse=True)

@@ -322,9 +322,9 @@ def test_an_uncertain_reference_is_counted():
 def test_the_verdict_claims_a_gain_only_where_it_is_shown():
     base = np.ones((6, 1))
     sure = over_models(table_of({"bootstrap": base, "b": column(0.4, 0.5, 0.6, 0.5, 0.4, 0.6)}))
-    assert "the error of b is 0.493 of that of bootstrap" in verdict_over_models(sure)
+    assert "With 100 particles b's error is 0.493 times bootstrap's" in verdict_over_models(sure)
     unsure = over_models(table_of({"bootstrap": base, "b": column(0.1, 5.0, 0.6, 2.0, 0.4, 0.6)}))
-    assert "a gain over bootstrap is not shown" in verdict_over_models(unsure)
+    assert "no gain over bootstrap is shown: b's error is" in verdict_over_models(unsure)
     assert "no other filter" in verdict_over_models(over_models(table_of({"bootstrap": base})))
 
 
@@ -401,12 +401,12 @@ def test_the_verdict_names_the_best_filter_with_its_numbers():
     errors = {"bootstrap": base, "b": np.full((6, 1), 0.5), "c": column(0.4, 0.4, 1.2, 0.4, 1.2, 1.2)}
     told = verdict_over_models(over_models(table_of(errors)))
     assert told == (
-        "At n = 100 the error of b is 0.500 of that of bootstrap in the geometric mean of 6 models "
-        "(95 % interval 0.500 to 0.500), above it in 0 % of them."
+        "With 100 particles b's error is 0.500 times bootstrap's in the geometric mean of 6 models "
+        "(95 % interval 0.500 to 0.500), at 1 times its time per step; it is larger on 0 % of them."
     )
     small = pd.concat([table_of(errors, 10), table_of({"bootstrap": base, "b": 2 * base}, 100)])
-    assert "the error of b is 2.00 of that" in verdict_over_models(over_models(small))
-    assert "above it in 100 % of them" in verdict_over_models(over_models(small))
+    assert "b's error is 2.00 times bootstrap's" in verdict_over_models(over_models(small))
+    assert "it is larger on 100 % of them" in verdict_over_models(over_models(small))
     one = {name: values[:1] for name, values in errors.items()}
     assert "too few models for an interval" in verdict_over_models(over_models(table_of(one)))
 

@@ -241,7 +241,7 @@ def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
     assert shown.estimates["blind"].shape == (T, 0, 2)
     np.testing.assert_array_equal(np.concatenate(shown.positions), np.concatenate(shown.recording.scans))
     np.testing.assert_allclose(read.traces["told", 10].truth, np.median(read.series["told", 10]["gospa"], axis=0))
-    assert read.verdict.startswith("At n = 10 told has the smallest median GOSPA")
+    assert read.verdict.startswith("With 10 particles no gain over blind is shown: told's GOSPA is")
 
     plans = drawings(read)
     assert {"sets_over_time", "gospa_parts", "trajectory", "error_over_time"} <= set(plans)

@@ -63,14 +63,15 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
     rng = np.random.default_rng(2)
     noise = np.exp(rng.standard_normal((2, 20)))
     clear = hf.study.summarise(table_of({"bootstrap": noise[0], "b": 0.5 * noise[0]}))
-    assert verdict(clear).startswith("At n = 50 b has the smallest median error against the reference: 0.500 of")
+    assert verdict(clear).startswith(
+        "With 50 particles b's error to the reference is 0.500 times bootstrap's (95 % interval"
+    )
     unclear = hf.study.summarise(
         table_of({"bootstrap": np.arange(1.0, 21.0), "b": np.arange(1.0, 21.0) * ([0.5, 1.4] * 10)})
     )
-    assert "b has the smallest median error against the reference, but a gain" in verdict(unclear)
-    assert "is not shown: ratio 0.950" in verdict(unclear)
+    assert "no gain over bootstrap is shown: b's error to the reference is 0.950 times bootstrap's" in verdict(unclear)
     few = hf.study.summarise(table_of({"bootstrap": [2.0, 3.0], "b": [1.0, 1.5]}))
-    assert "not shown" in verdict(few)
+    assert "no gain over bootstrap is shown" in verdict(few)
     assert "too few runs" in verdict(few)
     worse = hf.study.summarise(table_of({"bootstrap": noise[0], "b": 2 * noise[0]}))
     assert "no filter has a smaller median error" in verdict(worse)
@@ -78,12 +79,20 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
     assert "no filter finished" in verdict(failed)
 
 
+def test_the_verdict_says_how_much_longer_a_step_takes():
+    table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
+    table["ms_per_step"] = np.where(table["filter"] == "b", 5.2, 2.0)
+    assert verdict(hf.study.summarise(table)).endswith("at 2.6 times its time per step.")
+    table["ms_per_step"] = np.nan
+    assert "per step" not in verdict(hf.study.summarise(table))
+
+
 def test_without_a_reference_the_truth_decides():
     table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
     table["reference_error"] = np.nan
     summary = hf.study.summarise(table)
     assert summary["ratio"].tolist() == [1.0, 0.5]
-    assert "against the truth" in verdict(summary)
+    assert "error to the truth" in verdict(summary)
 
 
 def test_differences_are_paired_like_ratios():
