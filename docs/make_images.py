@@ -3,8 +3,8 @@
 `scenario_ungm` and so on, one run of each scenario, `samplers` and the pictures of the theory (`herding_step`,
 `gibbs_target` and so on) take seconds; real data are downloaded, or looked for in HERDFILTER_DATA. `filters` (20 runs of
 three scenarios at four particle counts) takes some minutes, `paper_fig1` to `paper_fig5`, the figures of `herdfilter paper`
-and their tables, a minute together. `random_models` and `long_records` are drawn from results files. `herding_motion` is a
-GIF that moves. The drawing is in figures/, a file for each group.
+and their tables, a minute together. `random_models`, `long_records` and the guide's pictures (`guide_equal` and so on) are
+drawn from results files. `herding_motion` is a GIF that moves. The drawing is in figures/, a file for each group.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from PIL import Image
 from herdfilter.paper import FIGURES, reproduce
 from herdfilter.study.scenario import scenario_files
 
+sys.path.insert(0, str(Path(__file__).parent / "tools"))
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 from common import RESULTS, save
-from figures import filters, first, gibbs, herding, long, motion, ranked, samplers, scenarios
+from figures import filters, first, gibbs, guide, herding, long, motion, ranked, samplers, scenarios
 from figures.look import LOOK
 
 IMAGES = Path(__file__).parent / "images"
@@ -43,6 +44,7 @@ def figures() -> dict[str, Callable[[], Figure]]:
     theory = {
         "herding": (herding.step, herding.points, herding.bandwidth, herding.line),
         "ranked": (ranked.order, ranked.noise),
+        "guide": (guide.equal, guide.time, guide.exponent, guide.processors, guide.loss, guide.points),
         "gibbs": (gibbs.discrete, gibbs.target, gibbs.count, gibbs.jump, gibbs.together),
     }
     return {

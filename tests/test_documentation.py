@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from herdfilter.catalogue.specifications import catalogue
@@ -203,6 +204,47 @@ def test_the_guide_chooses_by_the_figures(make_pages, monkeypatch):
     assert after["a model you know little of"] == "`ranked`"
     assert {row for row in before if before[row] != after[row]} >= {"a state of one dimension", "several far modes"}
     assert {name for cell in before.values() for name in re.findall(r"`([\w-]+)`", cell)} <= set(catalogue())
+    assert page_guide.filter_tree().splitlines()[-3].startswith("- *no:* take [`ranked`]")
+
+
+def test_the_trees_name_what_the_tables_take_and_every_node_is_a_link(make_pages):
+    page_guide = importlib.import_module("page_guide")
+    nodes = [line for line in page_guide.filter_tree().splitlines() if line.lstrip().startswith("- ")]
+    ends = [set(re.findall(r"`([\w-]+)`", node)) for node in nodes]
+    tables = (page_guide.filters(), page_guide.budgets(), page_guide.others())
+    taken = {name for table in tables for row in table.split("\n")[2:-1] for name in re.findall(r"\| `([\w-]+)` \|", row)}
+    assert taken == {"auto", "ranked", "ukf"}
+    assert taken <= set.union(*ends)
+    assert {name for end in ends for name in end if name != "LMBTracker"} <= set(catalogue())
+    nodes += [line for line in page_guide.sampler_tree().splitlines() if line.lstrip().startswith("- ")]
+    assert all("](" in node for node in nodes)
+
+
+def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages):
+    page_guide, page_limits = map(importlib.import_module, ("page_guide", "page_limits"))
+    read = page_guide.read
+    taken = {problem: page_guide.least(page_guide.over_bootstrap(problem)) for problem in page_guide.PROBLEMS}
+    assert [problem for problem, name in taken.items() if name != "auto"] == ["only simulation possible"]
+    table = read("default_budget")
+    ours = table[table["filter"].isin(["auto", "ranked"])]
+    shown = ours[ours["ratio_high"] < 1]
+    assert set(shown["us_per_particle"]) == {2.0}
+    assert set(shown["filter"]) == {"auto", "ranked"}
+    lead = read("default_growth").query("filter == 'auto'")["to_bootstrap"].to_numpy()
+    assert (np.diff(lead) >= 0).all()
+    for _, rows in read("study").query("filter == 'herded-quantile'").groupby("scenario"):
+        lead = rows.set_index("n")["to_bootstrap"]
+        assert lead[500] < 0.5 * lead[20]
+    same = read("kernels").query("what == 'auto'")
+    assert (same["close"] == same["sets"]).all()
+    assert same["largest"].max() < 1e-10
+    found = page_limits.losses()
+    assert not [row for row in found if row["ratio_low"] > 1]
+    assert sum(row["ratio_high"] > 1 for row in found) > len(found) / 2
+    quality = importlib.import_module("page_samplers").over_families(read("quality").query("n == 100"))["median"]
+    for sampler in ("kh", "chg"):
+        assert (np.diff(quality.xs(sampler, level="sampler")) > 0).all()
+        assert quality.xs(sampler, level="sampler").max() < 1
 
 
 def test_every_results_file_says_when_it_was_measured(make_pages):

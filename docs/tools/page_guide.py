@@ -1,169 +1,289 @@
-"""The tables of the guide that say what to take for which problem; see page_limits.py for the others.
+"""The guide's trees of questions, and its tables that say what to take for which problem; page_limits.py has the others.
 
-A filter is chosen as the candidate with the smallest error in its results file, and is written out where there is one alone.
+A filter is chosen as the candidate with the smallest error in its results file. The tree names what the tables choose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
-from page_default import DEFAULT, ORDER, mean
-from page_format import markdown, number, read
+import pandas as pd
+from page_default import DEFAULT
+from page_format import interval, markdown, number, read
 from page_samplers import over_families
+
+from herdfilter.study.statistics import geometric_mean
 
 RANDOM_DRAWS = "bootstrap"
 N = 100
 """Number of particles, and of points, that the tables tell of."""
+SHOWN = ("auto", "ranked", "sqmc")
+"""Filters whose errors stand in the tables, over that of `bootstrap`."""
+HERDED = ("`KernelHerding()`", "`ContinuousHerdedGibbs()`")
 Row = list[object]
+Answers = dict[str, str]
+"""The answer on a branch -> where it leads."""
+
+PROBLEMS: dict[str, tuple[str, set[str], set[str], int]] = {
+    "a model you know little of": ("herding.md", set(), set(), 0),
+    "one mode, linear sensor": ("herding.md#where-it-loses", {"linear sensor"}, {"multimodal prior"}, 0),
+    "a state of one dimension": ("one_dimension.md", set(), set(), 1),
+    "several far modes": ("filters.md#fits", {"wells", "multimodal prior"}, set(), 0),
+    "counts, or heavy tails": ("model.md#noise-that-depends-on-the-state", {"counts", "heavy-tailed"}, set(), 0),
+    "only simulation possible": ("model.md#the-contract", {"only simulable"}, set(), 0),
+}
+"""Problem -> its page; the random models that stand for it: kinds, kinds left out, and dimension."""
+
+
+def models_of(problem: str) -> pd.DataFrame:
+    """Return the random models that stand for a problem, with the ratio of each filter's error to that of bootstrap."""
+    _, kinds, without, dims = PROBLEMS[problem]
+    table = read("default_models")
+    labels = [set(one.split(", ")) for one in table["kind"]]
+    wanted = [(not kinds or bool(one & kinds)) and not one & without for one in labels]
+    return table[np.array(wanted) & ((table["d"] == dims) | (dims == 0))]
+
+
+def over_bootstrap(problem: str) -> dict[str, dict[str, float]]:
+    """Return each filter's error over that of bootstrap, with its interval; without filters that serve few of the models."""
+    table = models_of(problem)
+    serving = [name for name in SHOWN if np.isfinite(table[name]).mean() > 0.5]
+    return {name: geometric_mean("ratio", table[name].to_numpy()) for name in serving}
+
+
+def on_one_line(row: Mapping[str, float] | pd.Series, name: str, digits: int = 2) -> str:
+    """Write a value with its interval, which no narrow column breaks."""
+    return interval(pd.Series(row), name, digits).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def least(ratios: dict[str, dict[str, float]]) -> str:
+    """Return the filter with the least error."""
+    return min(ratios, key=lambda name: ratios[name]["ratio"])
 
 
 def filters() -> str:
-    """Write which filter to take, and what it is worth."""
-    one_mode = ("linear sensor",), ("multimodal prior",)
+    """Write which filter to take by the errors on random models."""
+    rows = []
+    for problem, (page, *_) in PROBLEMS.items():
+        ratios = over_bootstrap(problem)
+        cells = [on_one_line(ratios[name], "ratio") if name in ratios else "" for name in SHOWN]
+        rows.append([f"[{problem}]({page})", f"`{least(ratios)}`", *cells, len(models_of(problem))])
+    return markdown(["your problem", "take", *_code(SHOWN), "models"], rows)
+
+
+def budgets() -> str:
+    """Write which filter to take for the milliseconds of a step, by the errors within them."""
+    rows = []
+    for cost in (0.0, 2.0):
+        for ms in (1.0, 5.0):
+            table = within(ms, cost)
+            cells = [on_one_line(table.loc[name], "ratio") for name in SHOWN]
+            slow = table.loc[DEFAULT, "none"]
+            rows.append([f"{ms:g}", f"{cost:g}", f"`{quickest(ms, cost)}`", *cells, table.loc[DEFAULT, "models"], slow])
+    heads = ["ms", "us per particle", "take", *_code(SHOWN), "models", f"`{DEFAULT}` too slow on"]
+    return markdown(heads, rows)
+
+
+def within(ms: float, us: float) -> pd.DataFrame:
+    """Return the errors within milliseconds per step, if a particle costs so many microseconds more."""
+    return read("default_budget").query("budget == @ms and us_per_particle == @us").set_index("filter")
+
+
+def quickest(ms: float, us: float) -> str:
+    """Return the filter with the least error within milliseconds per step."""
+    table = within(ms, us).loc[list(SHOWN)]
+    return str(table.loc[table["none"] == 0, "ratio"].idxmin())
+
+
+def others() -> str:
+    """Write which filter to take by other measures: real radar, exact posteriors of jumps, tracks lost in clutter."""
+    radar = read("harbour").set_index(["recording", "vessel", "filter"])
+    kept = radar["lost"].unstack()["ukf"].eq(0).loc[lambda kept: kept].index
+    names = [DEFAULT, "ukf", RANDOM_DRAWS]
+    error, ms = (radar[column].unstack().loc[kept].mean() for column in ("rmse", "ms"))
+    lost = radar["lost"].unstack()
+    page, n = "[linear, or nearly so](kalman.md)", radar["n"].max()
     rows = [
-        _random("a model you know little of", "herding.md"),
-        _nearly_linear(),
-        _random("one mode, linear sensor", "herding.md#where-it-loses", *one_mode),
-        _random("a state of one dimension", "one_dimension.md", dims=1),
-        _random(
-            "several far modes",
-            "filters.md#fits",
-            ("wells", "multimodal prior"),
-        ),
-        _random(
-            "counts, or heavy tails",
-            "model.md#noise-that-depends-on-the-state",
-            ("counts", "heavy-tailed"),
-        ),
-        _random("only simulation possible", "model.md#the-contract", ("only simulable",)),
-        _jumps(),
-        _clutter(),
-        _targets(),
-        _budget("little time, cheap model", 1.0, 0.0),
-        _budget("little time, dear model", 5.0, 2.0),
+        [page, "error in real radar, m", "`ukf`", n, *(number(error[name]) for name in names)],
+        [page, "ms per step", "`ukf`", n, *(number(ms[name]) for name in names)],
+        ["[boats that come near](harbour.md#both-vessels)", f"boats lost of {len(lost)}", "[a tracker](tracking.md)", n]
+        + [number(lost[name].sum()) for name in names],
     ]
-    return markdown(["your problem", "take", "measured; errors over that of `bootstrap`"], rows)
+    for family, kind in (("linear", "linear"), ("nonlinear", "nonlinear")):
+        error = jumps(family)
+        cells = [number(error.get(name, np.nan)) for name in (DEFAULT, "imm", RANDOM_DRAWS)]
+        rows.append([f"[jumps between {kind} motions](manoeuvres.md)", "error, sd", f"`{error.idxmin()}`", 50, *cells])
+    for in_gate, kind in ((1, "sparse"), (5, "dense")):
+        table = read("clutter").set_index("in_gate").loc[in_gate].query("n <= @N").set_index("filter")
+        cells = [on_one_line(table.loc[name], "lost") for name in names]
+        what = f"tracks lost of {table['runs'].iloc[0]}"
+        rows.append([f"[{kind} clutter](clutter.md#what-it-is-worth)", what, f"`{in_clutter()}`", N, *cells])
+    return markdown(["your problem", "measured", "take", "n", f"`{DEFAULT}`", "`ukf`, in jumps `imm`", "`bootstrap`"], rows)
 
 
-def _random(what: str, page: str, kinds: Iterable[str] = (), without: Iterable[str] = (), dims: int = 0) -> Row:
-    """Choose on the random models that are of one of the kinds, or of so many dimensions."""
-    table = read("default_models")
-    labels = [set(one.split(", ")) for one in table["kind"]]
-    wanted = [(not kinds or one & set(kinds)) and not one & set(without) for one in labels]
-    table = table[np.array(wanted, dtype=bool) & ((table["d"] == dims) | (dims == 0))]
-    names = [name for name in ORDER if name != "auto-random"]  # it is there for what it says of the points
-    ratios = {name: mean(table[name]) for name in names if np.isfinite(table[name]).mean() > 0.5}
-    best = min(ratios, key=lambda name: ratios[name])
-    others = [name for name in ratios if name not in (best, RANDOM_DRAWS)]
-    beside = "".join(f", `{name}` {number(ratios[name])}" for name in others)
-    return [f"[{what}]({page})", f"`{best}`", f"error {number(ratios[best])}{beside}; {len(table)} models"]
+def jumps(family: str, n: int = 50) -> pd.Series:
+    """Return the error of each filter on models that jump between motions of a family."""
+    table = read("modes").query("family == @family and n in (0, @n)")
+    return table[~table["filter"].str.contains("random")].set_index("filter")["error"]
 
 
-def _nearly_linear() -> Row:
-    """Compare the Kalman filter with the default where neither lost a run: real radar."""
-    table = read("harbour").query("lost == 0").set_index(["filter", "recording", "vessel"])
-    ours, kalman = table.loc[DEFAULT], table.loc["ukf"]
-    ratio = (kalman["rmse"] / ours["rmse"]).max()
-    time = (kalman["ms"] / ours["ms"]).mean()
-    text = f"real radar: {ratio:.2f} of `{DEFAULT}`'s error at most, {number(time)} of its time"
-    return ["[linear, or nearly so](kalman.md)", "`ukf`", text]
+def in_clutter() -> str:
+    """Return the filter that loses fewest tracks in clutter."""
+    return str(read("clutter").query("n <= @N").groupby("filter")["lost"].sum().idxmin())
 
 
-def _jumps(n: int = 50) -> Row:
-    table = read("modes").query("n in (0, @n)")
-    table = table[~table["filter"].str.contains("random")]
-    errors = {family: group.set_index("filter")["error"] for family, group in table.groupby("family")}
-    best = {family: found.idxmin() for family, found in errors.items()}
-    own = " and ".join(number(errors[family][name]) for family, name in best.items())
-    random = " and ".join(number(errors[family][RANDOM_DRAWS]) for family in best)
-    linear, other = best["linear"], best["nonlinear"]
-    names = f"`{other}`" if linear == other else f"`{linear}` if linear, else `{other}`"
-    return ["[jumps between motions](manoeuvres.md)", names, f"off by {own} sd; `{RANDOM_DRAWS}` {random}"]
+def trackers(scenario: str = "meeting") -> str:
+    """Write which tracker to take where targets meet."""
+    table, best = read("trackers").query("scenario == @scenario").set_index("tracker"), tracker()
+    rows = []
+    for name in dict.fromkeys((best, "lmb-herded-gibbs", "lmb-random-gibbs", "lmb-ukf", "JPDA (Stone Soup)")):
+        row = table.loc[name]
+        shown = f"`{name}`" if name.startswith("lmb-") else name
+        rows.append([shown, on_one_line(row, "gospa", 3), number(row["label_switches"]), number(row["ms_per_scan"])])
+    return markdown(["tracker", "GOSPA", "label switches", "ms per scan"], rows)
 
 
-def _clutter() -> Row:
-    lost = read("clutter").query("n <= @N").groupby("filter")["lost"].sum()
-    sparse = read("clutter").query("in_gate == 1").set_index(["filter", "n"])
-    best = lost.idxmin()
-    beside = ", ".join(f"`{name}` {sparse.loc[(name, N), 'lost']}" for name in (DEFAULT, RANDOM_DRAWS))
-    text = f"{sparse.loc[(best, N), 'lost']} of {sparse['runs'].iloc[0]} tracks lost, if sparse; {beside}"
-    return ["[one target in clutter](clutter.md)", f"`{best}`", text]
-
-
-def _targets(scenario: str = "meeting") -> Row:
-    """Choose among the trackers of ours that cannot be told from the best one: the first that needs no random number."""
+def tracker(scenario: str = "meeting") -> str:
+    """Choose among the trackers that cannot be told from the best one: the first that needs no random number."""
     table = read("trackers").query("scenario == @scenario").set_index("tracker")
     ours = table[table.index.str.startswith("lmb-")].sort_values("gospa")
-    equal = ours.loc[ours["gospa_low"] <= ours["gospa_high"].iloc[0], "gospa"]
-    best = next((name for name in equal.index if "random" not in name), equal.index[0])
-    theirs = table.loc["JPDA (Stone Soup)"]
-    beside = "".join(f"`{name}` {number(ours.loc[name, 'gospa'])}, " for name in ("lmb-random-gibbs", "lmb-ukf"))
-    text = f"GOSPA {number(equal[best])}; {beside}JPDA {number(theirs['gospa'])}"
-    return ["[many targets](many_targets.md#measured)", f"`{best}`", text]
+    equal = ours[ours["gospa_low"] <= ours["gospa_high"].iloc[0]]
+    return str(next((name for name in equal.index if "random" not in name), equal.index[0]))
 
 
-def _budget(what: str, ms: float, us: float) -> Row:
-    table = read("default_budget").query("budget == @ms and us_per_particle == @us")
-    table = table[table["filter"] != "auto-random"].set_index("filter")
-    best = table.loc[table["none"] == 0, "ratio"].idxmin()
-    beside = DEFAULT if best != DEFAULT else table["ratio"].drop(DEFAULT).idxmin()
-    more = f" at {us:g} us more per particle" if us else ""
-    ours, theirs = (number(table.loc[name, "ratio"]) for name in (best, beside))
-    text = f"error in {ms:g} ms{more}: {ours} of the best random one's, `{beside}` {theirs}"
-    return [f"[{what}](herding.md#within-a-budget-of-time)", f"`{best}`", text]
+def filter_tree() -> str:
+    """Write the questions that lead to a filter."""
+    unknown, simulated = (least(over_bootstrap(p)) for p in ("a model you know little of", "only simulation possible"))
+    within_1 = dict.fromkeys(quickest(1.0, us) for us in (0.0, 2.0))
+    jumping = dict.fromkeys((in_clutter(), *(jumps(family).idxmin() for family in ("linear", "nonlinear"))))
+    questions: dict[str, Answers] = {
+        "[Several targets?](tracking.md)": {
+            "yes": f"[`{tracker()}`](#where-targets-meet); for your own scans [`LMBTracker`](tracking.md)"
+        },
+        "[A likelihood for parameters?](likelihood.md)": {
+            "smooth": "[`augmented-gauss-kh`](likelihood.md#which-filters-are-smooth); [one dimension](one_dimension.md): "
+            "`herded-quantile`",
+            "unbiased": "[randomised `ranked`](particle_mcmc.md#randomised-ranked-particles)",
+        },
+        "Jumps between [motions](manoeuvres.md), or [clutter](clutter.md)?": {
+            "yes": f"[{_either(jumping)}](#by-other-measures)",
+        },
+        "[Linear, or nearly so?](kalman.md)": {"yes": "[`ukf`](kalman.md#kalman-filters)"},
+        "[Only simulation possible?](model.md#the-contract)": {
+            "yes": f"[`{simulated}`](filters.md#proposals-that-look-at-the-observation)"
+        },
+        "[Only a millisecond per step?](#with-equal-time)": {
+            "yes": f"[{_either(within_1)}](filters.md#proposals-that-look-at-the-observation)",
+        },
+    }
+    return tree(questions, f"take [`{unknown}`](filters.md#how-the-rule-decides)")
+
+
+def sampler_tree() -> str:
+    """Write the questions that lead to a sampler."""
+    questions: dict[str, Answers] = {
+        "[Points at hand already?](thinning.md)": {"yes": "[`hf.thin`](thinning.md)"},
+        "[Conditional densities](conditionals.md), or [a finite set](discrete.md)?": {
+            "densities": "[`ConditionalHerdedGibbs`](conditionals.md)",
+            "set": "[herding on it](discrete.md#herding)",
+        },
+        "[One dimension?](one_dimension.md)": {"yes": "[`QuantileSampling()`](one_dimension.md#how-they-are-found)"},
+        "[One Gaussian?](kernels.md#optimal-gaussian-points)": {
+            "yes": "[`LCDSampling()`](kernels.md#optimal-gaussian-points)"
+        },
+        "[A few Gaussians, again and again?](samplers.md#mapped-sampling)": {
+            "yes": "[`MappedSampling(KernelHerding())`](samplers.md#mapped-sampling)"
+        },
+        "[Points cost you nothing?](benchmarks.md#samplers)": {"yes": "[`RandomSampling()`](samplers.md), more of them"},
+    }
+    first, second = HERDED
+    return tree(
+        questions, f"take [{first}](samplers.md#kernel-herding) or [{second}](samplers.md#continuous-herded-gibbs-sampling)"
+    )
+
+
+def tree(questions: dict[str, Answers], otherwise: str) -> str:
+    """Write questions as a nested list, which page.css draws as a tree: the first yes decides."""
+    lines = []
+    for i, (question, answers) in enumerate(questions.items()):
+        lines.append(f"- *no:* {question}" if i else f"- {question}")
+        lines += [f"  - *{answer}:* {end}" for answer, end in answers.items()]
+    return "\n".join(['<div class="tree">', "", *lines, f"- *no:* {otherwise}", "", "</div>", ""])
+
+
+def _either(names: Iterable[str]) -> str:
+    return " or ".join(f"`{name}`" for name in names)
+
+
+def _code(names: Iterable[str]) -> list[str]:
+    return [f"`{name}`" for name in names]
 
 
 def samplers() -> str:
-    """Write which sampler to take, and what it is worth."""
-    median = over_families(read("quality").query("n == @N"))["median"].droplevel("n")
+    """Write the energy distances of samplers by dimension, and how many random points are as good."""
+    median = over_families(read("quality").query("n == @N"))["median"].droplevel("n").unstack("d")
+    dims = [d for d in (2, 4, 8, 16) if d in median]
+    rows: list[Row] = [
+        [name, *(number(median.loc[key, d]) for d in dims)] for name, key in zip(HERDED, ("kh", "chg"), strict=True)
+    ]
+    rows.append(["random points that are as good", *(number(N / median.loc[["kh", "chg"], d].min()) for d in dims)])
+    return markdown([f"n = {N}", *(f"d = {d}" for d in dims)], rows)
+
+
+def special_samplers() -> str:
+    """Write what samplers for one kind of mixture gain, each by its own measure."""
     far = read("far").query("distance == 1000 and d == 2").set_index("sampler")["farthest"]
     hostile = read("hostile").set_index("sampler")
     peers = read("peers").query("target == 'N(0, I), d = 2' and n == 64").dropna(subset="energy_distance")
     single = peers.groupby("method")["energy_distance"].min()
     us = read("speed_samplers").set_index(["sampler", "d"])["median"]
-
-    def both(d: int) -> str:
-        return f"d = {d}: {number(median[d, 'kh'])}, {number(median[d, 'chg'])}"
-
-    def fewer(d: int) -> str:
-        return number(1 / min(median[d, "kh"], median[d, "chg"]))
-
-    row = hostile.loc["mapped-kh"]
-    mapped = f"worse than random draws on {row['worse']:.0f} of {row['mixtures']:,.0f} mixtures"
-    ours = " or ".join(("`KernelHerding()`", "`ContinuousHerdedGibbs()`"))
-    rows = [
+    kernel, one = "`KernelHerding()`", single["i.i.d. random"]
+    mapped = f"mixtures worse than random draws, of {hostile.loc['kh', 'mixtures']:,}"
+    rows: list[Row] = [
         [
-            "[one dimension](one_dimension.md)",
-            "`QuantileSampling()`",
-            "the least energy distance there is",
-        ],
-        ["[several dimensions](discrepancy.md#measured)", ours, f"{both(2)}; {both(4)}"],
-        ["eight dimensions and more", ours, f"{both(8)}; {both(16)}"],
-        [
-            "[modes far apart](discrepancy.md#mixtures-that-samplers-fail-on)",
-            "the same, with the bandwidth `auto`",
-            f"farthest point {number(far['kh'])} sd from its mode; {number(far['kh-one-kernel'])} with one kernel for all",
-        ],
-        [
-            "[a few Gaussians, again and again](samplers.md#mapped-sampling)",
-            "`MappedSampling(KernelHerding())`",
-            f"takes an affine map; {mapped}",
-        ],
-        [
-            "[one Gaussian](kernels.md#optimal-gaussian-points)",
+            "one Gaussian, d = 2, n = 64",
+            "energy distance",
             "`LCDSampling()`",
-            f"d = 2, n = 64: {number(single['LCDSampling'] / single['i.i.d. random'])}, "
-            f"`KernelHerding` {number(single['KH'] / single['i.i.d. random'])}",
+            number(single["LCDSampling"] / one),
+            kernel,
+            number(single["KH"] / one),
         ],
         [
-            "[points cost you nothing](benchmarks.md#samplers)",
-            "`RandomSampling()`",
-            f"as good with {fewer(2)} times as many points (d = 2), {fewer(8)} (d = 8), {fewer(16)} (d = 16); "
-            f"herding takes {number(us['KH, auto bandwidth', 2])} us per point",
+            "a few Gaussians",
+            mapped,
+            "`MappedSampling(KernelHerding())`",
+            hostile.loc["mapped-kh", "worse"],
+            kernel,
+            hostile.loc["kh", "worse"],
+        ],
+        [
+            "modes far apart, d = 2",
+            "farthest point, sd",
+            kernel,
+            number(far["kh"]),
+            "one kernel for all",
+            number(far["kh-one-kernel"]),
+        ],
+        [
+            "any, d = 2",
+            "us per point",
+            kernel,
+            number(us["KH, auto bandwidth", 2]),
+            "`ContinuousHerdedGibbs()`",
+            number(us["CHG, auto bandwidth", 2]),
         ],
     ]
-    return markdown(["your mixture", "take", f"measured, n = {N}; energy distances over that of random draws"], rows)
+    return markdown(["your mixture", "measured", "sampler", "its value", "beside", "its value"], rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"guide_filters": filters, "guide_samplers": samplers}
+TABLES: dict[str, Callable[[], str]] = {
+    "guide_tree": filter_tree,
+    "guide_filters": filters,
+    "guide_budgets": budgets,
+    "guide_others": others,
+    "guide_trackers": trackers,
+    "guide_sampler_tree": sampler_tree,
+    "guide_samplers": samplers,
+    "guide_special": special_samplers,
+}
