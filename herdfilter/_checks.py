@@ -317,16 +317,29 @@ def as_generator(rng: Any) -> np.random.Generator:
 
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
-    """Return `value` if it is known; else name the nearest known ones."""
+    """Return `value` if it is known; else name the nearest known one."""
+    all_of(name, [value], known)
+    return value
+
+
+def all_of(name: str, values: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ValueError unless all values are known; it names each that is not, and the nearest known one."""
     known = list(known)
-    if isinstance(value, str) and value in known:
-        return value
-    folded = {name.casefold(): name for name in reversed(known)}
-    near = get_close_matches(str(value), known, n=1, cutoff=0.5) or [
-        folded[name] for name in get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
-    ]
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
-    raise ValueError(f"{name}: unknown {short_repr(value)}; {hint}")
+    wrong = [value for value in values if not (isinstance(value, str) and value in known)]
+    if wrong:
+        near = [_nearest(str(value), known) for value in wrong]
+        form = "{}; did you mean {!r}?" if len(wrong) == 1 else "{} (did you mean {!r}?)"
+        told = [form.format(short_repr(v), one) if one else short_repr(v) for v, one in zip(wrong, near, strict=True)]
+        listed = "" if all(near) else f"; expected one of {', '.join(known)}"
+        raise ValueError(f"{name}: unknown {', '.join(told)}{listed}")
+
+
+def _nearest(value: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like a value, None if none is."""
+    folded = {name.casefold(): name for name in reversed([*known])}
+    near = get_close_matches(value, folded.values(), n=1, cutoff=0.5)
+    near = near or [folded[name] for name in get_close_matches(value.casefold(), folded, n=1, cutoff=0.5)]
+    return near[0] if near else None
 
 
 def printable(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import check_label, one_of, short_repr
+from herdfilter._checks import all_of, check_label, one_of, short_repr
 from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part
 
 FilterFactory = Callable[..., Any]
@@ -24,6 +24,8 @@ Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as f
 """
 
 TRACKER_ARGUMENTS = ("birth", "survival_probability")  # arguments of a tracker that the scenario gives
+
+WORDS = ("about", "group")  # keys of a table that only the list of filters shows
 
 Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
 """Catalogue names, or a mapping from a name to a catalogue name, a table of keywords or a factory."""
@@ -46,7 +48,7 @@ class FilterSpec:
     @classmethod
     def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
-        options = {key: value for key, value in table.items() if key != "about"}
+        options = {key: value for key, value in table.items() if key not in WORDS}
         known = imports if imports is not None and imports.names else None
         key = "tracker" if "tracker" in options else "filter"  # that of a tracker is the filter of its tracks
         spec = cls(options.pop(key, "ParticleFilter"), options, known, key == "tracker")
@@ -173,6 +175,7 @@ def resolve_filters(
         for name in names:
             if not isinstance(name, str):
                 raise ValueError(f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}")
+        all_of("filter", names, known)
         filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")

@@ -86,16 +86,20 @@ def _describe(scenario: Scenario) -> list[tuple[str, str]]:
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
     from herdfilter._checks import one_of
-    from herdfilter.catalogue.specifications import catalogue
+    from herdfilter.catalogue.specifications import WORDS, catalogue
 
     known: dict[str, Any] = catalogue()
     if name is None:
-        echo("\n".join(with_text(["name", "what it is"], [[key, table.get("about", "")] for key, table in known.items()])))
+        rows: list[list[str]] = []
+        for key, table in known.items():
+            rows += [["", ""], [table["group"], ""]] if "group" in table else []
+            rows.append([f"  {key}", table.get("about", "")])
+        echo("\n".join(with_text(["name", "what it is"], rows)))
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
     table = known[one_of("filter", name, known)]
     tracker = table.get("tracker")
-    left_out = ("about", "tracker") if tracker else ("about", "filter")
+    left_out = (*WORDS, "tracker" if tracker else "filter")
     arguments = ["model", *(["birth", "survival_probability"] if tracker else [])]
     arguments += [f"{key}={value}" for key, value in table.items() if key not in left_out]
     call = f"{tracker or table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"

@@ -128,8 +128,10 @@ def fetch(
     try:
         return Path(pooch.retrieve(url, f"sha256:{known.sha256}", file, folder))
     except (OSError, ValueError) as error:
-        kind, reason = ValueError if isinstance(error, ValueError) else OSError, str(error).splitlines()[0]
-        raise kind(f"download: expected {url} with sha256 {known.sha256}, got: {reason}") from None
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        cause = "its checksum differs" if "hash" in str(error) else f"status {status}" if status else type(error).__name__
+        kind = ValueError if isinstance(error, ValueError) else OSError
+        raise kind(f"{file}: no download ({cause}); name a folder that has it") from None
 
 
 def checksum(path: Path) -> str:

@@ -50,7 +50,7 @@ test_an_option_that_the_class_does_not_take_is_told_where_it_belongs = refuses(
     ("auto", {"seed": 3}, f"^seed: expected an option of auto {OF_PARTICLES}, got 3; randomness is rng=3$"),
     ("auto", {"alpha": 0.5}, f"^alpha: expected an option of auto {OF_PARTICLES}, got 0.5; it is an option of ukf$"),
     ("auto", {"birth": []}, r"^birth: .*, got \[\]; it is an option of lmb-ukf, lmb-auto, "),
-    ("ukf", {"resample_below": 0.5}, r"^resample_below: .* \(alpha, beta, kappa\), got 0.5; .* option of bootstrap, sqmc, "),
+    ("ukf", {"resample_below": 0.5}, r"^resample_below: .* \(alpha, beta, kappa\), got 0.5; .* option of auto, "),
     ("ekf", {"alpha": 0.5}, r"^alpha: expected an option of ekf \(it has none\), got 0.5; it is an option of ukf$"),
     ("ranked", {"guided": False}, r"^guided: .* got False; give it to a part: proposal=hf.RankedProposal\(guided=False\)$"),
     ("edh-weighted", {"local": True}, r"^local: .*; give it to a part: proposal=hf.FlowProposal\(local=True\)$"),

@@ -163,3 +163,15 @@ def test_what_is_built_must_be_a_model(scenario):
     for text in (SCENARIO.replace("own:Walk", "own:Antithetic"), SCENARIO.replace("own:Walk", "builtins:print")):
         with pytest.raises(ValueError, match="model"):
             plan_study(scenario(text.replace("noise = 2.0", "").replace('["own"]', '["own", "builtins"]')))
+
+
+def test_several_wrong_names_are_named_at_once_each_with_the_nearest():
+    with pytest.raises(
+        ValueError, match=r"^filter: unknown 'botstrap' \(did you mean 'bootstrap'\?\), 'herdedkh' \(did you"
+    ) as both:
+        hf.compare("ungm", ["botstrap", "auto", "herdedkh"])
+    assert len(str(both.value)) < 120
+    with pytest.raises(ValueError, match=r"'botstrap' \(did you mean 'bootstrap'\?\), '!'; expected one of auto, "):
+        hf.compare("ungm", ["botstrap", "!"])
+    with pytest.raises(ValueError, match=r"^filter: unknown 'botstrap'; did you mean 'bootstrap'\?$"):
+        hf.compare("ungm", "botstrap")

@@ -286,20 +286,20 @@ def test_folder_spares_the_download(server, plaza_file):
 
 def test_download_with_a_wrong_checksum_is_not_kept(server, plaza_file, cached):
     plaza_file.write_bytes(plaza_file.read_bytes()[:-1] + b"?")
-    with pytest.raises(ValueError, match=r"download: expected .*/Plaza1_\.mat with sha256 .*, got: .*hash"):
+    with pytest.raises(ValueError, match=r"Plaza1_\.mat: no download \(its checksum differs\)"):
         load_plaza(base_url=server.url)
     assert not cached.exists()
 
 
 def test_truncated_file_is_not_kept(server, plaza_file, cached):
     plaza_file.write_bytes(plaza_file.read_bytes()[:20_000])
-    with pytest.raises(ValueError, match=r"download: expected .* with sha256"):
+    with pytest.raises(ValueError, match=r"no download \(its checksum differs\)"):
         load_plaza(base_url=server.url)
     assert not cached.exists()
 
 
 def test_broken_transfer_is_an_error_and_can_be_repeated(server, cached):
-    with pytest.raises((OSError, ValueError), match="download: expected"):
+    with pytest.raises((OSError, ValueError), match="no download"):
         load_plaza(base_url=server.url + "/short")
     assert not cached.exists()
     assert len(load_plaza(base_url=server.url)) == 200
@@ -313,15 +313,17 @@ def test_damaged_copy_in_the_cache_is_replaced(server, cached):
 
 
 def test_missing_file_on_the_server(server):
-    with pytest.raises(OSError, match=r"download: expected .*/nothing/Plaza1_\.mat .*404"):
+    with pytest.raises(OSError, match=r"Plaza1_\.mat: no download \(status 404\)"):
         load_plaza(base_url=server.url + "/nothing")
 
 
-def test_errors_of_a_download_take_one_line(server):
+def test_errors_of_a_download_take_one_line_of_a_hundred_characters(server):
+    room = 100 - len("Error: ") - max(map(len, DATA_FILES)) + len("Plaza1_.mat")
     for url in (server.url + "/nothing", "http://127.0.0.1:9", "gopher://127.0.0.1"):
         with pytest.raises((OSError, ValueError)) as caught:
             load_plaza(base_url=url)
         assert "\n" not in str(caught.value)
+        assert len(str(caught.value)) <= room
 
 
 def run(*arguments):
@@ -383,8 +385,7 @@ def test_command_refuses_what_is_not_the_published_file(served, plaza_file, cach
     plaza_file.write_bytes(whole[:20_000] if damage == "truncated" else whole[:-1] + b"?")
     code, output = run("fetch", "plaza")
     assert code == 2
-    assert "download: expected" in output
-    assert "hash" in output
+    assert "no download (its checksum differs)" in output
     assert not list(cached.parent.iterdir())
 
 
@@ -392,7 +393,7 @@ def test_command_says_that_a_transfer_broke(served, monkeypatch, cached):
     monkeypatch.setenv("HERDFILTER_DATA_URL", served.url + "/short")
     code, output = run("fetch", "plaza")
     assert code == 2
-    assert "download: expected" in output
+    assert "no download" in output
     assert not list(cached.parent.iterdir())
 
 
@@ -400,7 +401,7 @@ def test_command_with_a_server_that_is_down(served, monkeypatch):
     monkeypatch.setenv("HERDFILTER_DATA_URL", "http://127.0.0.1:9")
     code, output = run("fetch", "plaza")
     assert code == 2
-    assert "download: expected http://127.0.0.1:9/Plaza1_.mat" in output
+    assert "Plaza1_.mat: no download (ConnectionError); name a folder that has it" in output
     assert output.count("\n") <= 2
 
 
