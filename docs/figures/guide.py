@@ -19,7 +19,7 @@ from herdfilter.plotting import styles
 
 from .look import FAINT, INK, QUIET, counts
 
-WIDTH = 4.8
+WIDTH = 4.2
 """Inches: letters are legible where the page is a hand wide."""
 ENDLESS = 1e3
 """Drawn for an interval without an upper end: beyond every axis."""
@@ -36,7 +36,7 @@ def equal() -> Figure:
         places = [place + 0.24 * (i - 1) for place, ratio in enumerate(ratios) if ratio]
         bars(ax, [ratio for ratio in ratios if ratio], places, **look[name].line | {"linestyle": "none"}, label=name)
     rows(ax, PROBLEMS)
-    ratio_axis(ax, [0.03, 0.1, 0.3, 1, 2], f"error over that of {RANDOM_DRAWS}, n = {N}")
+    ratio_axis(ax, [0.03, 0.1, 0.3, 1, 2], f"error over {RANDOM_DRAWS}'s, n = {N}")
     legend(figure, ax)
     return figure
 
@@ -45,9 +45,7 @@ def time() -> Figure:
     """Draw the least error within milliseconds per step over that of the best random filter, for cheap and dear models."""
     table, names = read("default_budget"), ["auto", "ranked", RANDOM_DRAWS]
     figure, look = Figure(figsize=(WIDTH, 3.4)), styles(names)
-    for ax, us, title in zip(
-        figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "2 us more a particle"), strict=True
-    ):
+    for ax, us, title in zip(figure.subplots(1, 2, sharey=True), (0, 2), ("cheap model", "dear model"), strict=True):
         for i, name in enumerate(names):
             found = table[(table["us_per_particle"] == us) & (table["filter"] == name)]
             ms = found["budget"] * 1.05 ** (i - 1)
@@ -116,7 +114,7 @@ def processors() -> Figure:
         bars(ax, [share(row["close"], row["sets"])], [place], **line)
         bars(ax, [share(row["same"], row["sets"])], [place + 0.25], color=QUIET, marker="|", markersize=8)
     rows(ax, [str(what).replace(", ", "\n") for what in table.index])
-    ax.set(xlim=(-3, 103), xlabel="% the same to 1e-4 sd; grey: to the last bit")
+    ax.set(xlim=(-3, 103), xlabel="% the same to 1e-4 sd\n(grey: to the last bit)")
     grid(ax, "x")
     return figure
 
@@ -140,7 +138,7 @@ def loss() -> Figure:
     for place, row in enumerate(found):
         over = str(row["over"]).replace("`", "")
         ax.text(0.99, place - 0.22, f"over {over}", ha="right", va="bottom", transform=ax.get_yaxis_transform(), fontsize=8)
-    ratio_axis(ax, [0.1, 0.3, 1, 3], f"error of {DEFAULT} over that of the other filter")
+    ratio_axis(ax, [0.1, 0.3, 1, 3], f"error of {DEFAULT} over the other's")
     ax.set_xlim(0.08, 12)
     return figure
 
@@ -148,7 +146,7 @@ def loss() -> Figure:
 def points() -> Figure:
     """Draw energy distances of herded points over those of random ones against the dimension."""
     table = over_families(read("quality").query("n == @N")).droplevel("n")
-    figure = Figure(figsize=(WIDTH, 2.9))
+    figure = Figure(figsize=(WIDTH, 3.2))
     ax, look = figure.subplots(), styles(["herded-kh", "herded-chg"])
     for i, (key, name, label) in enumerate(zip(("kh", "chg"), look, HERDED, strict=True)):
         rows = table.xs(key, level="sampler").loc[[2, 4, 8, 16]]
@@ -172,7 +170,14 @@ def bars(ax: Axes, found: Iterable[dict[str, float]], places: Iterable[float], *
 
 def rows(ax: Axes, names: Iterable[str]) -> None:
     """Name the rows from the top down."""
-    names = [name.replace(", or", ",\nor").replace("you know", "you\nknow").replace(" simul", "\nsimul") for name in names]
+    names = [
+        name.replace(", or", ",\nor")
+        .replace("you know", "you\nknow")
+        .replace("mode, ", "mode,\n")
+        .replace("of one", "of\none")
+        .replace(" simul", "\nsimul")
+        for name in names
+    ]
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.6)
     ax.tick_params(axis="y", length=0, labelcolor=INK)
