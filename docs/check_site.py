@@ -1,11 +1,13 @@
 """Look over the built pages: ``python docs/check_site.py docs/_build``, the last step of ``make docs``.
 
-Two things are checked: that every link inside the site, with its anchor, leads somewhere; and, where a Chromium is
-installed, that no page is wider than its window, be it of a desk (1280 pixels) or of a phone (390), so that no text is cut.
+Three things are checked: that every link inside the site, with its anchor, leads somewhere; that nothing is loaded from
+other hosts; and, where a Chromium is installed, that no page is wider than its window, be it of a desk (1280 pixels) or of
+a phone (390), so that no text is cut.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from html.parser import HTMLParser
@@ -13,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 WIDTHS = (1280, 390)
+LOADED_BY_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s;]+)""")
 WIDER = """() => {
     const boxes = [document.documentElement, document.querySelector(".content")];
     return boxes.some((box) => box && box.scrollWidth > box.clientWidth + 1);
@@ -26,6 +29,7 @@ class Page(HTMLParser):
         super().__init__()
         self.links: list[str] = []
         self.anchors: set[str] = {""}
+        self.loaded: list[str] = []
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
@@ -33,6 +37,9 @@ class Page(HTMLParser):
         found = dict(attributes)
         self.anchors |= {found[key] or "" for key in ("id", "name") if key in found}
         self.links += [found[key] or "" for key in ("href", "src") if key in found and tag != "base"]
+        if tag == "link" and not {"stylesheet", "preload", "icon"}.isdisjoint((found.get("rel") or "").split()):
+            self.loaded.append(found.get("href") or "")
+        self.loaded += [found[key] or "" for key in ("src", "srcset", "poster", "data") if key in found]
 
 
 def broken_links(site: Path) -> list[str]:
@@ -49,6 +56,15 @@ def broken_links(site: Path) -> list[str]:
             if not target.exists() or unquote(parts.fragment) not in anchors:
                 broken.append(f"{path.relative_to(site.resolve())}: the link {link} leads nowhere")
     return broken
+
+
+def other_hosts(site: Path) -> list[str]:
+    """Name what pages and style sheets load from elsewhere: whoever reads them is nobody else's business."""
+    found = [(path, link) for path in sorted(site.rglob("*.html")) for link in Page(path).loaded]
+    for path in sorted(site.rglob("*.css")):
+        found += [(path, link) for link in LOADED_BY_STYLE.findall(path.read_text(encoding="utf-8"))]
+    outside = [(path, link) for path, link in found if urlsplit(link.strip()).netloc]
+    return [f"{path.relative_to(site)}: loads {link}" for path, link in outside]
 
 
 def wide_pages(site: Path) -> list[str]:
@@ -80,8 +96,8 @@ def main(site: Path) -> int:
     if not (site / "index.html").is_file():
         print(f"{site}: no built pages here; build them with: make docs")
         return 1
-    wrong = broken_links(site) + wide_pages(site)
-    print("\n".join(wrong) or f"{len(list(site.rglob('*.html')))} pages: links and widths are as they should be")
+    wrong = broken_links(site) + other_hosts(site) + wide_pages(site)
+    print("\n".join(wrong) or f"{len(list(site.rglob('*.html')))} pages: links, hosts and widths are as they should be")
     return int(bool(wrong))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
+import data_table
 import docutils
 import gallery_data
 import gallery_shown
@@ -70,9 +71,10 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "plot_gallery": True,
-    "image_scrapers": ("matplotlib", "gallery_shown.last_value"),
+    "image_scrapers": ("gallery_shown.blocks_pictures",),
+    "thumbnail_size": (400, 400),
     "ignore_repr_types": "matplotlib|pathlib",
-    "reset_modules": ("matplotlib", "gallery_shown.plain_docutils"),
+    "reset_modules": ("matplotlib", "gallery_shown.plain_docutils", "gallery_shown.one_look"),
     "reset_modules_order": "both",
 }
 
@@ -140,6 +142,7 @@ def setup(app) -> None:
     """Connect the functions above."""
     app.add_role("autolink", reference_links.LinkRole(), override=True)
     app.add_transform(reference_links.LinkedCode)
+    app.add_directive("data-table", data_table.DataTable)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     app.connect("autodoc-process-signature", bare_protocol)
     app.connect("source-read", fill_in)

@@ -184,7 +184,7 @@ def test_every_long_table_is_shown_and_can_be_downloaded(pages):
     shown = "".join(pages.values())
     files = (ROOT / "docs" / "tables").glob("*.csv")
     assert {f"view_{path.stem}" for path in files} <= {name for name, _ in BLOCK.findall(shown)}
-    for path in re.findall(r"\{download\}`[\w.]+ <(.*?)>`|^:file: (.*)$", shown, re.M):
+    for path in re.findall(r"\{download\}`[\w.]+ <(.*?)>`|^(?::file:|```\{data-table\}) (.*)$", shown, re.M):
         assert (ROOT / "docs" / "".join(path)).is_file()
 
 

@@ -68,7 +68,9 @@ def view(name: str) -> str:
     """Write the box of a view, and below it where its numbers are from."""
     source = MADE[name][0] if name in MADE else name
     path = f"tables/{name}.csv" if name in MADE else f"{RAW}/{name}.csv"
-    box = f"```{{csv-table}}\n:file: {path}\n:header-rows: 1\n:class: sortable\n```\n"
+    box = f"```{{data-table}} {path}\n```\n"
+    if name in MADE:  # its cells have markup
+        box = f"```{{csv-table}}\n:file: {path}\n:header-rows: 1\n:class: sortable\n```\n"
     if name == "files":
         return box
     return f"{box}\nThe data: {link(source)}, {len(read(source)):,} rows. {measured(source)}\n"
