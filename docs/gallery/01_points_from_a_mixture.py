@@ -20,7 +20,8 @@ mixture = hf.GaussianMixture(
 )
 
 # %%
-# Every sampler has the same method. Only the first one uses a random number.
+# Every sampler has the same method. Only the first one uses a random number. Its colour is that of a filter which draws
+# in that way.
 
 samplers = {
     "random": hf.RandomSampling(),
@@ -28,12 +29,14 @@ samplers = {
     "herded Gibbs": hf.ContinuousHerdedGibbs(),
 }
 points = {name: sampler.sample(mixture, 50, rng=0) for name, sampler in samplers.items()}
+looks = dict(zip(samplers, hf.plotting.styles(["bootstrap", "herded-kh", "herded-chg"]).values(), strict=True))
 
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 3.4), sharex=True, sharey=True, layout="constrained")
 for ax, (name, drawn) in zip(axes, points.items(), strict=True):
-    hf.plotting.plot_mixture(mixture, ax=ax)
-    hf.plotting.plot_points(drawn, ax=ax)
+    hf.plotting.plot_mixture(mixture, ax=ax, color="0.6")
+    hf.plotting.plot_points(drawn, ax=ax, color=looks[name].color, marker=looks[name].marker)
     ax.set_title(f"{name}: {hf.energy_distance(drawn, mixture):.4f}")
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # The number above each picture is the energy distance of the points from the mixture. It has no bandwidth that could
@@ -42,10 +45,16 @@ for ax, (name, drawn) in zip(axes, points.items(), strict=True):
 
 sizes = np.array([10, 20, 50, 100, 200])
 fig, ax = plt.subplots(figsize=(6, 3.6), layout="constrained")
-ax.loglog(sizes, [hf.expected_energy_distance(mixture, n) for n in sizes], "k--", label="random, expected")
+ax.loglog(
+    sizes,
+    [hf.expected_energy_distance(mixture, n) for n in sizes],
+    "--",
+    color=looks["random"].color,
+    label="random, expected",
+)
 for name in ("kernel herding", "herded Gibbs"):
     distances = [hf.energy_distance(samplers[name].sample(mixture, n), mixture) for n in sizes]
-    ax.loglog(sizes, distances, "o-", label=name)
+    ax.loglog(sizes, distances, label=name, **looks[name].line)
 ax.set(xlabel="number of points", ylabel="energy distance")
 ax.legend()
 

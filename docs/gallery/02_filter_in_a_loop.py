@@ -55,12 +55,15 @@ print(missing, "measurements were missing; what became of the last one:", record
 time = dt * np.arange(1, 101)
 fig, ax = plt.subplots(figsize=(8, 3.6), layout="constrained")
 ax.axvspan(time[45], time[60], color="0.92", label="camera covered")
-ax.fill_between(time, estimate - 2 * sd, estimate + 2 * sd, alpha=0.25, linewidth=0, label="two sd")
-ax.plot(time, estimate, label="estimate")
+looks = hf.plotting.styles(["auto", "bootstrap"])
+red, grey = looks["auto"].color, looks["bootstrap"].color
+ax.fill_between(time, estimate - 2 * sd, estimate + 2 * sd, color=red, alpha=0.25, linewidth=0, label="two sd")
+ax.plot(time, estimate, color=red, label="estimate")
 ax.plot(time, truth[:, 0], "k", linewidth=1, label="truth")
 ax.plot(time, measured[:, 0], ".", color="0.5", markersize=4, label="seen: sine of the angle")
 ax.set(xlabel="time (s)", ylabel="angle (rad)")
 fig.legend(loc="outside upper center", ncols=5, fontsize="small")
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # How good is the filter? Do not ask the truth: no filter can know it better than the measurements allow. A filter
@@ -75,9 +78,9 @@ away = abs(bootstrap - reference.means[:, 0]) / posterior_sd
 herded = abs(estimate - reference.means[:, 0]) / posterior_sd
 
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
-ax.plot(time, away.T, color="tab:orange", linewidth=0.5, alpha=0.6)
-ax.plot(time, np.median(away, axis=0), color="tab:orange", label="bootstrap: ten runs and their median")
-ax.plot(time, herded, color="tab:blue", label="herded (auto): the same in every run")
+ax.plot(time, away.T, color=grey, linewidth=0.5, alpha=0.6)
+ax.plot(time, np.median(away, axis=0), color=grey, label="bootstrap: ten runs and their median")
+ax.plot(time, herded, color=red, label="herded (auto): the same in every run")
 ax.set(xlabel="time (s)", ylabel="distance from the reference\n(posterior standard deviations)")
 ax.legend(fontsize="small")
 

@@ -58,12 +58,13 @@ runs = {
     "both": hf.make_filter("auto", boat, n_particles=300).run(both, late="replay"),
 }
 
+red = hf.plotting.STYLES["auto"].color
 fig, axes = plt.subplots(1, 3, figsize=(9.5, 2.9), sharex=True, sharey=True, layout="constrained")
 for ax, (name, run) in zip(axes, runs.items(), strict=True):
     hf.plotting.plot_track(truth, ax=ax, color="black", linewidth=1, label="truth")
-    hf.plotting.plot_track(run.means, run.covariances, ax=ax, label="estimate", ends=True)
-    ax.plot(0, 0, "^", color="tab:red", label="radar")
-    ax.plot(*lighthouse, "v", color="tab:green", label="camera")
+    hf.plotting.plot_track(run.means, run.covariances, ax=ax, label="estimate", ends=True, color=red)
+    ax.plot(0, 0, "^", color="black", label="radar")
+    ax.plot(*lighthouse, "v", color="black", label="camera")
     ax.set(title=name, xlabel="east (m)", ylabel="north (m)", aspect="equal")
     ax.label_outer()
 axes[0].legend(fontsize="small")
@@ -79,14 +80,15 @@ above, below = fig.subplots(2, 1, sharex=True, height_ratios=[1, 3])
 taken = np.array([t for t, _, _ in of_radar])
 above.plot(time, ["camera"] * len(time), "|", color="black")
 above.plot(taken, ["radar"] * len(taken), "|", color="black", label="taken")
-above.plot(taken + delay, ["radar"] * len(taken), ">", color="tab:red", markersize=4, label="arrived")
-above.hlines(["radar"] * len(taken), taken, taken + delay, color="tab:red", linewidth=1)
+above.plot(taken + delay, ["radar"] * len(taken), ">", color=red, markersize=4, label="arrived")
+above.hlines(["radar"] * len(taken), taken, taken + delay, color=red, linewidth=1)
 above.margins(y=0.5)
 for name, run in runs.items():
     sd = np.sqrt(run.covariances[:, 0, 0] + run.covariances[:, 1, 1])
     below.plot(run.times, sd, drawstyle="steps-post", label=name)
 below.set(xlabel="time (s)", ylabel="standard deviation\nof the position (m)", ylim=(0, 100))
 fig.legend(loc="outside right upper", fontsize="small")
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # If readings come one by one, :class:`herdfilter.Replay` does the same in a loop.

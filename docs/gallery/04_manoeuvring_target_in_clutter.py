@@ -43,17 +43,20 @@ model = hf.models.WithClutter(
 modes = np.repeat([0, 1, 0], [16, 15, 15])  # at steps 0 to 45
 truth, scans = hf.simulate(model, steps=45, rng=5, modes=modes)
 names = ["auto", "bootstrap", "imm"]
+looks = hf.plotting.styles(names)
 results = {name: hf.make_filter(name, model, n_particles=100, rng=0).run(scans) for name in names}
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.2), layout="constrained")
 distance, bearing = np.vstack(scans).T
 left.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.4", markersize=2)
-left.plot(0, 0, "^", color="tab:red")
+left.plot(0, 0, "^", color="black")
 left.set(title="what the radar (triangle) saw in 45 scans", xlabel="x (m)", ylabel="y (m)", aspect="equal")
+right.plot(distance * np.cos(bearing), distance * np.sin(bearing), ".", color="0.8", markersize=2)
 hf.plotting.plot_track(truth, ax=right, dims=(0, 2), color="black", linewidth=1, label="truth")
-hf.plotting.plot_track(results["auto"].means, ax=right, dims=(0, 2), label="estimate", ends=True)
-right.set(title="auto with 100 particles", xlabel="x (m)", ylabel="", aspect="equal")
+hf.plotting.plot_track(results["auto"].means, ax=right, dims=(0, 2), color=looks["auto"].color, label="estimate", ends=True)
+right.set(title="auto with 100 particles", xlabel="x (m)", ylabel="", aspect="equal", xlim=(500, 6500), ylim=(500, 6500))
 right.legend()
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # Filters of a model that jumps give the probability of each mode. They need a few steps to detect a turn, and a few
@@ -63,9 +66,9 @@ step = np.arange(1, 46)
 fig, (above, below) = plt.subplots(2, 1, figsize=(8, 4.6), sharex=True, layout="constrained")
 above.fill_between(step, modes[1:], step="mid", color="0.9", label="the aircraft turns")
 for name, result in results.items():
-    above.plot(step, result.mode_probabilities[:, 1], label=name)
+    above.plot(step, result.mode_probabilities[:, 1], color=looks[name].color, label=name)
     error = np.linalg.norm((result.means - truth)[:, [0, 2]], axis=1)
-    below.plot(step, error, label=f"{name}: {np.sqrt(np.mean(error**2)):.1f} m")
+    below.plot(step, error, color=looks[name].color, label=f"{name}: {np.sqrt(np.mean(error**2)):.1f} m")
 above.set(ylabel="probability of a turn", ylim=(0, 1))
 above.legend(fontsize="small")
 below.set(xlabel="step", ylabel="error of the position (m)", ylim=(0, None))

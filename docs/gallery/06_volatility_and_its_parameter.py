@@ -33,11 +33,13 @@ def quantile_filter(rho):
 
 
 result = quantile_filter(0.9).run(returns)
+looks = hf.plotting.styles(["bootstrap", "herded-quantile"])
+grey, green = looks["bootstrap"].color, looks["herded-quantile"].color
 
 fig, (top, bottom) = plt.subplots(2, 1, figsize=(8, 5), sharex=True, layout="constrained")
-top.bar(result.steps, returns[:, 0], color="grey")
+top.bar(result.steps, returns[:, 0], color="0.5")
 top.set_ylabel("return")
-hf.plotting.plot_state_over_time(result, ax=bottom, truth=truth, label="filtered")
+hf.plotting.plot_state_over_time(result, ax=bottom, truth=truth, color=green, label="filtered")
 bottom.set(xlabel="day", ylabel="log-variance")
 bottom.legend(ncols=3)
 
@@ -74,14 +76,15 @@ def log_likelihoods(build, rhos):
 
 close, wide = np.linspace(0.72, 0.98, 53), np.linspace(0.72, 0.98, 11)
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-ax.plot(close, log_likelihoods(bootstrap, close), ".-", label="bootstrap")
-ax.plot(wide, log_likelihoods(quantile_filter, wide), "o-", label="quantiles")
+ax.plot(close, log_likelihoods(bootstrap, close), ".-", color=grey, label="bootstrap")
+ax.plot(wide, log_likelihoods(quantile_filter, wide), "o-", color=green, label="quantiles")
 ax.plot(wide, log_likelihoods(grid, wide), "k--", label="exact")
 estimate, error = found.theta, found.standard_errors
-ax.errorbar(estimate, found.log_likelihood, xerr=error, fmt="C3s", capsize=4, label="maximum")
-ax.axvline(0.9, color="grey", linestyle=":", label="truth")
+ax.errorbar(estimate, found.log_likelihood, xerr=error, fmt="s", color=green, capsize=4, label="maximum")
+ax.axvline(0.9, color="0.5", linestyle=":", label="truth")
 ax.set(xlabel="rho", ylabel="log-likelihood")
 ax.legend()
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # The line of the bootstrap filter is jagged: if ``rho`` moves a little, another particle survives somewhere, and all

@@ -39,6 +39,7 @@ print(study)
 # best.
 
 study.plot("error_over_particles")
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # The first run shows the truth and the estimates of the filters.

@@ -73,6 +73,7 @@ for label, path in tracks.items():
     hf.plotting.plot_track(path, None, ax, dims=(1, 0), label=f"track {label}")
 ax.set(xlabel="east (m)", ylabel="north (m)", aspect="equal")
 ax.legend()
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # The leisure craft passes behind the larger ship, and the radar does not see it there. Its track becomes doubtful,
@@ -99,6 +100,9 @@ bottom.legend()
 # %%
 # At the start the error is large: the first echoes of the research vessel, 36 m long, lie 20 m and more from its
 # antenna.
+#
+# Kalman filters in the tracks leave nothing to herd. What herding adds on these recordings, for one boat at a time:
+# :doc:`/examples/13_herding_on_recorded_data`.
 #
 # ``herdfilter compare harbour_two --out results`` runs the same with other filters in the tracks and writes a report
 # with an animation. Radar, lidar and their failures: :doc:`/harbour`. Trackers for other scenes: :doc:`/tracking`.

@@ -53,6 +53,7 @@ ax.plot(table["east"], table["north"], "x", color="0.8", markersize=4, label="de
 result.plot(ax, truth=truth, ellipses=None, names=["east", "north", "speed east", "speed north"])
 ax.set_aspect("equal")
 ax.legend()
+# sphinx_gallery_thumbnail_number = 0
 
 # %%
 # One row for each track: its first and last report, and its status at the last.
@@ -64,7 +65,7 @@ result.summary()
 
 rows = result.to_dataframe()
 fig, ax = plt.subplots(figsize=(8, 2.5), layout="constrained")
-for status, colour in {"tentative": "tab:gray", "confirmed": "tab:green", "coasting": "tab:orange"}.items():
+for status, colour in {"tentative": "0.6", "confirmed": "C0", "coasting": "C1"}.items():
     chosen = rows[rows["status"] == status]
     ax.plot(chosen["time"], chosen["track_id"], "s", color=colour, label=status)
 ax.set(xlabel="time", ylabel="track")
