@@ -132,7 +132,9 @@ def mathml(translator, node: nodes.math | nodes.math_block) -> None:
     text = node.astext().replace(r"\dots", r"\ldots")
     text = re.sub(r"\s*\\tag\{(\w+)\}", r" \\qquad (\1)", text)  # the number of an equation
     try:
-        translator.body.append(tex2mathml(text, as_block=isinstance(node, nodes.math_block)))
+        block = isinstance(node, nodes.math_block)
+        found = tex2mathml(text, as_block=block)
+        translator.body.append(f'<div class="equation">{found}</div>' if block else found)
     except MathError as error:
         logger.warning("equation %r: %s", text, error, location=node)
     raise nodes.SkipNode

@@ -10,9 +10,9 @@ import herdfilter as hf
 from herdfilter.paper.common import narrow_component, rotated_mixture
 from herdfilter.paper.fig2 import WeightFunction
 
-from .look import BLUE, FAINT, GREEN, INK, ORANGE, QUIET, counts, dots, shade
+from .look import BLUE, BROWN, FAINT, INK, ORANGE, QUIET, counts, dots, shade
 
-PAPER, REPAIRED = ORANGE, BLUE
+PAPER, REPAIRED = BROWN, ORANGE
 
 
 def repaired(bandwidth: object, count: bool = False, component: bool = False) -> hf.ContinuousHerdedGibbs:
@@ -29,7 +29,7 @@ def discrete(longest: int = 20_000, chains: int = 20) -> Figure:
     figure = Figure(figsize=(9.6, 3.3))
     ax = figure.subplots()
     ax.plot(sizes, np.median(random, axis=0), color=INK, linestyle="--", label="random Gibbs sampling, median")
-    ax.plot(sizes, herded, "o-", color=BLUE, markersize=4, label="herded Gibbs sampling")
+    ax.plot(sizes, herded, "s-", color=ORANGE, markersize=4, label="herded Gibbs sampling")
     ax.plot(sizes, herded[0] * sizes[0] / sizes, color=QUIET, linewidth=0.9, label="$1/n$")
     counts(ax, (10, 100, 1000, 10_000), "sweeps n")
     ax.set_ylabel("total variation distance")
@@ -100,8 +100,8 @@ def _ridge(ax: Axes, x: np.ndarray, colour: str) -> None:
 def count(n: int = 200, dims: tuple[int, ...] = (1, 2, 4, 8, 12, 16)) -> Figure:
     """Draw points of a normal distribution before and after the second repair, and how wide they lie over the dimension."""
     samplers = {
-        "count $t$": (repaired(hf.bandwidths.Whitened()), PAPER, "s-"),
-        "effective count": (repaired(hf.bandwidths.Whitened(), count=True), REPAIRED, "o-"),
+        "count $t$": (repaired(hf.bandwidths.Whitened()), PAPER, "v-"),
+        "effective count": (repaired(hf.bandwidths.Whitened(), count=True), REPAIRED, "s-"),
     }
     figure = Figure(figsize=(10.2, 3.3))
     axes = figure.subplots(1, 3, width_ratios=[1, 1, 1.2])
@@ -155,11 +155,11 @@ def together(sizes: tuple[int, ...] = (20, 50, 100, 200, 400), mixtures: int = 1
     """Draw the energy distance over that of random draws, repair by repair, in two and in eight dimensions."""
     rule = hf.bandwidths.Whitened()
     steps = {
-        "as published": (hf.ContinuousHerdedGibbs("paper", rule), PAPER, "s-"),
-        "smoothed target": (repaired(rule), GREEN, "^-"),
-        "... and effective count": (repaired(rule, True), "#56B4E9", "D-"),
-        "... and component herding": (repaired(rule, True, True), BLUE, "o-"),
-        "kernel herding": (hf.KernelHerding(rule), INK, "--"),
+        "as published": (hf.ContinuousHerdedGibbs("paper", rule), PAPER, "v-"),
+        "smoothed target": (repaired(rule), "#8a6a00", "^-"),
+        "... and effective count": (repaired(rule, True), "#b08a50", "D-"),
+        "... and component herding": (repaired(rule, True, True), ORANGE, "s-"),
+        "kernel herding": (hf.KernelHerding(rule), BLUE, "o-"),
     }
     figure = Figure(figsize=(9.6, 4.0))
     axes = figure.subplots(1, 2, sharey=True)

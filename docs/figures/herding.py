@@ -10,7 +10,7 @@ import herdfilter as hf
 from herdfilter.bandwidths import kernel_covariance
 from herdfilter.kernels import expected_kernel
 
-from .look import BLUE, GREEN, INK, MIXTURE, ORANGE, QUIET, X, Y, counts, dots, plane, shade
+from .look import BLUE, GREEN, INK, MIXTURE, NAVY, QUIET, SKY, X, Y, counts, dots, plane, shade
 
 SO_FAR = 5
 KERNEL = kernel_covariance("auto", MIXTURE, 20)
@@ -34,8 +34,8 @@ def step() -> Figure:
     wanted = expected_kernel(MIXTURE, places, KERNEL)
     there = _kernels(places, x[:SO_FAR]) / (SO_FAR + 1)
     shown = {
-        "wanted: $\\bar k(x)$": wanted,
-        "there: $\\frac{1}{6} \\sum_s k(x, x_s)$": there,
+        "wanted: the smoothed mixture": wanted,
+        "there: the kernels at 5 points": there,
         "missing: the difference": wanted - there,
     }
     for ax, (name, values) in zip(axes, shown.items(), strict=True):
@@ -80,7 +80,7 @@ def bandwidth(n: int = 100) -> Figure:
 
     figure = Figure(figsize=(11.4, 3.15))
     grid = figure.add_gridspec(1, 4, width_ratios=[1, 1, 1, 1.15])
-    shown = {"too narrow": (0.1, ORANGE), "the rule": (1.0, BLUE), "too wide": (6.0, GREEN)}
+    shown = {"too narrow": (0.1, SKY), "the rule": (1.0, BLUE), "too wide": (6.0, NAVY)}
     factors = np.geomspace(0.05, 10, 24)
     last = figure.add_subplot(grid[3])
     last.plot(factors * right, [drawn(f)[1] for f in factors], color=QUIET, linewidth=1.5)
@@ -109,18 +109,18 @@ def line(n: int = 8) -> Figure:
     steps = (at <= x[:, None]).mean(axis=1)
     figure = Figure(figsize=(9.6, 3.3))
     left, right = figure.subplots(1, 2)
-    left.fill_between(x, whole, steps, color=ORANGE, alpha=0.3, linewidth=0)
+    left.fill_between(x, whole, steps, color=GREEN, alpha=0.3, linewidth=0)
     left.plot(x, whole, color=QUIET, linewidth=2, label="mixture")
-    left.plot(x, steps, color=BLUE, linewidth=1.4, label=f"{n} quantiles")
-    left.plot(at, np.zeros(n), "o", color=BLUE, markersize=6, clip_on=False, zorder=3)
+    left.plot(x, steps, color=GREEN, linewidth=1.4, label=f"{n} quantiles")
+    left.plot(at, np.zeros(n), "s", color=GREEN, markersize=6, clip_on=False, zorder=3)
     left.set_yticks([0, 0.5, 1])
     left.set(xlabel="x", ylabel="distribution function", ylim=(0, 1.02), xlim=(x[0], x[-1]))
     left.legend(loc="upper left")
     sizes = [5, 10, 20, 50, 100, 200]
     curves = {
         "random draws, expected": (INK, "--", [hf.expected_energy_distance(mixture, m) for m in sizes]),
-        "kernel herding": (GREEN, "^-", _distances(hf.KernelHerding(), mixture, sizes)),
-        "quantiles": (BLUE, "o-", _distances(hf.QuantileSampling(), mixture, sizes)),
+        "kernel herding": (BLUE, "o-", _distances(hf.KernelHerding(), mixture, sizes)),
+        "quantiles": (GREEN, "s-", _distances(hf.QuantileSampling(), mixture, sizes)),
     }
     for name, (colour, style, values) in curves.items():
         right.plot(sizes, values, style, color=colour, markersize=5, label=name)

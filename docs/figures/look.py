@@ -11,7 +11,10 @@ from matplotlib.axes import Axes
 import herdfilter as hf
 from herdfilter.plotting import STYLES, style
 
-INK, FAINT, BLUE, ORANGE, GREEN = style.INK, style.FAINT, style.BLUE, style.ORANGE, style.GREEN
+INK, FAINT, GREY = style.INK, style.FAINT, style.GREY
+BLUE, SKY, NAVY = style.BLUE, style.SKY, style.NAVY  # kernel herding
+ORANGE, BROWN = style.ORANGE, style.BROWN  # herded Gibbs sampling: the package's, and as published
+GREEN = style.GREEN  # ranks and quantiles
 QUIET = "#6e6e6e"  # letters, too
 SAMPLERS = {
     "kernel herding": STYLES["herded-kh"],

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order, ranked_members
 
-from .look import BLUE, FAINT, INK, ORANGE, QUIET, dots
+from .look import FAINT, GREEN, GREY, INK, QUIET, dots
 
 BANANA = 0.35
 """How much the particles' cloud bends."""
@@ -30,7 +30,7 @@ def order(n: int = 48) -> Figure:
     figure = Figure(figsize=(9.6, 3.6))
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.15])
     left.plot(*x[ranks].T, color=QUIET, linewidth=1)
-    for here, colour in ((taken, BLUE), (~taken, "#b5b5b5")):
+    for here, colour in ((taken, GREEN), (~taken, "#b5b5b5")):
         left.scatter(*x[here].T, s=12 + 2600 * weights[here], color=colour, edgecolor="white", zorder=3, linewidth=0.6)
     left.set(xticks=[], yticks=[])
     left.spines[:].set_visible(False)
@@ -42,8 +42,8 @@ def order(n: int = 48) -> Figure:
     place[ranks] = np.arange(1, n + 1)
     levels = (np.arange(n) + 0.5) / n
     for level, rank in zip(levels, place[chosen], strict=True):
-        right.plot([0, rank], [level, level], color="#a9cbe3", linewidth=0.8)
-    right.plot(place[chosen], levels, "o", color=BLUE, markersize=3.5, zorder=3)
+        right.plot([0, rank], [level, level], color="#c9dac3", linewidth=0.8)
+    right.plot(place[chosen], levels, "o", color=GREEN, markersize=3.5, zorder=3)
     right.set(xlabel="rank of the particle", xlim=(0, n + 1), ylim=(0, 1), yticks=[0, 0.5, 1])
     right.set_title("cumulative weights, and even steps through them", fontsize=11)
     return figure
@@ -74,8 +74,8 @@ def noise(n: int = 64, run: int = 8) -> Figure:
 def _noises(n: int) -> dict[str, tuple[str, list[np.ndarray]]]:
     rng = np.random.default_rng(1)
     return {
-        "balanced": (BLUE, [balanced_noise(n, 2, turn) for turn in range(8)]),
-        "random": (ORANGE, [rng.standard_normal((n, 2)) for _ in range(400)]),
+        "balanced": (GREEN, [balanced_noise(n, 2, turn) for turn in range(8)]),
+        "random": (GREY, [rng.standard_normal((n, 2)) for _ in range(400)]),
     }
 
 

@@ -22,8 +22,8 @@ KH, CHG, SMOOTHED, RANDOM = "kernel herding", "CHG, as published", "CHG, smoothe
 
 SAMPLER_STYLES = {
     KH: STYLES["herded-kh"],
-    CHG: STYLES["herded-chg"],
-    SMOOTHED: STYLES["mixture-chg"],
+    CHG: STYLES["mixture-chg"],
+    SMOOTHED: STYLES["herded-chg"],
     RANDOM: STYLES["bootstrap"],
 }
 """Name of a sampler -> its style: that of the filter that has it."""
@@ -91,7 +91,7 @@ def draw_curve(ax: Axes, values: Array, name: str) -> None:
     style = SAMPLER_STYLES[name]
     marks = np.unique(np.geomspace(1, len(values), 9).astype(int) - 1)
     t = np.arange(1, len(values) + 1)
-    ax.plot(t, values, label=name, linewidth=1.4, markersize=5, markevery=list(marks), **style.line)
+    ax.plot(t, values, label=name, linewidth=1.4, markevery=list(marks), **style.line)
     ax.set(xscale="log", yscale="log")
 
 
