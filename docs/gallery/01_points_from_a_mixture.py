@@ -20,8 +20,8 @@ mixture = hf.GaussianMixture(
 )
 
 # %%
-# Every sampler has the same method. Only the first one uses a random number. Its colour is that of a filter which draws
-# in that way.
+# Every sampler has the same method. Only the first one uses a random number. Each has the colour of the
+# filters that draw in its way.
 
 samplers = {
     "random": hf.RandomSampling(),

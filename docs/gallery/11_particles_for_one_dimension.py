@@ -38,9 +38,8 @@ def aircraft(noise, speed_error):
 
 
 # %%
-# A Rao-Blackwellised filter has a point for the position alone, and a Kalman filter in each point for the rest. Any
-# proposal can move the points. One dimension has exact quantiles, so the herded filter takes these; its random
-# counterpart draws from the same mixture by chance.
+# A Rao-Blackwellised filter has points for the position alone, each with a Kalman filter for the rest. One dimension has
+# exact quantiles: the herded filter takes these, and its random counterpart draws from the same mixture by chance.
 
 proposals = {
     "random, whole state": hf.HerdedProposal(hf.RandomSampling()),
@@ -58,16 +57,17 @@ many = hf.make_filter("bootstrap", model, n_particles=20_000, rng=0)
 results = pf.run(heights[:4]), many.run(heights[:4])
 
 # %%
-# After four seconds: each bar is a particle with its Gaussian of the barometer's error, two standard deviations to each
-# side, and as dark as its weight. The dots are 20,000 particles of the whole state.
+# After four seconds: a bar is two standard deviations to each side, as dark as its particle's weight. The dots are a tenth
+# of 20,000 particles.
 
 x, _, error = pf.particles.T
 sd = np.sqrt(pf.covariance[2, 2] - np.cov(error, aweights=pf.weights, ddof=0))
 dark = 0.15 + 0.85 * pf.weights / pf.weights.max()
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
-ax.plot(*many.particles[::10, [0, 2]].T, ".", color="0.8", markersize=2)
-ax.vlines(x, error - 2 * sd, error + 2 * sd, color=looks["quantiles"].color, alpha=dark)
+ax.plot(*many.particles[::10, [0, 2]].T, ".", color="0.8", markersize=2, label="particle of the whole state")
+ax.vlines(x, error - 2 * sd, error + 2 * sd, color=looks["quantiles"].color, alpha=dark, label="position with its Gaussian")
 ax.set(xlabel="position (km)", ylabel="error of the barometer (m)", xlim=(-0.05, 1.2), ylim=(-20, 70))
+ax.legend()
 # sphinx_gallery_thumbnail_number = 0
 
 # %%

@@ -91,7 +91,7 @@ print(f"auto over auto-random, the ten boats farthest out: {ratio(found['auto'][
 
 # %%
 # On most boats herding gains. On those far out it gains little, if anything: the posterior is long and bent, all filters
-# are farther off, and so is the reference. A few of these tracks would show anything: that is why there are forty.
+# are farther off, and so is the reference. Any few of these tracks could show the opposite: that is why there are forty.
 #
 # Tracks with times or sensors of their own, and several processes: :doc:`/sensors`. Kalman filters of many tracks, which
-# take less time still: :doc:`/kalman`. Detections that belong to nobody knows whom: :doc:`/tracking`.
+# take less time still: :doc:`/kalman`. Detections of unknown origin: :doc:`/tracking`.
