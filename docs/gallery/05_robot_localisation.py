@@ -78,10 +78,10 @@ left.axvline(3, color="black", linestyle="--", linewidth=1)
 # sphinx_gallery_thumbnail_number = 0
 
 # %%
-# The fit saves the robot; that herding does, we cannot show. In twenty runs with 300 particles random and herded points
-# lost it equally often; with 100 random ones lost it more often, but within what chance allows in twenty runs. Nor do ten
-# times as many particles save the bootstrap filter. ``auto`` widens the particles as a fit does, because the noise of the
-# wheels is too narrow to separate them. For more runs call
+# The fit saves the robot; that herding does, we cannot show. Four runs prove little, but in twenty runs with 300
+# particles random and herded points lost it equally often; with 100 random ones lost it more often, but within what
+# chance allows in twenty runs. Nor do ten times as many particles save the bootstrap filter. ``auto`` widens the
+# particles as a fit does, because the noise of the wheels is too narrow to separate them. For more runs call
 # ``herdfilter compare plaza --filters augmented-random,augmented-kh --runs 20``.
 #
 # Next: :doc:`/scenarios` has this scenario and the others, :doc:`/filters` the parts of a filter. A recording on which

@@ -2,8 +2,8 @@
 Particles for one dimension of three
 ====================================
 
-An aircraft finds its place by the ground below, while its instruments are off. You see particles that carry a Gaussian
-each, their errors beside those of particles for the whole state, and what herding adds.
+You see particles that carry a Gaussian each, their errors beside those of particles for the whole state, and what herding
+adds. An aircraft finds its place by the ground below, while its instruments are off.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Herding on recorded data
 ========================
 
-Two boats were recorded twice by a radar, and by a lidar. You see how far each filter is from the boat's GPS, where herding
-makes no difference, and from the posterior mean, where it does.
+You see how far filters are from a boat's GPS, where herding makes no difference, and from the posterior mean, where it
+does. A radar and a lidar recorded two boats, twice.
 """
 
 # %%
