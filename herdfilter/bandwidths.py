@@ -40,7 +40,7 @@ Bandwidth = Literal["auto"] | float | ArrayLike | BandwidthRule
 
 
 def scale_rule(n: int, dim: int) -> float:
-    """Return the kernel width in whitened coordinates, ``c n^(-1/(d+1))``, for `n` points in `dim` dimensions.
+    r"""Return the kernel width in whitened coordinates, :math:`c\, n^{-1/(d+1)}`, for `n` points in `dim` dimensions.
 
     It shrinks nearly with the distance between neighbouring points, faster than the width of a kernel density estimate. The
     constants c = 1.4, 2.2, 2.6, 2.4, 2.1 for d = 1, 2, 4, 8, 16 were found by experiment, on the energy distance of points
@@ -59,7 +59,7 @@ def scale_rule(n: int, dim: int) -> float:
 
 @dataclass(frozen=True)
 class Whitened(BandwidthRule):
-    """Kernel covariance ``h^2 C``: the shape from the mixture, the width ``h = constant n^(-1/(d + offset))``.
+    r"""Kernel covariance :math:`h^2 C`: the shape from the mixture, the width :math:`h = c\, n^{-1/(d + a)}` with offset a.
 
     ``bandwidth="auto"`` stands for ``Whitened()``.
 
@@ -112,7 +112,7 @@ class Whitened(BandwidthRule):
 
 @dataclass(frozen=True)
 class Scott(BandwidthRule):
-    """Scott's rule (1992) of kernel density estimation: ``h = n^(-1/(d+4))`` in whitened coordinates.
+    """Scott's rule (1992) of kernel density estimation: :math:`h = n^{-1/(d+4)}` in whitened coordinates.
 
     Examples
     --------
@@ -127,7 +127,7 @@ class Scott(BandwidthRule):
 
 @dataclass(frozen=True)
 class Silverman(BandwidthRule):
-    """Silverman's rule (1986) of kernel density estimation: ``h = (4 / (n (d+2)))^(1/(d+4))`` in whitened coordinates.
+    """Silverman's rule (1986) of kernel density estimation: :math:`h = (4 / (n (d+2)))^{1/(d+4)}` in whitened coordinates.
 
     Examples
     --------
@@ -166,9 +166,9 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
 
 
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:
-    """Return the kernel covariance K, shape (d, d), of a bandwidth for `n` points from `mixture`.
+    r"""Return the kernel covariance K, shape (d, d), of a bandwidth for `n` points from `mixture`.
 
-    ``"auto"`` is `Whitened`, another rule answers for itself, a number sigma_k gives ``sigma_k^2 I``, d numbers are the
+    ``"auto"`` is `Whitened`, another rule answers for itself, a number sigma_k gives :math:`\sigma_k^2 I`, d numbers are the
     widths of the dimensions, a matrix is taken as it is.
 
     Examples

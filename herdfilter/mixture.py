@@ -32,7 +32,7 @@ DENSITIES_AT_ONCE = 2**21  # numbers in memory
 
 
 class GaussianMixture:
-    """A finite mixture of Gaussians, ``sum_m weights[m] N(means[m], covariances[m])``.
+    r"""A finite mixture of Gaussians, :math:`\sum_m w_m N(\mu_m, \Sigma_m)`.
 
     Parameters
     ----------

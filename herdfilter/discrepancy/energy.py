@@ -23,11 +23,14 @@ NODES_AT_ONCE = 2**16  # numbers held at once: fits in the cache
 
 
 def energy_distance(points: Points, mixture: GaussianMixture | Points) -> float:
-    """Return the energy distance ``2 E|x - X| - E|X - X'| - E|x - x'|``, free of any bandwidth (Szekely and Rizzo 2013).
+    r"""Return the energy distance of points and mixture, free of any bandwidth (Szekely and Rizzo 2013).
 
-    The expectations over the mixture are exact in one dimension (folded normal), else exact up to quadrature error (relative
-    1e-9): for Gaussian Z, ``E|Z| = (1 / 2 sqrt(pi)) int_0^inf (1 - E exp(-s |Z|^2)) s^(-3/2) ds``. In state units; scale the
-    state first if its dimensions differ in unit. Memory stays bounded: pairs are summed in blocks.
+    .. math:: 2 \mathrm E|x - X| - \mathrm E|X - X'| - \mathrm E|x - x'|
+
+    The expectations over the mixture are exact in one dimension (folded normal), else exact up to quadrature error
+    (relative 1e-9): for Gaussian Z,
+    :math:`\mathrm E|Z| = \frac{1}{2 \sqrt \pi} \int_0^\infty (1 - \mathrm E\, e^{-s |Z|^2}) s^{-3/2} ds`. In state units;
+    scale the state first if its dimensions differ in unit. Memory stays bounded: pairs are summed in blocks.
 
     In place of the mixture, a sample as `Points`, which may contain `points`: the distance between the two, exactly.
 

@@ -18,9 +18,13 @@ SQUARES_AT_ONCE = 2**22
 def herding_error(
     points: Points, mixture: GaussianMixture, sigma_k: float | ArrayLike, kernel: Kernel | None = None
 ) -> float:
-    """Return the herding error E_t, the maximum mean discrepancy between points and mixture under a kernel.
+    r"""Return the herding error E_t, the maximum mean discrepancy between points and mixture under a kernel.
 
-    The square root of ``E[k(X, X')] - 2 sum_s w_s E[k(x_s, X)] + sum_st w_s w_t k(x_s, x_t)`` (Wolf and Baum, "Continuous
+    It is the square root of
+
+    .. math:: \mathrm E[k(X, X')] - 2 \sum_s w_s \mathrm E[k(x_s, X)] + \sum_{s, t} w_s w_t k(x_s, x_t)
+
+    (Wolf and Baum, "Continuous
     Herded Gibbs Sampling"; closed forms with the square root of the determinant that the paper omits). It has the
     unit of the square root of a density, and no unit for a kernel of unit peak.
 

@@ -32,10 +32,13 @@ def optimal_weights(
     constraint: Literal["simplex", "sum", "none"] = "simplex",
     kernel: Kernel | None = None,
 ) -> Array:
-    """Return the weights (n,) of given points that minimise their herding error ``w' K w - 2 z' w + E[k(X, X')]``.
+    r"""Return the weights (n,) of given points that minimise their herding error.
+
+    .. math:: w^\top K w - 2 z^\top w + \mathrm E[k(X, X')]
 
     K is the Gram matrix of the points under the kernel, Gaussian by default, and z holds the kernel's expectations at them.
-    Without a constraint these are the weights ``K^-1 z`` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud 2012).
+    Without a constraint these are the weights :math:`K^{-1} z` of Bayesian quadrature (O'Hagan 1991; Huszar and Duvenaud
+    2012).
 
     Parameters
     ----------

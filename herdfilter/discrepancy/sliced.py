@@ -29,7 +29,7 @@ ROOT_2PI = np.sqrt(2 * np.pi)
 
 
 def sliced_wasserstein(points: Points, mixture: GaussianMixture, order: int = 2, directions: int | ArrayLike = 128) -> float:
-    """Return the sliced Wasserstein distance ``(mean over directions of W_p^p)^(1/p)`` (Bonneel and others 2015).
+    """Return the sliced Wasserstein distance, the root mean of :math:`W_p^p` over directions (Bonneel and others 2015).
 
     W_p is the Wasserstein distance of order p between points and mixture, both projected on a direction. It is exact up to
     rounding, which moves a fraction of 1e-16 of the weight. In state units; scale the state first if its dimensions differ

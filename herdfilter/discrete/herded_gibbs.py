@@ -55,17 +55,19 @@ class DictionaryFullError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class HerdedGibbs:
-    """Deterministic Gibbs sampling on discrete variables: every conditional distribution is herded.
+    r"""Deterministic Gibbs sampling on discrete variables: every conditional distribution is herded.
 
     There is one weight vector for each variable and configuration of its neighbours, kept in a dictionary and zero at the
     first visit. One sweep gives one state; for i = 0, ..., d - 1 in turn, with w the vector of i and its neighbours' values,
 
-        w <- w + p(x_i = . | rest),    x_i <- argmax w,    w[x_i] <- w[x_i] - 1
+    .. math:: w \leftarrow w + p(x_i = \cdot \mid x_{-i}) , \qquad x_i \leftarrow \arg\max_v w_v , \qquad
+        w_{x_i} \leftarrow w_{x_i} - 1
 
     with ties to the lowest value. Keyed by all other variables, the default, the distribution of the states converges to
-    the target in total variation at the rate 1/n, that of random Gibbs sampling at n^(-1/2). Keyed by the neighbours in a
-    sparse graph, far fewer vectors are needed; single variables still follow their conditionals closely, but the joint
-    distribution is met about as slowly as by random Gibbs sampling and a bias may stay (Yamashita and Suzuki 2019).
+    the target in total variation at the rate 1/n, that of random Gibbs sampling at :math:`n^{-1/2}`. Keyed by the
+    neighbours in a sparse graph, far fewer vectors are needed; single variables still follow their conditionals closely,
+    but the joint distribution is met about as slowly as by random Gibbs sampling and a bias may stay (Yamashita and Suzuki
+    2019).
 
     Parameters
     ----------

@@ -13,11 +13,12 @@ TIED_SCORES = 1e-9  # relative to one step of the weights: scores that differ by
 
 
 def herding(moments: ArrayLike, n: int, features: ArrayLike | None = None) -> NDArray[np.int64]:
-    """Return a sequence of states whose average features follow the given moments (Welling 2009, eqs. 1 and 2).
+    r"""Return a sequence of states whose average features follow the given moments (Welling 2009, eqs. 1 and 2).
 
-    ``x_t = argmax_x <w_{t-1}, phi(x)>``, then ``w_t = w_{t-1} + moments - phi(x_t)``, with ``w_0 = moments`` and ties to the
-    lowest state. Since ``w_t - w_0`` is t times the error of the first t states, the error falls as 1/t for as long as the
-    weights stay bounded, as they do for moments inside the convex hull of the features.
+    :math:`x_t = \arg\max_x \langle w_{t-1}, \phi(x) \rangle`, then :math:`w_t = w_{t-1} + m - \phi(x_t)` with the moments
+    m, :math:`w_0 = m` and ties to the lowest state. Since :math:`w_t - w_0` is t times the error of the first t states, the
+    error falls as 1/t for as long as the weights stay bounded, as they do for moments inside the convex hull of the
+    features.
 
     Parameters
     ----------

@@ -156,7 +156,7 @@ class ParticleFilter(OnlineFilter):
 
     @property
     def ess(self) -> float:
-        """Effective sample size ``1 / sum_i w_i^2``."""
+        r"""Effective sample size :math:`1 / \sum_i w_i^2`."""
         return float(self._current().ess)
 
     @property

@@ -113,7 +113,7 @@ class Particles:
 
     @cached_property
     def ess(self) -> Any:
-        """Effective sample size ``1 / sum_i w_i^2``, a number; of several tracks (B,).
+        r"""Effective sample size :math:`1 / \sum_i w_i^2`, a number; of several tracks (B,).
 
         The Gaussian of a history counts as ``w_i n_next`` equal particles.
         """

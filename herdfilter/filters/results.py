@@ -168,7 +168,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class StepRecord:
-    """One filter step.
+    r"""One filter step.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class StepRecord:
     mean, covariance : ndarray, shapes (d,) and (d, d)
         Of the weighted particles, before any resampling.
     ess : float
-        Effective sample size ``1 / sum_i w_i^2``; the size of an ensemble; NaN in filters without particles.
+        Effective sample size :math:`1 / \sum_i w_i^2`; the size of an ensemble; NaN in filters without particles.
     resampled : bool
         Whether the particles were resampled on the way to this step.
     log_likelihood : float

@@ -139,11 +139,11 @@ class Transition:
         return self.wrapped(contract.read_rows("sample_transition", value, x.shape, self.step))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
-        """Density ``sum_i w_i N(f(x_i), Q)`` of the next state, its angles unwrapped about their mean."""
+        r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
         return self.mixture(self.mean(x), weights)
 
     def mixture(self, means: Array, weights: Array) -> GaussianMixture:
-        """Density ``sum_i w_i N(means_i, Q)``, as `predictive` gives it."""
+        r"""Density :math:`\sum_i w_i N(m_i, Q)`, as `predictive` gives it."""
         return GaussianMixture.unchecked(weights, unwrap(means, weights, self.circular), self.covariance)
 
     def wrapped(self, x: Array) -> Array:

@@ -33,7 +33,7 @@ class DivisiveFit(Fit):
     - Two Gaussians would suit new particles better than one: the rise of the log-likelihood exceeds what the additional
       parameters gain by chance, by the corrected criterion of Akaike (Hurvich and Tsai 1989).
 
-    Particles count as their effective number, ``1 / sum_i w_i^2``. So few particles give one Gaussian, enough particles
+    Particles count as their effective number, :math:`1 / \sum_i w_i^2`. So few particles give one Gaussian, enough particles
     reveal any misfit, and the mixture tends to the distribution of the particles as their number grows. The clustering by
     G-means (Hamerly and Elkan 2003) divides by a test, too, into hard cells. Here a particle at the border belongs to both
     halves in part, as by expectation-maximisation, so that the halves of two overlapping Gaussians are Gaussian, and are not

@@ -20,9 +20,9 @@ PATIENCE = 10  # rises of the likelihood like the last one that a trial may stil
 
 @dataclass(frozen=True)
 class EMFit(Fit):
-    """Gaussian mixture by weighted expectation-maximisation (Dempster, Laird and Rubin 1977).
+    r"""Gaussian mixture by weighted expectation-maximisation (Dempster, Laird and Rubin 1977).
 
-    The weighted log-likelihood ``sum_i w_i log p(x_i)`` is raised in turns: particle i belongs to component k with
+    The weighted log-likelihood :math:`\sum_i w_i \log p(x_i)` is raised in turns: particle i belongs to component k with
     probability r_ik, and each component takes the weight, mean and covariance of the particles with weights w_i r_ik. The
     mixture therefore has the mean and the covariance of the particles, after any number of iterations. The fit works in
     coordinates in which the particles have covariance I, so that units do not matter.
@@ -32,17 +32,19 @@ class EMFit(Fit):
     made greedy), and the order of the particles matters only to rounding.
 
     A likelihood has no maximum if a component may shrink onto one particle. Two rules prevent it: no eigenvalue of a
-    covariance falls below `floor`, and the likelihood, maximised under that constraint, still never decreases; and
-    a component is dropped when its effective number of particles, ``(sum_i w_i r_ik)^2 / sum_i (w_i r_ik)^2``, falls below
-    ``least``. The fit may therefore have fewer components than asked for, and has one if few particles carry weight.
+    covariance falls below `floor`, and the likelihood, maximised under that constraint, still never decreases; and a
+    component is dropped when its effective number of particles, :math:`(\sum_i w_i r_{ik})^2 / \sum_i (w_i r_{ik})^2`,
+    falls below ``least``. The fit may therefore have fewer components than asked for, and has one if few particles carry
+    weight.
 
     Parameters
     ----------
     n_components : int or "bic"
         Number of components; or "bic": components are added, up to `max_components`, as long as the next lowers the
-        Bayesian information criterion (Schwarz 1978), ``p log n_e - 2 n_e sum_i w_i log p(x_i)`` with p free parameters and
-        the effective sample size ``n_e = 1 / sum_i w_i^2`` for the number of observations. A trial is given up when, at ten
-        times its last rise, the likelihood would still fall short; so one Gaussian, if it suffices, is cheap.
+        Bayesian information criterion (Schwarz 1978), :math:`p \log n_e - 2 n_e \sum_i w_i \log p(x_i)` with p free
+        parameters and the effective sample size :math:`n_e = 1 / \sum_i w_i^2` for the number of observations. A trial is
+        given up when, at ten times its last rise, the likelihood would still fall short; so one Gaussian, if it suffices,
+        is cheap.
     max_components : int
         Largest number tried for "bic"; without effect otherwise.
     shared : bool

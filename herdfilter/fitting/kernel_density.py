@@ -18,12 +18,12 @@ NEGLIGIBLE_WEIGHT = 1e-8  # relative to the largest: a lighter particle gets no 
 
 @dataclass(frozen=True)
 class KernelDensityFit(Fit):
-    """Weighted Gaussian kernel density, with West's shrinkage or without.
+    r"""Weighted Gaussian kernel density, with West's shrinkage or without.
 
-    Component i is N(a x_i + (1 - a) mean, h^2 C) with weight w_i, C the particles' covariance and a = sqrt(1 - h^2), so that
-    mixture and particles share mean and covariance (West 1993; regularised particle filter: Musso, Oudjane and Le Gland
-    2001). The width is the rule for a Gaussian, h = scale (4 / ((d + 2) n_e))^(1 / (d + 4)), at most 1, with n_e the
-    effective sample size.
+    Component i is :math:`N(a x_i + (1 - a) \bar x, h^2 C)` with weight :math:`w_i`, C the particles' covariance and
+    :math:`a = \sqrt{1 - h^2}`, so that mixture and particles share mean and covariance (West 1993; regularised particle
+    filter: Musso, Oudjane and Le Gland 2001). The width is the rule for a Gaussian, h the scale times
+    :math:`(4 / ((d + 2) n_e))^{1 / (d + 4)}`, at most 1, with n_e the effective sample size.
 
     If the particles form several modes, C would blur them. `EMFit` with the Bayesian information criterion separates the
     modes, each particle counts to its most probable one, and both C and the mean are taken within the modes: component i is

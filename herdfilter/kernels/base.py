@@ -113,11 +113,11 @@ def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array,
 
 
 def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
-    """Return ``E_p[k(x, X)]`` for X from the mixture and a unit-peak kernel of the given covariance; (n, d) -> (n,).
+    r"""Return ``E_p[k(x, X)]`` for X from the mixture and a unit-peak kernel of the given covariance; (n, d) -> (n,).
 
     For the Gaussian kernel the closed form is
-    ``sum_i w_i sqrt(|K| / |S_i + K|) exp(-(x - m_i)' (S_i + K)^-1 (x - m_i) / 2)``; the published one (Wolf and Baum) lacks
-    the square root. For other kernels see `KernelMean`.
+    :math:`\sum_i w_i \sqrt{|K| / |S_i + K|}\, e^{-(x - m_i)^\top (S_i + K)^{-1} (x - m_i) / 2}`; the published one (Wolf and
+    Baum) lacks the square root. For other kernels see `KernelMean`.
 
     Examples
     --------

@@ -19,11 +19,11 @@ ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadratur
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A radial kernel ``k(x, y) = value(|x - y|^2)`` in coordinates in which its bandwidth is 1.
+    r"""A radial kernel :math:`k(x, y) = v(|x - y|^2)` in coordinates in which its bandwidth is 1.
 
     Gaussian, Laplace, Matern, Student and inverse multiquadric kernels are all mixtures of Gaussians,
-    ``value(r^2) = sum_j weights_j exp(-rates_j r^2 / 2)``, a finite sum or the quadrature of an integral. Under a Gaussian
-    mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
+    :math:`v(r^2) = \sum_j w_j e^{-s_j r^2 / 2}` with weights and rates, a finite sum or the quadrature of an integral.
+    Under a Gaussian mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
 
     Examples
     --------
@@ -73,7 +73,7 @@ def gamma_nodes(shape: float, cut: float) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    """``k = exp(-r^2 / 2)``: the kernel of the samplers' compiled loops.
+    """:math:`k = e^{-r^2 / 2}`: the kernel of the samplers' compiled loops.
 
     Examples
     --------
@@ -97,15 +97,17 @@ class Gaussian(Kernel):
 
 @dataclass(frozen=True)
 class Matern(Kernel):
-    """``k = 2^(1-nu) / Gamma(nu) z^nu K_nu(z)`` with ``z = sqrt(2 nu) r`` (Rasmussen and Williams 2006, eq. 4.14).
+    r"""The Matern kernel (Rasmussen and Williams 2006, eq. 4.14).
 
-    A mixture of Gaussians ``exp(-z^2 / (4 v))`` over v from a Gamma(nu) distribution. Its narrowest part is cut at 1e-6 of
-    the kernel's peak: expectations are exact to that.
+    .. math:: k = \frac{2^{1 - \nu}}{\Gamma(\nu)} z^\nu K_\nu(z) , \qquad z = \sqrt{2 \nu}\, r
+
+    A mixture of Gaussians :math:`e^{-z^2 / (4 v)}` over v from a Gamma(nu) distribution. Its narrowest part is cut at 1e-6
+    of the kernel's peak: expectations are exact to that.
 
     Parameters
     ----------
     nu : float
-        Smoothness, at most 30: 0.5 is the Laplace kernel ``exp(-r)``, the limit of large nu the Gaussian.
+        Smoothness, at most 30: 0.5 is the Laplace kernel :math:`e^{-r}`, the limit of large nu the Gaussian.
 
     Examples
     --------
@@ -151,7 +153,7 @@ class Matern(Kernel):
 
 
 def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others
-    """Return the Laplace kernel ``k = exp(-r)``: `Matern` of order 1/2.
+    """Return the Laplace kernel :math:`k = e^{-r}`: `Matern` of order 1/2.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others
 
 @dataclass(frozen=True)
 class InverseMultiquadric(Kernel):
-    """``k = (1 + r^2)^(-exponent)``, a mixture of Gaussians ``exp(-v r^2)`` over v from a Gamma(exponent) distribution.
+    """:math:`k = (1 + r^2)^{-a}` with exponent a, a mixture of Gaussians :math:`e^{-v r^2}` over v from Gamma(a).
 
     Parameters
     ----------
@@ -196,7 +198,7 @@ class InverseMultiquadric(Kernel):
 
 @dataclass(frozen=True)
 class Student(Kernel):
-    """``k = (1 + r^2 / df)^(-(df + 1) / 2)``, the shape of Student's density with `df` degrees of freedom.
+    r""":math:`k = (1 + r^2 / \nu)^{-(\nu + 1) / 2}`, the shape of Student's density with `df` degrees of freedom.
 
     Examples
     --------
@@ -222,11 +224,11 @@ class Student(Kernel):
 
 @dataclass(frozen=True)
 class Energy(Kernel):
-    """``k = -r``, conditionally positive definite: its squared discrepancy is the energy distance.
+    r""":math:`k = -r`, conditionally positive definite: its squared discrepancy is the energy distance.
 
     Points that minimise it are the support points of Mak and Joseph (2018). It has no width: the bandwidth sets only the
-    metric. As a mixture of Gaussians, ``-r = (2 pi)^(-1/2) int_0^inf (exp(-s r^2 / 2) - 1) s^(-3/2) ds``, with the range
-    of s cut to 28 decades: an expected distance r is good to 1e-6 + 4e-9 r^2.
+    metric. As a mixture of Gaussians, :math:`-r = (2 \pi)^{-1/2} \int_0^\infty (e^{-s r^2 / 2} - 1) s^{-3/2} ds`, with the
+    range of s cut to 28 decades: an expected distance r is good to 1e-6 + 4e-9 r^2.
 
     Examples
     --------
@@ -252,12 +254,13 @@ class Energy(Kernel):
 
 @dataclass(frozen=True)
 class LocalizedCumulative(Kernel):
-    """The kernel of the modified Cramer-von Mises distance between localized cumulative distributions.
+    r"""The kernel of the modified Cramer-von Mises distance between localized cumulative distributions.
 
-    That distance is ``int_0^b w(s) int (F(m, s) - G(m, s))^2 dm ds`` with ``F(m, s) = E exp(-|X - m|^2 / (2 s^2))`` and
-    ``w(s) = s^(1-d)`` (Hanebeck, Huber and Klumpp 2009). The inner integral belongs to a Gaussian kernel of variance
-    ``2 s^2``, so that up to a constant ``k = (2 / b^2) int_0^b s exp(-r^2 / (4 s^2)) ds``, which is
-    ``exp(-z) - z E_1(z)`` at ``z = r^2 / (4 b^2)``, in every dimension.
+    That distance is :math:`\int_0^b w(s) \int (F(m, s) - G(m, s))^2 dm\, ds` with
+    :math:`F(m, s) = \mathrm E\, e^{-|X - m|^2 / (2 s^2)}` and :math:`w(s) = s^{1-d}` (Hanebeck, Huber and Klumpp 2009). The
+    inner integral belongs to a Gaussian kernel of variance :math:`2 s^2`, so that up to a constant
+    :math:`k = \frac{2}{b^2} \int_0^b s\, e^{-r^2 / (4 s^2)} ds`, which is :math:`e^{-z} - z E_1(z)` at
+    :math:`z = r^2 / (4 b^2)`, in every dimension.
 
     Parameters
     ----------

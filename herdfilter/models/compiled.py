@@ -180,7 +180,7 @@ def _first_cause(error: Exception) -> str:
 
 
 class CompiledModel(FunctionModel):
-    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)`` of compiled functions, for any filter.
+    """The model :math:`x_k = f(x_{k-1}) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` of compiled functions, for any filter.
 
     Functions take ONE state (d,) and write what they find into ``out``; numba compiles them, with the loop over particles
     around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic

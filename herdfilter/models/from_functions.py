@@ -34,7 +34,7 @@ _pickling = ContextVar("_pickling", default=False)
 
 
 class FunctionModel:
-    """The model ``x' = f(x) + N(0, Q)``, ``z = h(x) + N(0, R)`` of functions, for any filter.
+    """The model :math:`x_k = f(x_{k-1}) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` of functions, for any filter.
 
     Its likelihood assumes Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name of
     this class.

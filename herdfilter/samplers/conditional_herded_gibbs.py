@@ -27,11 +27,12 @@ TIED_VALUES = 1e-9  # relative to the largest expected kernel: values that diffe
 
 @dataclass(frozen=True)
 class ConditionalHerdedGibbs:
-    """Continuous herded Gibbs sampling of a joint density from its one-dimensional conditionals alone.
+    r"""Continuous herded Gibbs sampling of a joint density from its one-dimensional conditionals alone.
 
     Coordinate i of the next point maximises, over x_i within its bounds and with the others held,
 
-        (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
+    .. math:: \frac{t + 1}{t} \mathrm E[k(x_i, X_i) \mid x_{-i}] - \frac{1}{c} \sum_s w_s k(x_i, x_i^s) , \qquad
+        w_s = k(x_{-i}, x_{-i}^s) , \quad c = \sum_s w_s
 
     after t points, as published. This recursion drifts off if conditionals change much over a kernel width (see
     `ContinuousHerdedGibbs`; without a mixture only one of its repairs is possible, the effective count). Keep the bandwidth
@@ -48,7 +49,8 @@ class ConditionalHerdedGibbs:
     sweeps : int
         Sweeps over the coordinates per point.
     effective_count : bool
-        Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t; False as published.
+        Use the effective number :math:`c^2 / \sum_s w_s^2` of samples in the slice (Kish 1965) in place of t; False as
+        published.
     normalised : bool
         True if conditionals integrate to 1 over the bounds, which is then checked; False to normalise them by quadrature.
     tolerance : float

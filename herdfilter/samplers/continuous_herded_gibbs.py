@@ -21,11 +21,12 @@ from herdfilter.samplers.improved import place_again
 
 @dataclass(frozen=True)
 class ContinuousHerdedGibbs:
-    """Deterministic Gibbs sampling: coordinate by coordinate, each point goes where the conditional lacks samples most.
+    r"""Deterministic Gibbs sampling: coordinate by coordinate, each point goes where the conditional lacks samples most.
 
     Coordinate i of the next point, after t points, maximises over x_i with the others held
 
-        (t + 1) / t  E[k(x_i, X_i) | x_rest]  -  sum_s w_s k(x_i, x_i^s) / c,   w_s = k(x_rest, x_rest^s),  c = sum_s w_s
+    .. math:: \frac{t + 1}{t} \mathrm E[k(x_i, X_i) \mid x_{-i}] - \frac{1}{c} \sum_s w_s k(x_i, x_i^s) , \qquad
+        w_s = k(x_{-i}, x_{-i}^s) , \quad c = \sum_s w_s
 
     The published recursion stalls, so the default differs from it in three ways, each an option of its own.
 
@@ -41,7 +42,7 @@ class ContinuousHerdedGibbs:
         kernel. With ``"auto"``, the smoothed target and no given start, components far apart or of very different size are
         sampled group by group, and the points placed again, as by `KernelHerding`.
     effective_count : bool, optional
-        Use the effective number ``c^2 / sum_s w_s^2`` of samples in the slice (Kish 1965) in place of t.
+        Use the effective number :math:`c^2 / \sum_s w_s^2` of samples in the slice (Kish 1965) in place of t.
     component_herding : bool, optional
         Choose a component for each point by herding on the mixture weights, and start its sweeps from the component's
         latest point (its mean at first); otherwise from the point before, as published.

@@ -28,15 +28,15 @@ Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 
 @dataclass(frozen=True)
 class KernelHerding:
-    """Deterministic greedy sampling: each point goes where the mixture, smoothed by the kernel, lacks points most.
+    r"""Deterministic greedy sampling: each point goes where the mixture, smoothed by the kernel, lacks points most.
 
     The next point, after t of them, is the maximum over x of
 
-        E[k(x, X)]  -  1 / (t + 1)  sum_s k(x, x_s)
+    .. math:: \mathrm E[k(x, X)] - \frac{1}{t + 1} \sum_{s=1}^t k(x, x_s)
 
     with the expectation over the mixture in closed form: the best that climbs reach from a fixed set of candidates, the
     component means and draws from the smoothed mixture. As a Frank-Wolfe method (Bach, Lacoste-Julien and Obozinski 2012) it
-    may weight the points: the next one then maximises ``E[k(x, X)] - sum_s w_s k(x, x_s)``.
+    may weight the points: the next one then maximises :math:`\mathrm E[k(x, X)] - \sum_s w_s k(x, x_s)`.
 
     Parameters
     ----------

@@ -16,13 +16,12 @@ from herdfilter.samplers.base import check_request
 
 @dataclass(frozen=True)
 class SigmaPoints:
-    """Sigma points of the Gaussian with the moments of the mixture, or of each of its components.
+    r"""Sigma points of the Gaussian with the moments of the mixture, or of each of its components.
 
-    With F F' the covariance and F_i the columns of its Cholesky factor::
-
-        cubature:   mean +- sqrt(d) F_i,           weights 1 / (2 d)                 (Arasaratnam and Haykin 2009)
-        unscented:  mean,                          weight kappa / (d + kappa),
-                    mean +- sqrt(d + kappa) F_i,   weights 1 / (2 (d + kappa))       (Julier and Uhlmann 1997)
+    With :math:`F F^\top` the covariance, :math:`F_i` the columns of its Cholesky factor and m the mean, cubature
+    (Arasaratnam and Haykin 2009) has :math:`m \pm \sqrt d\, F_i` with weights :math:`1 / (2 d)`. The unscented transform
+    (Julier and Uhlmann 1997) has m with weight :math:`\kappa / (d + \kappa)` and :math:`m \pm \sqrt{d + \kappa}\, F_i` with
+    weights :math:`1 / (2 (d + \kappa))`.
 
     Mean and covariance are those of the mixture exactly; expectations of polynomials up to the third degree are exact for a
     Gaussian, and with ``per_component`` for any mixture. The number of points is not free: see `size`.

@@ -18,12 +18,12 @@ SCRAMBLED_BITS = 30  # of a coordinate
 
 @dataclass(frozen=True)
 class SobolSampling:
-    """Draws from the mixture by the inverse distribution function, with Sobol points in place of random numbers.
+    r"""Draws from the mixture by the inverse distribution function, with Sobol points in place of random numbers.
 
     Of the d + 1 coordinates of a Sobol point, the first picks the component, by the inverse of the cumulative weights, and
-    the others, through the normal quantile and a factor F of the component's covariance, the place in it::
+    the others, through the normal quantile and a factor F of the component's covariance, the place in it:
 
-        x = means[m] + F_m  Phi^-1(u_2, ..., u_{d+1}),   F_m F_m' = covariances[m]
+    .. math:: x = \mu_m + F_m \Phi^{-1}(u_2, \dots, u_{d+1}) , \qquad F_m F_m^\top = \Sigma_m
 
     The cumulative weights run over the components in the order of their means along the mixture's main axis, so that
     neighbouring Sobol points are neighbours in the state, and the order in which components are given does not matter. Of a

@@ -107,7 +107,7 @@ class HistoryBelief:
 
     @property
     def ess(self) -> float:
-        """Effective number of histories, ``1 / sum_k w_k^2``."""
+        r"""Effective number of histories, :math:`1 / \sum_k w_k^2`."""
         return float(1 / (self.weights @ self.weights))
 
     @property

@@ -20,14 +20,14 @@ from herdfilter.samplers.base import Sampler
 
 @dataclass(frozen=True)
 class HerdedProposal(SampledProposal):
-    """Draws from ``sum_i w_i N(f(x_i), Q)``, the predictive density of additive Gaussian transition noise.
+    r"""Draws from :math:`\sum_i w_i N(f(x_i), Q)`, the predictive density of additive Gaussian transition noise.
 
     With a herding sampler this is sequential kernel herding (Lacoste-Julien, Lindsten and Bach 2015). The weights enter the
     mixture, so that no resampling takes place.
 
     A mode of weight below 1/n would get no deterministic point, ever, and the filter could not find back to it. Points are
-    therefore drawn from the mixture with weights ``(1 - a) w_i + a / n`` (a defensive mixture, Hesterberg 1995) and given
-    the exact importance weights, which are at most ``1 / (1 - a)``.
+    therefore drawn from the mixture with weights :math:`(1 - a) w_i + a / n` (a defensive mixture, Hesterberg 1995) and
+    given the exact importance weights, which are at most :math:`1 / (1 - a)`.
 
     Parameters
     ----------

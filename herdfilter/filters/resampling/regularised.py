@@ -20,12 +20,12 @@ SMALLEST_REST = 1e-10  # if all other particles together weigh less than this, o
 class RegularisedResampling:
     """Systematic resampling, after which every particle copied more than once gets noise from a Gaussian kernel.
 
-    The kernel's covariance is h^2 C, with C the particles' covariance and h = scale n^(-1 / (d + 4)), the rule of Scott
-    (1992). It serves systems with little or no transition noise, where copies would stay copies. A particle copied once
-    stays where it is, and means are not shrunk; `MixtureResampling` with `KernelDensityFit` and `RandomSampling` moves
-    every particle (Musso, Oudjane and Le Gland 2001). As in the particle filter of DAPPER (Raanes and others, 2024), C is
-    the unbiased estimate; if one particle has all the weight it is the covariance before weighting, so that a filter that
-    has lost its target can find it again.
+    The kernel's covariance is :math:`h^2 C`, with C the particles' covariance and h the scale times
+    :math:`n^{-1 / (d + 4)}`, the rule of Scott (1992). It serves systems with little or no transition noise, where copies
+    would stay copies. A particle copied once stays where it is, and means are not shrunk; `MixtureResampling` with
+    `KernelDensityFit` and `RandomSampling` moves every particle (Musso, Oudjane and Le Gland 2001). As in the particle
+    filter of DAPPER (Raanes and others, 2024), C is the unbiased estimate; if one particle has all the weight it is the
+    covariance before weighting, so that a filter that has lost its target can find it again.
 
     Parameters
     ----------

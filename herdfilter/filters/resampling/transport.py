@@ -21,15 +21,15 @@ SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}
 
 @dataclass(frozen=True)
 class OptimalTransportResampling:
-    """Each new particle is the average of the mass that an optimal transport plan carries to it (Reich 2013).
+    r"""Each new particle is the average of the mass that an optimal transport plan carries to it (Reich 2013).
 
-    The transport plan T minimises ``sum_ij T_ij |x_i - x_j|^2`` over ``T >= 0`` with ``sum_j T_ij = n weights[i]`` and
-    ``sum_i T_ij = 1``; the new particles are the averages ``sum_i T_ij x_i``. No random number is used, the weighted mean is
-    kept, and equal weights leave all particles where they are. The covariance comes out too small, the more so the fewer
-    the particles and the more uneven the weights.
+    The transport plan T minimises :math:`\sum_{ij} T_{ij} |x_i - x_j|^2` over :math:`T_{ij} \ge 0` with
+    :math:`\sum_j T_{ij} = n w_i` and :math:`\sum_i T_{ij} = 1`; the new particles are :math:`\sum_i T_{ij} x_i`. No random
+    number is used, the weighted mean is kept, and equal weights leave all particles where they are. The covariance comes
+    out too small, the more so the fewer the particles and the more uneven the weights.
 
     In one dimension the plan is monotone and sorting finds it. Otherwise the simplex of HiGHS (`scipy.optimize.linprog`)
-    solves a linear programme of ``n^2`` variables, in time roughly proportional to ``n^3``.
+    solves a linear programme of :math:`n^2` variables, in time roughly proportional to :math:`n^3`.
 
     Parameters
     ----------
