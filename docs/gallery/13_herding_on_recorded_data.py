@@ -28,11 +28,11 @@ tasks = {
 
 # %%
 # To see what herding adds, compare filters that differ in nothing else. Two filters draw 100 particles from a Gaussian
-# mixture that is fitted to their particles: ``augmented-random`` by chance, in four runs, ``augmented-kh`` by kernel
+# mixture that is fitted to their particles: ``augmented-random`` by chance, in three runs, ``augmented-kh`` by kernel
 # herding. Beside them are the default, ``auto``, and a Kalman filter. The reference is the mean of two bootstrap filters
-# with 4,000 particles each; half their distance says how far it may be off.
+# with 3,000 particles each; half their distance says how far it may be off.
 
-filters = {"ukf": 1, "augmented-random": 4, "augmented-kh": 1, "auto": 1}  # how many runs
+filters = {"ukf": 1, "augmented-random": 3, "augmented-kh": 1, "auto": 1}  # how many runs
 
 
 def follow(boat, readings, name, seed, n=100):
@@ -53,7 +53,7 @@ for row, (recording, other, vessel, kinds) in enumerate(tasks.values()):
     sensors = [task.constants[kind].sensor_at(place) for kind, place in zip(task.sensors, task.own_ship, strict=True)]
     readings = list(zip(np.cumsum(task.dt), sensors, task.scans, strict=True))
     boat = hf.models.ConstantVelocity(spectral_density=0.05, position_sd=3.0, **task.initial)
-    (one, sd), (two, _) = (follow(boat, readings, "bootstrap", seed, n=4000) for seed in (1, 2))
+    (one, sd), (two, _) = (follow(boat, readings, "bootstrap", seed, n=3000) for seed in (1, 2))
     reference = (one + two) / 2
     right.plot(rms((one - two) / sd) / 2, row, "|", color="black", markersize=18, label="what the reference may be off")
     for k, (kind, runs) in enumerate(filters.items()):
@@ -77,7 +77,7 @@ fig.legend(*[entries[:5] for entries in right.get_legend_handles_labels()], loc=
 # sphinx_gallery_thumbnail_number = 0
 
 # %%
-# With the same fit, herded points are nearer to the posterior mean than those of all four random runs, in every row. The
+# With the same fit, herded points are nearer to the posterior mean than those of all three random runs, in every row. The
 # gain does not reach the truth: nearly all of the distance to the GPS is the posterior's own.
 #
 # With the radar alone a Kalman filter would do: the posterior is nearly one Gaussian. ``auto`` mostly is as near, but in the
