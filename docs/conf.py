@@ -43,7 +43,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery", "**sg_execution_times.rst"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 default_role = "autolink"  # `name` in a docstring is a link where there is such an object

@@ -115,9 +115,11 @@ def in_kernel_frame(mixture: GaussianMixture, covariance: Array) -> tuple[Array,
 def expected_kernel(mixture: GaussianMixture, x: Array, covariance: Array, kernel: Kernel | None = None) -> Array:
     r"""Return ``E_p[k(x, X)]`` for X from the mixture and a unit-peak kernel of the given covariance; (n, d) -> (n,).
 
-    For the Gaussian kernel the closed form is
-    :math:`\sum_i w_i \sqrt{|K| / |S_i + K|}\, e^{-(x - m_i)^\top (S_i + K)^{-1} (x - m_i) / 2}`; the published one (Wolf and
-    Baum) lacks the square root. For other kernels see `KernelMean`.
+    For the Gaussian kernel the closed form, of which the published one (Wolf and Baum) lacks the square root, is
+
+    .. math:: \sum_i w_i \sqrt{|K| / |S_i + K|}\, e^{-(x - m_i)^\top (S_i + K)^{-1} (x - m_i) / 2}
+
+    For other kernels see `KernelMean`.
 
     Examples
     --------

@@ -227,8 +227,10 @@ class Energy(Kernel):
     r""":math:`k = -r`, conditionally positive definite: its squared discrepancy is the energy distance.
 
     Points that minimise it are the support points of Mak and Joseph (2018). It has no width: the bandwidth sets only the
-    metric. As a mixture of Gaussians, :math:`-r = (2 \pi)^{-1/2} \int_0^\infty (e^{-s r^2 / 2} - 1) s^{-3/2} ds`, with the
-    range of s cut to 28 decades: an expected distance r is good to 1e-6 + 4e-9 r^2.
+    metric. As a mixture of Gaussians, with the range of s cut to 28 decades, an expected distance r is good to
+    1e-6 + 4e-9 r^2:
+
+    .. math:: -r = (2 \pi)^{-1/2} \int_0^\infty (e^{-s r^2 / 2} - 1) s^{-3/2} ds
 
     Examples
     --------
@@ -256,9 +258,11 @@ class Energy(Kernel):
 class LocalizedCumulative(Kernel):
     r"""The kernel of the modified Cramer-von Mises distance between localized cumulative distributions.
 
-    That distance is :math:`\int_0^b w(s) \int (F(m, s) - G(m, s))^2 dm\, ds` with
-    :math:`F(m, s) = \mathrm E\, e^{-|X - m|^2 / (2 s^2)}` and :math:`w(s) = s^{1-d}` (Hanebeck, Huber and Klumpp 2009). The
-    inner integral belongs to a Gaussian kernel of variance :math:`2 s^2`, so that up to a constant
+    That distance (Hanebeck, Huber and Klumpp 2009) is
+
+    .. math:: \int_0^b w(s) \int (F(m, s) - G(m, s))^2 dm\, ds , \qquad F(m, s) = \mathrm E\, e^{-|X - m|^2 / (2 s^2)}
+
+    with :math:`w(s) = s^{1-d}`. The inner integral belongs to a Gaussian kernel of variance :math:`2 s^2`, so that up to a constant
     :math:`k = \frac{2}{b^2} \int_0^b s\, e^{-r^2 / (4 s^2)} ds`, which is :math:`e^{-z} - z E_1(z)` at
     :math:`z = r^2 / (4 b^2)`, in every dimension.
 
