@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import shutil
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import matplotlib as mpl
@@ -42,11 +43,17 @@ MARK = "# sphinx_gallery_thumbnail_number = 0"
 def blocks_pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Return what a block of code shows, and draw the thumbnail if it is marked: a scraper of sphinx-gallery."""
     figures = [plt.figure(number) for number in plt.get_fignums()]  # the next call closes them
-    page = str(matplotlib_scraper(block, block_vars, gallery_conf)) + last_value(block, block_vars, gallery_conf)
+    page = in_a_box(str(matplotlib_scraper(block, block_vars, gallery_conf)))
+    page += last_value(block, block_vars, gallery_conf)
     if MARK in block.content:
         panel = figures[-1].axes[-1] if figures else block_vars["example_globals"]["___"].axes[0]
         thumbnail(panel, Path(block_vars["image_path_iterator"].image_path.format(0)))
     return page
+
+
+def in_a_box(pictures: str) -> str:
+    """Return pictures in a box, which scrolls on a phone, so that letters stay as large as they are."""
+    return f"\n.. container:: pictures\n\n{indent(pictures, '    ')}\n\n" if pictures.strip() else pictures
 
 
 def thumbnail(ax: Axes, path: Path) -> None:
@@ -75,7 +82,7 @@ def last_value(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, A
     if isinstance(value, Figure) and value.canvas.manager is None:  # those of pyplot are found without this
         image = next(block_vars["image_path_iterator"])
         value.savefig(image)
-        return str(figure_rst([image], gallery_conf["src_dir"]))
+        return in_a_box(str(figure_rst([image], gallery_conf["src_dir"])))
     if isinstance(value, Path) and value.suffix == ".html":
         name = f"{Path(block_vars['src_file']).stem}.html"
         shutil.copyfile(value, PAGES / name)
