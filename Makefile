@@ -40,7 +40,7 @@ figures: $(VENV)/.installed-bench  ## every table of the pages that is older tha
 	$(BIN)/python benchmarks/make_figures.py $(PARTS)
 
 docs: $(VENV)/.installed-dev   ## the documentation as HTML in docs/_build; the gallery is run, links and widths are checked
-	@$(call told,Running the gallery and building the pages,$(BIN)/sphinx-build -W -q docs docs/_build)
+	@$(call told,Running the gallery and building the pages,$(BIN)/sphinx-build -W -q -j 2 docs docs/_build)
 	@$(call told,Checking links and widths,$(BIN)/python docs/check_site.py docs/_build)
 
 # $(call told,TEXT,COMMAND): a command that says nothing for long, with a dot every two seconds to tell that it works.

@@ -81,10 +81,11 @@ def wide_pages(site: Path) -> list[str]:
     wide = []
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=browser_path, args=["--no-sandbox"])
-        for width in WIDTHS:
-            window = browser.new_page(viewport={"width": width, "height": 900})
-            for path in sorted(site.rglob("*.html")):
-                window.goto(path.resolve().as_uri())
+        window = browser.new_page()
+        for path in sorted(site.rglob("*.html")):
+            window.goto(path.resolve().as_uri())
+            for width in WIDTHS:
+                window.set_viewport_size({"width": width, "height": 900})
                 if window.evaluate(WIDER):
                     wide.append(f"{path.relative_to(site)}: wider than a window of {width} pixels")
         browser.close()

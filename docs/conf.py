@@ -71,6 +71,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "plot_gallery": True,
+    "parallel": 2,
     "image_scrapers": ("gallery_shown.blocks_pictures",),
     "thumbnail_size": (400, 400),
     "ignore_repr_types": "matplotlib|pathlib",
