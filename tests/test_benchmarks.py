@@ -92,7 +92,7 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
     same = '"""Top, told anew."""\n\n\ndef f():  # first\n    """Say more."""\n    from herdfilter import ground\n'
     assert digest("herdfilter/top.py", same) == digest("herdfilter/other.py", "Y = 2\n") == first
     assert len({first, digest("herdfilter/ground.py", "X = 2\n"), digest("toy.toml", "a = 2\n")}) == 3
-    listed = digest("toy.toml", '[mine]\nparts = 1\n[yours]\n')
+    listed = digest("toy.toml", "[mine]\nparts = 1\n[yours]\n")
     assert digest("toy.toml", '[yours]\n[mine]\ngroup = "Ours"\nabout = "words"\nparts = 1\n') == listed
     assert digest("toy.toml", "[mine]\nparts = 2\n[yours]\n") != listed
     with pytest.raises(ValueError, match="got 'no such'"):

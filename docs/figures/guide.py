@@ -15,7 +15,7 @@ from page_limits import losses
 from page_samplers import over_families
 from scipy.stats import binomtest
 
-from herdfilter.plotting import styles
+from herdfilter.plotting import style, styles
 
 from .look import FAINT, INK, QUIET, counts
 
@@ -77,7 +77,10 @@ def exponent() -> Figure:
         ("auto", growth[growth["filter"] == "auto"], "auto, 40 random models", {}),
         ("sqmc", growth[growth["filter"] == "sqmc"], "sqmc, the same models", {}),
     ]
-    for scenario, title, line in (("linear-d1", "a linear model", {}), ("ungm", "UNGM", {"linestyle": "--"})):
+    for scenario, title, line in (
+        ("linear-d1", "a linear model", {}),
+        ("ungm", "UNGM", {"markerfacecolor": "white", "markeredgecolor": style.GREEN}),
+    ):
         found = study[(study["scenario"] == scenario) & (study["filter"] == "herded-quantile")]
         lines.append(("herded-quantile", found, f"herded-quantile, {title} (d = 1)", line))
     for i, (name, found, label, line) in enumerate(lines):
