@@ -262,8 +262,8 @@ class LocalizedCumulative(Kernel):
 
     .. math:: \int_0^b w(s) \int (F(m, s) - G(m, s))^2 dm\, ds , \qquad F(m, s) = \mathrm E\, e^{-|X - m|^2 / (2 s^2)}
 
-    with :math:`w(s) = s^{1-d}`. The inner integral belongs to a Gaussian kernel of variance :math:`2 s^2`, so that up to a constant
-    :math:`k = \frac{2}{b^2} \int_0^b s\, e^{-r^2 / (4 s^2)} ds`, which is :math:`e^{-z} - z E_1(z)` at
+    with :math:`w(s) = s^{1-d}`. The inner integral belongs to a Gaussian kernel of variance :math:`2 s^2`, so that up to
+    a constant :math:`k = \frac{2}{b^2} \int_0^b s\, e^{-r^2 / (4 s^2)} ds`, which is :math:`e^{-z} - z E_1(z)` at
     :math:`z = r^2 / (4 b^2)`, in every dimension.
 
     Parameters
