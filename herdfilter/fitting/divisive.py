@@ -27,9 +27,9 @@ class DivisiveFit(Fit):
     All particles are one component at first. A component is divided in two if both of these hold:
 
     - Its particles differ from as many independent draws of one Gaussian, at the level `significance`, in
-      the third moment ``E[|y|^2 y]`` or the fourth, ``E[|y|^2 y y']``, of the whitened particles (the latter's trace is the
-      kurtosis of Mardia 1970), or in the distribution functions along the axes of the fourth (Anderson and Darling 1954, for
-      an estimated mean and variance: D'Agostino and Stephens 1986).
+      the third moment :math:`\mathrm E[|y|^2 y]` or the fourth, :math:`\mathrm E[|y|^2 y y^\top]`, of the whitened
+      particles (the latter's trace is the kurtosis of Mardia 1970), or in the distribution functions along the axes of the
+      fourth (Anderson and Darling 1954, for an estimated mean and variance: D'Agostino and Stephens 1986).
     - Two Gaussians would suit new particles better than one: the rise of the log-likelihood exceeds what the additional
       parameters gain by chance, by the corrected criterion of Akaike (Hurvich and Tsai 1989).
 

@@ -27,12 +27,12 @@ class KernelDensityFit(Fit):
 
     If the particles form several modes, C would blur them. `EMFit` with the Bayesian information criterion separates the
     modes, each particle counts to its most probable one, and both C and the mean are taken within the modes: component i is
-    N(a x_i + (1 - a) mean_k, h^2 C_w) for a particle of mode k, C_w the covariance of the particles about the means of their
-    modes. Mean and covariance of the whole are kept.
+    :math:`N(a x_i + (1 - a) \bar x_k, h^2 C_w)` for a particle of mode k, C_w the covariance of the particles about the
+    means of their modes. Mean and covariance of the whole are kept.
 
     Without shrinkage, a = 1, and with ``modes=1``, it is the mixture of the ensemble Gaussian mixture filter (Anderson and
-    Anderson 1999) at Silverman's bandwidth, which is the rule above. Its covariance is (1 + h^2) C. It leaves the modes in
-    place and widens the whole; the shrunken one draws the modes towards the mean.
+    Anderson 1999) at Silverman's bandwidth, which is the rule above. Its covariance is :math:`(1 + h^2) C`. It leaves the
+    modes in place and widens the whole; the shrunken one draws the modes towards the mean.
 
     Parameters
     ----------

@@ -47,11 +47,14 @@ def log_normaliser(covariance: Array) -> float:
 
 
 class KernelMean:
-    """The function ``mu(x) = E k(x, X)`` for X from a mixture, in coordinates in which the kernel has bandwidth 1.
+    r"""The function :math:`x \mapsto \mathrm E\, k(x, X)` for X from a mixture, in coordinates of bandwidth 1.
 
     With the eigenvalues l of a component's covariance and y the offset from its mean along the eigenvectors, a Gaussian of
-    rate s has the expectation ``prod_i (1 + s l_i)^(-1/2) exp(-sum_i s y_i^2 / (1 + s l_i) / 2)``: no inverse is taken, so
-    covariances may be singular.
+    rate s has the expectation
+
+    .. math:: \prod_i (1 + s l_i)^{-1/2} \exp \Bigl( -\frac 1 2 \sum_i \frac{s y_i^2}{1 + s l_i} \Bigr)
+
+    No inverse is taken, so covariances may be singular.
 
     Parameters
     ----------

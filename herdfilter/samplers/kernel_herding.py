@@ -47,7 +47,7 @@ class KernelHerding:
     weights : {"equal", "line-search", "fully-corrective"}
         ``"equal"`` as above. ``"line-search"``: each new point takes the fraction of the weight that lowers the herding
         error most. ``"fully-corrective"``: after each point all weights minimise the error, non-negative and with sum 1;
-        time grows as n^3 and memory as n^2. Points of weight 0 are kept.
+        time grows as :math:`n^3` and memory as :math:`n^2`. Points of weight 0 are kept.
     kernel : Kernel, optional
         Another kernel of `herdfilter.kernels` than the Gaussian; its search is two to four hundred times slower.
 

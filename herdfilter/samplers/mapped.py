@@ -15,10 +15,10 @@ from herdfilter.samplers.herding.frame import principal_axes
 
 @dataclass(frozen=True)
 class MappedSampling:
-    """Another sampler's points for N(0, I), moved into each component by an affine map.
+    r"""Another sampler's points for N(0, I), moved into each component by an affine map.
 
-    Component m gets a share of the n points by largest remainders of ``n weights[m]``, at ``means[m] + F_m z`` with
-    ``F_m F_m' = covariances[m]`` and z the base sampler's points for N(0, I), drawn once for every number and dimension.
+    Component m gets a share of the n points by largest remainders of :math:`n w_m`, at :math:`\mu_m + F_m z` with
+    :math:`F_m F_m^\top = \Sigma_m` and z the base sampler's points for N(0, I), drawn once for every number and dimension.
     Components with too few points to span the space get successive points of the one set of n, in the order of their means
     along the mixture's main axis, so that neighbouring components get different points. Points do not avoid those of other
     components.
