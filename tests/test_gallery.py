@@ -56,6 +56,7 @@ def shown(monkeypatch, tmp_path):
 def test_the_thumbnail_is_the_last_panel_square_and_without_letters(shown, tmp_path):
     gallery_shown = importlib.import_module("gallery_shown")
     content = f"fig, (left, right) = plt.subplots(1, 2)\n{gallery_shown.MARK}"
+    plt.close("all")  # of other tests
     _, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
     left.fill([0, 2, 2, 0], [0, 0, 1, 1], color="blue")
     right.fill([0, 2, 2, 0], [0, 0, 1, 1], color="red")
