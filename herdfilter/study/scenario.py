@@ -228,7 +228,10 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     if isinstance(scenario, Scenario):
         return scenario
     if not isinstance(scenario, (str, os.PathLike)):
-        raise TypeError(f"scenario: expected a name, a path to a TOML file or a Scenario, got {short_repr(scenario)}")
+        raise TypeError(
+            f"scenario: expected a name, a path to a TOML file or a Scenario, got {short_repr(scenario)}; "
+            'put your model into hf.study.Scenario("name", "title", {"type": "file.py:function"})'
+        )
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
