@@ -119,7 +119,7 @@ def squares_drawing(result: StudyResult, steps: pd.DataFrame, name: str) -> Draw
 
 
 def sets_drawing(result: StudyResult, steps: pd.DataFrame) -> Drawing | None:
-    """Return the figure of the error of the number of targets at every step, a panel a tracker; None for one target."""
+    """Return the figure of the error of the number of targets, a panel for each tracker; None for one target."""
     if steps.empty or not steps["gospa"].notna().any():
         return None
     times, look = result.trajectory.recording.times, styles(result.study.filters)

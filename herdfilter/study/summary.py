@@ -159,7 +159,7 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
     base, doubt = best["baseline"], "" if best["better"] < 0 else f"no gain over {best['baseline']} is shown: "
     ratio, low, high = (RATIO.written(best[f"ratio{end}"]) for end in ("", "_low", "_high"))
     interval = f"too few {units} for an interval" if np.isnan(best["ratio_low"]) else f"95 % interval {low} to {high}"
-    cost = "" if np.isnan(times) else f", at {times:.2g} times its time per step"
+    cost = "" if np.isnan(times) else f", at {float(f'{times:.2g}'):g} times its time per step"
     return f"{doubt}{best.name}'s {error} is {ratio} times {base}'s{over} ({interval}){cost}"
 
 

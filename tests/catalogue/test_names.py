@@ -171,6 +171,10 @@ def test_several_wrong_names_are_named_at_once_each_with_the_nearest():
     ) as both:
         hf.compare("ungm", ["botstrap", "auto", "herdedkh"])
     assert len(str(both.value)) < 120
+    with pytest.raises(
+        ValueError, match=r"^filter: unknown 'botstrap' \(did you mean 'bootstrap'\?\), 'herdedkh' \(did you"
+    ):
+        hf.compare("ungm", {"mine": "botstrap", "yours": "herdedkh"})
     with pytest.raises(ValueError, match=r"'botstrap' \(did you mean 'bootstrap'\?\), '!'; expected one of auto, "):
         hf.compare("ungm", ["botstrap", "!"])
     with pytest.raises(ValueError, match=r"^filter: unknown 'botstrap'; did you mean 'bootstrap'\?$"):

@@ -83,6 +83,8 @@ def test_the_verdict_says_how_much_longer_a_step_takes():
     table = table_of({"bootstrap": [2.0] * 8, "b": [1.0] * 8})
     table["ms_per_step"] = np.where(table["filter"] == "b", 5.2, 2.0)
     assert verdict(hf.study.summarise(table)).endswith("at 2.6 times its time per step.")
+    table.loc[table["filter"] == "b", "ms_per_step"] = 260.0
+    assert verdict(hf.study.summarise(table)).endswith("at 130 times its time per step.")
     table["ms_per_step"] = np.nan
     assert "per step" not in verdict(hf.study.summarise(table))
 

@@ -173,6 +173,27 @@ def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(
             cluster.close()
 
 
+def test_a_worker_that_is_lost_while_the_first_one_is_waited_for_is_replaced(own_cluster, monkeypatch):
+    """As when it dies late in one comparison, and its cluster gives it up early in the next."""
+    distributed = pytest.importorskip("distributed")
+    wait = distributed.Client.wait_for_workers
+    lost = []
+
+    def loses_it_first(client, *arguments, **options):
+        if not lost:
+            lost.append(client.cluster.workers[0])
+            client.cluster.sync(client.cluster.workers.pop(0).close)
+            raise TimeoutError
+        return wait(client, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "wait_for_workers", loses_it_first)
+    cluster = Cluster(len, "dask", 1)
+    try:
+        assert len(lost) == len(cluster.places()) == 1
+    finally:
+        cluster.close()
+
+
 def dies_if_told(tasks):
     if tasks[0]:
         os.kill(os.getpid(), signal.SIGKILL)

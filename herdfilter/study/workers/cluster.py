@@ -54,13 +54,17 @@ class Cluster:
             self._client = distributed.Client(self._own or scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise ConnectionError(f"scheduler: nothing answers at {scheduler} ({error})") from error
-        try:
+        end = time.monotonic() + (_CONNECT_SECONDS if self._own is None else _NOBODY_SECONDS)
+        while True:
             if self._own is not None:
                 self._own.scale(workers)  # as in `_look`: a worker may have died as it had just started
-            self._client.wait_for_workers(1, timeout=_NOBODY_SECONDS if self._own else _CONNECT_SECONDS)
-        except TimeoutError:
-            self.close()
-            raise ConnectionError(f"scheduler: the cluster at {scheduler} has no workers") from None
+            try:
+                self._client.wait_for_workers(1, timeout=_LOOK_SECONDS)
+                break
+            except TimeoutError:
+                if time.monotonic() > end:
+                    self.close()
+                    raise ConnectionError(f"scheduler: the cluster at {scheduler} has no workers") from None
         self._inhabited = time.monotonic()
 
     def places(self) -> list[Any]:
