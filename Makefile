@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-rounding test-order test-lowest test-wheel test-mutants coverage check format figures docs clean
+.PHONY: demo test test-all test-rounding test-order test-lowest test-wheel test-mutants coverage check format figures docs clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed       ## the main job: samplers compared in a particle filter, table and figures in results/demo
@@ -14,16 +14,19 @@ demo: $(VENV)/.installed       ## the main job: samplers compared in a particle 
 # rewrite all of them, in every worker, takes as long as a hundred tests. What has failed is run again, with the values it saw.
 PYTEST := $(BIN)/pytest -n auto --dist loadfile --assert=plain
 
-test: $(VENV)/.installed-dev   ## the test suite
+test: $(VENV)/.installed-dev   ## the tests of the product: mathematics, filters, contract, errors, one study, the short pages
+	$(PYTEST) -m "not slow" || { $(BIN)/pytest --last-failed --last-failed-no-failures none; exit 1; }
+
+test-all: $(VENV)/.installed-dev  ## all tests: also those of scripts and surroundings, which are marked slow
 	$(PYTEST) || { $(BIN)/pytest --last-failed --last-failed-no-failures none; exit 1; }
 
-# The same suite as another processor would round it, and in another order; both are fixed by SEED.
+# All tests as another processor would round them, and in another order; both are fixed by SEED.
 SEED ?= 1
 
-test-rounding: $(VENV)/.installed-dev  ## the test suite with results moved in the last bit: make test-rounding SEED=3
+test-rounding: $(VENV)/.installed-dev  ## all tests with results moved in the last bit: make test-rounding SEED=3
 	HERDFILTER_ROUNDING=$(SEED) PYTHONPATH=$(CURDIR)/tests/rounding $(PYTEST) -p rounding
 
-test-order: $(VENV)/.installed-dev     ## the test suite in random order: make test-order SEED=3
+test-order: $(VENV)/.installed-dev     ## all tests in random order: make test-order SEED=3
 	$(PYTEST) --random-order-bucket=global --random-order-seed=$(SEED)
 
 check: $(VENV)/.installed-dev  ## formatting, lint, spelling, types

@@ -2,7 +2,7 @@
 
 Python blocks are executed. A Python or TOML block that begins with a comment naming a file (``# pendulum.py``) is first
 saved under that name, as a reader would, so that later blocks can use the file. A page that says ``<!-- needs: MODULE -->``
-is skipped where that module is not installed.
+is skipped where that module is not installed. One that says ``<!-- slow -->`` is run by ``make test-all`` only.
 
 No test reads or writes the user's cache. The pages have one of their own, where a reference posterior that several of them
 ask for is computed once.
@@ -33,6 +33,13 @@ def pytest_collection_finish() -> None:
     """Look for garbage among what tests make, not among the thousands of tests."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the pages that say that they are slow."""
+    for item in items:
+        if item.path.suffix == ".md" and "<!-- slow -->" in item.path.read_text(encoding="utf-8"):
+            item.add_marker(pytest.mark.slow)
 
 
 def page(document: Document) -> Iterator[Region]:
