@@ -22,7 +22,7 @@ from herdfilter.filters.progress import stage
 from herdfilter.filters.proposals import automatic, balanced, gaussianity, guided, lookahead, ranked
 from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
-from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _standardise, kernel_width, over_chance
+from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _over_chance, _standardise, kernel_width
 from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, _draw, _share, _update_noise
 from herdfilter.filters.proposals.ranked import _share_weights
@@ -104,9 +104,6 @@ def mover(name: str) -> tuple[Any, tuple[Any, ...]]:
 
 @cache
 def _tool(function: Any, kind: Any) -> Any:
-    if function is weighted_quantiles:  # NumPy's filters call it, too
-        function.compile(kind.signature)
-        return function
     return compiled(function, kind.signature, no_cpython_wrapper=True, _nrt=function is not carry)
 
 
@@ -116,7 +113,7 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
     files = __file__, *(str(part.__file__) for part in parts)
     digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in files))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
-    return njit(signature, **CALLED | options)(function)
+    return njit(signature, **CALLED | {"no_cfunc_wrapper": False} | options)(function)
 
 
 def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
@@ -261,7 +258,7 @@ def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, s
                 root[a, b] = inverse[a, b] = 0.0
         if not _standardise(some, share, mean[0], root, inverse, z):
             return np.nan, True, gaussian, over, blind
-        over = over_chance(z, share)
+        over = _over_chance(z, share, zeros((d, d, d)), zeros((d, d)))
         gaussian = gaussian and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
     serves = gaussian
@@ -276,11 +273,11 @@ def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, s
         if not plain:
             return np.nan, True, gaussian, over, blind
         few = min(n, FORETOLD)
-        blind = _share(offsets, residual, R, lower, noise[:few], log_ratio[:few]) >= 0.5
+        blind = _share(offsets, residual, R, noise[:few], log_ratio[:few], lower, zeros(few)) >= 0.5
         if gaussian:
             drawn = zeros(noise.shape)
-            _draw(update[0], update[1], update[2], update[3], update[4], only, noise, drawn, log_ratio)
-            serves = n * (1.0 / _share(offsets, residual, R, lower, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
+            _draw(update[0], update[1], update[2], update[3], update[4], only, noise, residual.copy(), drawn, log_ratio)
+            serves = n * (1.0 / _share(offsets, residual, R, drawn[:few], log_ratio[:few], lower, zeros(few)) - 1.0) <= 1.0
     if serves:
         found = carry(f, observe, t, one, only, drawn, log_ratio, particles, ways, seen, room)
         left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, seen[8]), noise)
@@ -292,7 +289,7 @@ def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, s
 @njit(**INSIDE)
 def _narrow(means, weights, factor):
     """Return True if in some direction noise makes less than 1/n of the covariance of successors of means (n, d)."""
-    (n, d), centre, rest = means.shape, zeros(len(factor)), zeros((1, len(factor), len(factor)))
+    (n, d), centre, rest = means.shape, zeros(len(factor)), zeros((len(factor), len(factor)))
     for i in range(n):
         for a in range(d):
             centre[a] += weights[i] * means[i, a]
@@ -300,11 +297,11 @@ def _narrow(means, weights, factor):
         for a in range(d):
             offset = weights[i] * (means[i, a] - centre[a]) / n
             for b in range(a + 1):
-                rest[0, a, b] -= offset * (means[i, b] - centre[b])
+                rest[a, b] -= offset * (means[i, b] - centre[b])
     for a in range(d):
         for b in range(a + 1):
-            rest[0, a, b] += (1.0 - 1.0 / n) * dot(factor[a], factor[b])
-    return not factorise(rest, 0, d, zeros((d, d)))
+            rest[a, b] += (1.0 - 1.0 / n) * dot(factor[a], factor[b])
+    return not factorise(rest, rest)
 
 
 @njit(**PLAIN)
@@ -354,7 +351,9 @@ def follow(f, observe, curve_order, look, carry, t, ancestors, guided, blind, pa
             ratio[i] = log_ratio[chosen[i]]
         if not blind:
             noise, log_ratio = zeros(z.shape), zeros(n)
-            _draw(update[0], update[1], update[2], update[3], update[4], chosen, z, noise, log_ratio)
+            _draw(
+                update[0], update[1], update[2], update[3], update[4], chosen, z, zeros(update[2].shape[1]), noise, log_ratio
+            )
             for i in range(n):
                 ratio[i] += log_ratio[i]
         found = carry(f, observe, t, ancestors, chosen, noise, ratio, to, ways, seen, room)
@@ -407,7 +406,7 @@ def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
         for b in range(k):
             noise[0, a, b] = R[a, b] if known and z[0, b] == z[0, b] else 1.0 * (a == b)
     update = group, zeros((n, dim)), zeros((count, k, dim)), zeros((count, k, k)), zeros(count)
-    share = offsets[0], residuals[0].copy(), noise, zeros((k, k))
+    share = offsets[0], residuals[0].copy(), noise, zeros((k + 1, k))
     densities, spare = zeros(n), (zeros((count, k, k)), zeros((count, k)), zeros(count))
     plain = plain and _update_noise(offsets, residuals, noise, sigma_weights, points, *update, densities, *spare)
     return plain, centres, densities, update, share

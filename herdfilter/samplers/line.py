@@ -4,6 +4,9 @@ Components are put in order by their means, in groups whose widths differ by a f
 density of a group is written anew, as its Taylor polynomial, on every cell as wide as the least standard deviation of the
 group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight. Beside
 its weight in the mixture it has one in a second mixture, the target, whose density is wanted at the same places.
+
+Functions marked `register_jitable` run in NumPy for the samplers, and are compiled into the compiled filters. Python calls
+`condensed` and `take_logs` for large mixtures only, so that small ones do not wait for their compilation.
 """
 
 from __future__ import annotations
@@ -12,26 +15,27 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, exp
+from herdfilter.mixture import GaussianMixture, log_sums
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, PLAIN, QUICK, exp
 
 WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
 DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak
 COMPONENTS_AT_ONCE = 64  # components at a time, in loops that vectorise
 RESOLUTION = 2.0**-49  # least standard deviation relative to the place: eight neighbouring numbers
 SMALLEST_DEVIATION = 1e-140  # least standard deviation
+FEW_PAIRS = 100_000  # pairs of components and points whose terms are summed one by one
 
 ROOT = np.sqrt(2 * np.pi)
 NODES = 20  # Chebyshev's, on one standard deviation: they give densities to 1e-20 of their peak
 CROWD = 2 * NODES  # more components than this, within one standard deviation, are replaced by nodes
+CROWDED = 400  # components of a mixture from which on crowds are looked for: with fewer that takes longer than it saves
 NODE_PLACES = -np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
 NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(NODE_PLACES)[:, None])
 NODE_SHARES[:, 0] *= 0.5
-FEW_WIDTHS = 3  # that have a group each
 ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
-CONDENSED_SHARE = 1e-16  # likewise of sums over what a line is condensed to
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
 MEAN, DEVIATION, WEIGHT, TARGET = range(4)
@@ -56,65 +60,53 @@ class Cells(NamedTuple):
     ``first`` (G,) is the first component that reaches further than the left end of the cell, ``right`` (G,) its right end
     (between cells, where the next one starts). ``terms`` (3 G, DEGREE + 2) has for each group the coefficients, in powers of
     the distance from the middle in half widths, of the integral of the density, and of the target's density; in the third
-    row stand the middle, and the inverse of the half width, which is 0 if no component is near.
+    row stand the middle, and the inverse of the half width, which is 0 if no component is near. `room` is working memory.
     """
 
     first: np.ndarray
     right: Array
     terms: Array
+    room: Array
 
 
 def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """Return means, deviations, weights, and weights in a target, by default the same, (M,) each, by ascending means.
 
-    A deviation below the distance between neighbouring numbers is raised to a few of these.
+    Components without weight are left out. A deviation below the distance between neighbouring numbers is raised to a few
+    of these.
     """
     order = mixture.means[:, 0].argsort(kind="stable")
+    weightless = mixture.weights <= 0 if targets is None else (mixture.weights <= 0) & (targets <= 0)
+    if weightless.any():
+        order = order[~weightless[order]]
     means, deviations = mixture.means[order, 0], np.sqrt(mixture.distinct_covariances[:, 0, 0])
     deviations = deviations if len(deviations) == 1 else deviations[order]
     deviations = np.maximum(deviations, np.maximum(RESOLUTION * np.abs(means), SMALLEST_DEVIATION))
     return means, deviations, mixture.weights[order], (mixture.weights if targets is None else targets)[order]
 
 
-@njit(**INSIDE)
+@register_jitable
 def in_groups(means, deviations, weights, targets):
-    """Return the line of components whose means ascend; those without any weight are left out.
-
-    Each width has its group if there are few, else each octave.
-    """
-    count, most, groups, size = len(means), FEW_WIDTHS, 0, 0
-    keys, order, starts = np.empty(count), np.empty(count, np.int64), np.empty(count + 1, np.int64)
-    starts[0] = 0
-    for i in range(count):
-        keys[i] = deviations[i] if weights[i] > 0 or targets[i] > 0 else np.inf
-    key = -np.inf
-    while key < np.inf:
-        following = np.inf
-        for i in range(count):
-            if keys[i] == key:
-                order[size] = i
-                size += 1
-            elif key < keys[i] < following:
-                following = keys[i]
-        groups += size > starts[groups]
-        starts[groups], key = size, following
-        if groups == most and key < np.inf:  # anew, by octaves
-            most, groups, size, key = count, 0, 0, -np.inf
-            for i in range(count):
-                keys[i] = np.floor(np.log2(keys[i]))
-    components, bounds = np.empty((4, size)), np.empty((2, groups))
-    for g in range(groups):
-        bounds[NARROWEST, g], bounds[WIDEST, g] = np.inf, 0.0
-        for k in range(starts[g], starts[g + 1]):
-            i = order[k]
-            components[MEAN, k], components[DEVIATION, k] = means[i], deviations[i]
-            components[WEIGHT, k], components[TARGET, k] = weights[i], targets[i]
-            bounds[NARROWEST, g] = min(bounds[NARROWEST, g], deviations[i])
-            bounds[WIDEST, g] = max(bounds[WIDEST, g], deviations[i])
-    return Line(components, starts[: groups + 1], bounds)
+    """Return the line of components whose means ascend, a group for each octave of deviations."""
+    octaves = np.floor(np.log2(deviations))
+    order = np.argsort(octaves, kind="mergesort")
+    ends = np.flatnonzero(np.diff(octaves[order])) + 1
+    starts = np.zeros(len(ends) + 2, np.int64)
+    starts[1:-1] = ends
+    starts[-1] = len(order)
+    components, widths = np.empty((4, len(order))), np.empty((2, len(starts) - 1))
+    components[MEAN] = means[order]
+    components[DEVIATION] = deviations[order]
+    components[WEIGHT] = weights[order]
+    components[TARGET] = targets[order]
+    for g in range(len(starts) - 1):
+        group = components[DEVIATION, starts[g] : starts[g + 1]]
+        widths[NARROWEST, g] = group.min()
+        widths[WIDEST, g] = group.max()
+    return Line(components, starts, widths)
 
 
-@njit(**INSIDE)
+@njit(**CALLED)
 def condensed(line):
     """Return a line of the same densities, whose components need not have positive weights.
 
@@ -123,6 +115,7 @@ def condensed(line):
     """
     given, starts, groups, size = line.components, line.starts, line.widths.shape[1], 0
     near, ends, sums = np.empty(given.shape), np.empty(groups + 1, np.int64), np.empty((2, NODES))
+    rows = np.empty((5, COMPONENTS_AT_ONCE))
     ends[0] = 0
     for g in range(groups):
         i, width = starts[g], line.widths[NARROWEST, g]
@@ -133,7 +126,7 @@ def condensed(line):
                     last += 1
             if last - i > CROWD:
                 middle = given[MEAN, i] + 0.5 * width
-                _chebyshev(given, i, last, middle, 0.5 * width, sums)
+                _chebyshev(given, i, last, middle, 0.5 * width, rows, sums)
                 for q in range(NODES):
                     near[MEAN, size], near[DEVIATION, size] = middle + 0.5 * width * NODE_PLACES[q], width
                     near[WEIGHT, size] = near[TARGET, size] = 0.0
@@ -151,10 +144,9 @@ def condensed(line):
     return Line(near, ends, line.widths)
 
 
-@njit(**FAST)
-def _chebyshev(components, first, last, middle, half, sums):
+@njit(**QUICK)
+def _chebyshev(components, first, last, middle, half, rows, sums):
     """Fill in, for each k, the sums over the components of both weights times Chebyshev polynomial k."""
-    rows = np.empty((5, COMPONENTS_AT_ONCE))  # see `_expand`
     for k in range(NODES):
         sums[0, k] = sums[1, k] = 0.0
     for start in range(first, last, COMPONENTS_AT_ONCE):
@@ -176,18 +168,15 @@ def _chebyshev(components, first, last, middle, half, sums):
             sums[1, k] += target
 
 
-@njit(**INSIDE)
+@register_jitable
 def before_the_first(line):
     """Return the cells of a sweep that has not begun."""
-    groups = line.widths.shape[1]
-    cells = Cells(line.starts.copy(), np.empty(groups), np.empty((3 * groups, DEGREE + 2)))
-    for g in range(groups):
-        cells.right[g] = line.components[MEAN, line.starts[g]] - WINDOW * line.widths[WIDEST, g]
-        cells.terms[3 * g + 2, 1] = 0.0
-    return cells
+    first = line.starts[:-1].copy()
+    right = line.components[MEAN][first] - WINDOW * line.widths[WIDEST]
+    return Cells(first, right, np.zeros((3 * len(first), DEGREE + 2)), np.empty((6, COMPONENTS_AT_ONCE)))
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def advance(line, cells, x):
     """Move groups whose cells end before, or at, x on to cells that start there; return the next place where one ends.
 
@@ -210,17 +199,16 @@ def advance(line, cells, x):
                 last = first
                 while last < end and means[last] - reach < cells.right[g]:
                     last += 1
-                _expand(line.components, first, last, x + half, half, cells.terms, 3 * g)
+                _expand(line.components, first, last, x + half, half, cells.room, cells.terms, 3 * g)
         nearest = min(nearest, cells.right[g])
     return nearest
 
 
-@njit(**FAST)
-def _expand(components, first, last, middle, half, terms, g):
+@njit(**QUICK)
+def _expand(components, first, last, middle, half, rows, terms, g):
     """Write the terms of a cell, from row g on, by the Hermite polynomials' recursion, for many components at a time."""
     # Rows of one array: a loop over several arrays vectorises only where these cannot meet in memory, and rounds otherwise
     # where they might.
-    rows = np.empty((6, COMPONENTS_AT_ONCE))
     for k in range(DEGREE + 2):
         terms[g, k] = terms[g + 1, k] = 0.0
     for start in range(first, last, COMPONENTS_AT_ONCE):
@@ -246,7 +234,7 @@ def _expand(components, first, last, middle, half, terms, g):
             terms[g + 1, k] += target
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def evaluate(terms, x):
     """Return, at x, the integral from some place in the cell on, the density, its slope, the target's density and slope."""
     value = density = slope = target = target_slope = 0.0
@@ -271,74 +259,66 @@ def evaluate(terms, x):
 
 def log_densities(mixture: GaussianMixture, x: Array) -> Array:
     """Return log-densities (n,) of a mixture on a line at points (n, 1), to 1e-12, in a time that grows with M + n."""
+    if len(mixture) * len(x) <= FEW_PAIRS:
+        return log_sums(mixture.component_log_densities(x), mixture.weights)
     order, result = np.argsort(x[:, 0], kind="stable"), np.empty(len(x))
-    result[order] = _sweep_densities(*in_order(mixture), x[order, 0])
+    rows = in_order(mixture)
+    near, values = condensed(in_groups(*rows)), np.empty(len(x))
+    _sweep_densities(near, before_the_first(near), x[order, 0], values)
+    result[order] = logs(*rows[:3], x[order, 0], values)
+    return result
+
+
+@njit(**IN_PLACE)
+def _sweep_densities(line, cells, x, values):
+    """Fill in the densities at points that ascend."""
+    for i in range(len(x)):
+        advance(line, cells, x[i])
+        values[i] = evaluate(cells.terms, x[i])[1]
+
+
+def logs(means: Array, deviations: Array, weights: Array, x: Array, values: Array) -> Array:
+    """Return the logarithms of densities at points, made anew where polynomials lack digits; means and points ascend."""
+    least = ACCURATE_SHARE * (weights / (deviations * ROOT)).sum()
+    if values.min() > least:
+        return np.log(values)
+    low = values <= least
+    if np.count_nonzero(low) * len(means) > FEW_PAIRS:
+        take_logs(means, deviations, weights, x, values)
+        return values
+    result = np.log(np.where(low, 1.0, values))
+    u = (x[low, None] - means) / deviations
+    result[low] = log_sums(-0.5 * u**2 - np.log(deviations * ROOT), weights)
     return result
 
 
 @njit(**CALLED)
-def _sweep_densities(means, deviations, weights, targets, x):
-    """Return the log-densities at points that ascend; the arguments before are those of `in_groups`."""
-    near, values = condensed(in_groups(means, deviations, weights, targets)), np.empty(len(x))
-    cells = before_the_first(near)
+def take_logs(means, deviations, weights, x, values):
+    """Do as `logs` in a time that grows with M + n: sum over the components that matter beside the nearest ones."""
+    kept = weights > 0
+    means, deviations = means[kept], deviations[kept]
+    peaks = weights[kept] / (deviations * ROOT)
+    log_peaks, largest, widest = np.log(peaks), peaks.sum(), deviations.max()
+    least, largest = ACCURATE_SHARE * largest, np.log(largest)
+    nearest = 0  # the first mean that is not left of x
     for i in range(len(x)):
-        advance(near, cells, x[i])
-        values[i] = evaluate(cells.terms, x[i])[1]
-    take_logs(near, WEIGHT, means, deviations, weights, x, values)
-    return values
-
-
-@njit(**INSIDE)
-def take_logs(near, row, means, deviations, weights, x, values):
-    """Replace densities at points by their logarithms, made anew where polynomials lack digits; means and points ascend.
-
-    Anew they are sums over the components of the line condensed, whose row of weights is given, and if that is not enough,
-    over those of the mixture that are near enough to matter beside the nearest ones.
-    """
-    largest, widest, lowest, size = 0.0, 0.0, np.inf, 0
-    for i in range(len(means)):
-        largest += weights[i] / (deviations[i] * ROOT)
-        widest = max(widest, deviations[i])
-    crowded = 8 * near.starts[-1] <= len(means)
-    for i in range(len(x)):
-        if crowded and values[i] <= ACCURATE_SHARE * largest:
-            values[i] = _sum_near(near.components, row, near.starts[-1], x[i])
-        lowest = min(lowest, values[i])
-    least, largest = (CONDENSED_SHARE if crowded else ACCURATE_SHARE) * largest, np.log(largest)
-    kept, peaks = np.empty(len(means), np.int64), np.empty(len(means))
-    for i in range(len(means) if lowest <= least else 0):
-        if weights[i] > 0:
-            kept[size], peaks[size] = i, np.log(weights[i]) - np.log(deviations[i] * ROOT)
-            size += 1
-    place = 0  # the first mean that is not left of x
-    for i in range(len(x)):
+        while nearest < len(means) and means[nearest] < x[i]:
+            nearest += 1
         if values[i] > least:
             values[i] = np.log(values[i])
             continue
-        while place < size and means[kept[place]] < x[i]:
-            place += 1
         peak, total = -np.inf, 0.0
-        for m in range(max(place - 1, 0), min(place + 1, size)):
-            peak = max(peak, peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2)
-        reach, first, last = widest * np.sqrt(2 * (largest - peak + NEGLIGIBLE_LOG_TERM)), place, place
-        while first > 0 and x[i] - means[kept[first - 1]] <= reach:
+        for m in range(max(nearest - 1, 0), min(nearest + 1, len(means))):
+            peak = max(peak, log_peaks[m] - 0.5 * ((means[m] - x[i]) / deviations[m]) ** 2)
+        reach, first, last = widest * np.sqrt(2 * (largest - peak + NEGLIGIBLE_LOG_TERM)), nearest, nearest
+        while first > 0 and x[i] - means[first - 1] <= reach:
             first -= 1
-        while last < size and means[kept[last]] - x[i] <= reach:
+        while last < len(means) and means[last] - x[i] <= reach:
             last += 1
         for m in range(first, last):
-            term = peaks[m] - 0.5 * ((means[kept[m]] - x[i]) / deviations[kept[m]]) ** 2
+            term = log_peaks[m] - 0.5 * ((means[m] - x[i]) / deviations[m]) ** 2
             if term > peak:
                 total, peak = total * exp(peak - term), term
             if term > -np.inf:
                 total += exp(term - peak)
         values[i] = peak + np.log(total)
-
-
-@njit(**FAST)
-def _sum_near(components, row, size, x):
-    """Return the density at x of the first components, with weights of a row."""
-    total = 0.0
-    for i in range(size):
-        u = (components[MEAN, i] - x) / components[DEVIATION, i]
-        total += components[row, i] / components[DEVIATION, i] * exp(-0.5 * u * u)
-    return total / ROOT

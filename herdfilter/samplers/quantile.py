@@ -7,21 +7,22 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_dim, check_request
-from herdfilter.samplers.compiled import CALLED, INSIDE
+from herdfilter.samplers.compiled import IN_PLACE, PLAIN
 from herdfilter.samplers.line import (
-    TARGET,
-    WEIGHT,
+    CROWDED,
     advance,
     before_the_first,
     condensed,
     evaluate,
     in_groups,
     in_order,
+    logs,
     take_logs,
 )
 
@@ -63,24 +64,45 @@ def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = N
 
     Those are of a target, the mixture of the same components with weights `targets` (M,), over the mixture itself.
     """
-    points, log_ratios = np.empty(len(levels)), np.empty(len(levels))
-    weighted_quantiles(*in_order(mixture, targets), levels, points, log_ratios)
-    return points, log_ratios
+    rows = in_order(mixture, targets)
+    points, densities = np.empty(len(levels)), np.empty((2, len(levels)))
+    invert(rows, levels, points, densities)
+    if targets is None:
+        return points, np.zeros(len(levels))
+    return points, logs(*rows[:2], rows[3], points, densities[1]) - logs(*rows[:3], points, densities[0])
 
 
-@njit(**CALLED)
 def weighted_quantiles(means, deviations, weights, targets, levels, points, log_ratios):
-    """Fill in the quantiles at ascending levels (n,), and the log-ratios of target and mixture there.
+    """Fill in the quantiles at ascending levels (n,), and the log-ratios of target and mixture there, in a compiled loop.
 
-    Compiled loops may call it, with rows (M,) as `in_order` makes them: means ascend, deviations are above their rounding. A
-    component may be the mixture's or the target's alone, with a weight of 0 in the other. So Gaussians that Kalman filters
-    have updated, with weight 0 in the target, stand beside those that they were before.
+    Rows (M,) are as `in_order` makes them: means ascend, deviations are above their rounding. A component may be the
+    mixture's or the target's alone, with a weight of 0 in the other. So Gaussians that Kalman filters have updated, with
+    weight 0 in the target, stand beside those that they were before.
     """
-    near, n = condensed(in_groups(means, deviations, weights, targets)), len(levels)
-    cells, densities = before_the_first(near), np.empty((2, n))
+    densities = np.empty((2, len(levels)))
+    invert((means, deviations, weights, targets), levels, points, densities)
+    take_logs(means, deviations, weights, points, densities[0])
+    take_logs(means, deviations, targets, points, densities[1])
+    for i in range(len(levels)):
+        log_ratios[i] = densities[1, i] - densities[0, i]
+
+
+@register_jitable
+def invert(rows, levels, points, densities):
+    """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there, (2, n)."""
+    line = in_groups(*rows)
+    if len(rows[0]) >= CROWDED:
+        line = condensed(line)
+    _sweep(line, before_the_first(line), levels, points, densities)
+
+
+@njit(**IN_PLACE)
+def _sweep(line, cells, levels, points, densities):
+    """Do as `invert`, from left to right."""
+    n = len(levels)
     x, below, lost, i = -np.inf, 0.0, 0.0, 0
     while i < n:  # polynomials hold in a cell; its ends are the bracket of every level reached in it
-        end = advance(near, cells, x)
+        end = advance(line, cells, x)
         if end == np.inf:  # weights that rounding keeps from a sum of 1
             for j in range(i, n):
                 points[j] = x
@@ -89,7 +111,9 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
         low, state = x, evaluate(cells.terms, x)
         base, mass = state[0], evaluate(cells.terms, end)[0] - state[0]
         while i < n and levels[i] - below <= mass + MASS_ROUNDING:
-            low, state = _root(cells.terms, base + min(levels[i] - below, mass), low, end, state)
+            low, state = _root(
+                cells.terms, base + (levels[i] - below if levels[i] - below < mass else mass), low, end, state
+            )
             points[i], densities[0, i], densities[1, i] = low, state[1], state[3]
             i += 1
         # Thousands of cells add up without rounding (Kahan).
@@ -97,13 +121,9 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
         above = below + mass
         lost = (above - below) - mass
         x, below = end, above
-    for row in (WEIGHT, TARGET):
-        take_logs(near, row, means, deviations, weights if row == WEIGHT else targets, points, densities[row - WEIGHT])
-    for i in range(n):
-        log_ratios[i] = densities[1, i] - densities[0, i]
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def _root(terms, level, low, high, state):
     """Return the place from low to high at which the integral reaches the level, and what `evaluate` gives there.
 
@@ -113,7 +133,7 @@ def _root(terms, level, low, high, state):
     value, density, slope, target, target_slope = state
     x, last, enough = low, high - low, SETTLED_STEP * (high - low)
     for _ in range(ROOT_STEPS):
-        inverse = 1.0 / max(density, SMALLEST_DENSITY)
+        inverse = 1.0 / (density if density > SMALLEST_DENSITY else SMALLEST_DENSITY)
         step = (level - value) * inverse
         bend = 0.5 * step * slope * inverse
         if abs(bend) < 0.5:

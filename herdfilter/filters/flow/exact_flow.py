@@ -10,6 +10,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract
+from herdfilter.samplers.compiled import CALLED
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -138,7 +139,7 @@ class ExactFlow:
         return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED)
 def _flow_gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[Array, Array, Array]:
     """Return two gains (m, d, k) of a step, by slopes (m, k, d) in units of the noise, and log-determinants (m,).
 
@@ -181,7 +182,7 @@ def _flow_gains(slopes: Array, covariance: Array, start: float, end: float) -> t
     return drifts, pulls, log_determinants
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED)
 def _move_offsets(y: Array, shifts: Array, residuals: Array, slopes: Array, drifts: Array, pulls: Array) -> Array:
     """Return offsets (n, d) after a step. The other arguments have one row, or one per offset."""
     (n, d), k = y.shape, residuals.shape[1]

@@ -15,6 +15,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import VectorFunction, central_differences
+from herdfilter.samplers.compiled import IN_PLACE
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.sigma_points import SigmaPoints
 
@@ -69,7 +70,10 @@ class PointRule:
         offsets, y = self._values(function, means, covariances)
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
         y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[-1]))
-        return _point_moments(np.ascontiguousarray(y), offsets, weights, spread_weights)
+        (count, p, k), m = y.shape, offsets.shape[2]
+        moments = np.empty((count, k)), np.empty((count, k, k)), np.zeros((count, m, k))
+        _point_moments(np.ascontiguousarray(y), offsets, weights, spread_weights, np.empty((2, k, p)), *moments)
+        return moments
 
     def points(self, dim: int) -> tuple[Array, Array]:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
@@ -86,7 +90,7 @@ class PointRule:
         """Return offsets of the points from the means, (K or 1, p, m), and the values there, (K, p, k)."""
         z = _cached_points(self.standard, means.shape[1])[0]
         offsets = z @ covariance_factor(covariances).transpose(0, 2, 1)
-        return offsets, function.at(_add_offsets(np.ascontiguousarray(means), offsets))
+        return offsets, function.at(means[:, None] + offsets)
 
 
 @lru_cache(maxsize=64)
@@ -94,30 +98,25 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
     return standard(m)
 
 
-@njit(cache=True, nogil=True)
-def _add_offsets(means: Array, offsets: Array) -> Array:
-    """Return points (K, p, m) from means (K, m) and offsets (K or 1, p, m)."""
-    (count, m), p = means.shape, offsets.shape[1]
-    x = np.empty((count, p, m))
-    for c in range(count):
-        mean, offset, place = means[c], offsets[min(c, len(offsets) - 1)], x[c]
-        for t in range(p):
-            for a in range(m):
-                place[t, a] = mean[a] + offset[t, a]
-    return x
+@njit(**IN_PLACE)
+def _point_moments(
+    y: Array,
+    offsets: Array,
+    weights: Array,
+    spread_weights: Array,
+    room: Array,
+    means: Array,
+    covariances: Array,
+    cross: Array,
+) -> None:
+    """Fill in means, covariances and cross-covariances of values (K, p, k) with offsets (K or 1, p, m).
 
-
-@njit(cache=True, nogil=True)
-def _point_moments(y: Array, offsets: Array, weights: Array, spread_weights: Array) -> tuple[Array, Array, Array]:
-    """Return means, covariances and cross-covariances of values (K, p, k) with offsets (K or 1, p, m).
-
-    Inner loops run along rows in the cache: the values of each Gaussian are first transposed.
+    Inner loops run along rows in the cache: the values of each Gaussian are first transposed, into `room` (2, k, p).
     """
     (count, p, k), m = y.shape, offsets.shape[2]
-    means, covariances, cross = np.empty((count, k)), np.empty((count, k, k)), np.empty((count, m, k))
-    centred, weighted, along = np.empty((k, p)), np.empty((k, p)), np.empty(m)
+    centred, weighted = room[0], room[1]
     for c in range(count):
-        values, offset = y[c], offsets[min(c, len(offsets) - 1)]
+        values, offset, along = y[c], offsets[c if len(offsets) > 1 else 0], cross[c]
         for i in range(k):
             mean = 0.0
             for t in range(p):
@@ -131,13 +130,9 @@ def _point_moments(y: Array, offsets: Array, weights: Array, spread_weights: Arr
                 for t in range(p):
                     entry += centred[j, t] * weighted[i, t]
                 covariances[c, i, j] = covariances[c, j, i] = entry
-            along[:] = 0.0
             for t in range(p):
                 for a in range(m):
-                    along[a] += weighted[i, t] * offset[t, a]
-            for a in range(m):
-                cross[c, a, i] = along[a]
-    return means, covariances, cross
+                    along[a, i] += weighted[i, t] * offset[t, a]
 
 
 @dataclass(frozen=True)

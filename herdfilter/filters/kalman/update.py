@@ -14,9 +14,10 @@ from herdfilter.filters.kalman.rules import Moments
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import observation_circular
 from herdfilter.models.with_clutter import Factor, detection_log_densities, log_sum
+from herdfilter.samplers.compiled import IN_PLACE
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def update_in_place(
     covariances: Array,
     residuals: Array,
@@ -38,7 +39,7 @@ def update_in_place(
     count, d, k = cross.shape
     regular = True
     for m in range(count):
-        if not factorise(observed, m, k, factor):
+        if not factorise(observed[m], factor):
             return False
         log_density = -0.5 * k * np.log(2 * np.pi)
         for i in range(k):  # by L^-1, with S = L L': the rows of cross', and the residual beside them
@@ -59,16 +60,16 @@ def update_in_place(
                 for i in range(k):
                     entry -= half[i, a] * half[i, b]
                 shrunk[m, a, b] = shrunk[m, b, a] = entry
-        regular = factorise(shrunk, m, d, factor) and regular
+        regular = factorise(shrunk[m], factor) and regular
     return regular
 
 
-@njit(cache=True, nogil=True)
-def factorise(matrices: Array, m: int, size: int, factor: Array) -> bool:
-    """Write the Cholesky factor of ``matrices[m]`` into `factor`; return False if it does not exist."""
-    for i in range(size):
+@njit(**IN_PLACE)
+def factorise(matrix: Array, factor: Array) -> bool:
+    """Write the Cholesky factor of a matrix, which may lie in the same place; return False if it does not exist."""
+    for i in range(len(matrix)):
         for j in range(i + 1):
-            entry = matrices[m, i, j]
+            entry = matrix[i, j]
             for k in range(j):
                 entry -= factor[i, k] * factor[j, k]
             if j < i:
@@ -77,28 +78,6 @@ def factorise(matrices: Array, m: int, size: int, factor: Array) -> bool:
                 factor[i, i] = np.sqrt(entry)
             else:
                 return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def factorise_all(matrices: Array) -> bool:
-    """Replace the lower triangles of matrices (m, k, k) by their Cholesky factors; return False if one does not exist.
-
-    One call for all: compiled code counts the references to its arrays at each call.
-    """
-    count, size, _ = matrices.shape
-    for m in range(count):
-        for i in range(size):
-            for j in range(i + 1):
-                entry = matrices[m, i, j]
-                for k in range(j):
-                    entry -= matrices[m, i, k] * matrices[m, j, k]
-                if j < i:
-                    matrices[m, i, j] = entry / matrices[m, j, j]
-                elif 0.0 < entry < np.inf:
-                    matrices[m, i, i] = np.sqrt(entry)
-                else:
-                    return False
     return True
 
 

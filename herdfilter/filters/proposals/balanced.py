@@ -18,7 +18,7 @@ from herdfilter.filters.resampling.base import Indices, _inverse, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
-from herdfilter.samplers.compiled import CALLED, INSIDE, ONCE, VECTORISE, exp
+from herdfilter.samplers.compiled import IN_PLACE, INSIDE, ONCE, VECTORISE, exp
 from herdfilter.samplers.mapped import MappedSampling, standardise
 
 SETS = 8
@@ -114,16 +114,20 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
 
 def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.int64], ordered: bool = False) -> Array:
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
-    x = np.empty((n, len(directions)))
-    _place_points(directions, random, ordered, x)
+    x, count = np.empty((n, len(directions))), directions.shape[1]
+    _place_points(directions, random, np.empty(n + count, np.int64), x)
+    if ordered:
+        ranks = np.zeros((2, max(n, 1 << count)), np.int64)
+        _rank_first_entries(x, count, ranks)
+        x[ranks[1, :n]] = x.copy()
     return x
 
 
-@njit(cache=True, nogil=True)
-def _place_points(directions, random, ordered, x):
-    """Fill x (n, dim) with the points, in the order of the sequence or in that of their first entries."""
+@njit(**IN_PLACE)
+def _place_points(directions, random, room, x):
+    """Fill x (n, dim) with the points, in the order of the sequence."""
     (dim, count), n = directions.shape, len(x)
-    scrambled, places, rows = np.empty(count, np.int64), np.empty(n, np.int64), np.arange(n)
+    places, scrambled = room[:n], room[n:]
     for j in range(dim):
         for k in range(count):
             scrambled[k] = 0
@@ -137,17 +141,21 @@ def _place_points(directions, random, ordered, x):
         for k in range(count):  # the second half of a Gray code is the first backwards, with one more digit
             for i in range(1 << k, min(n, 2 << k)):
                 places[i] = places[(2 << k) - 1 - i] ^ scrambled[k]
-        if ordered and j == 0:  # each of 2^count intervals holds one point, or none if n is less
-            taken, row = np.zeros(1 << count, np.int64), 0
-            for i in range(n):
-                taken[places[i] >> (DIGITS - count)] = 1
-            for interval in range(len(taken)):
-                row += taken[interval]
-                taken[interval] = row - 1
-            for i in range(n):
-                rows[i] = taken[places[i] >> (DIGITS - count)]
         for i in range(n):
-            x[rows[i], j] = (places[i] + 0.5) * CELL
+            x[i, j] = (places[i] + 0.5) * CELL
+
+
+@njit(**IN_PLACE)
+def _rank_first_entries(x, count, ranks):
+    """Fill in the ranks of the first entries, ``ranks[1]``: each of 2^count intervals holds one, or none if n is less."""
+    taken, row = ranks[0], 0
+    for i in range(len(x)):
+        taken[int(x[i, 0] * (1 << count))] = 1
+    for interval in range(1 << count):
+        row += taken[interval]
+        taken[interval] = row - 1
+    for i in range(len(x)):
+        ranks[1, i] = taken[int(x[i, 0] * (1 << count))]
 
 
 # The normal quantile (Wichura 1988, AS 241, PPND16), faster than scipy's: halves of the polynomials above and below
@@ -175,11 +183,11 @@ FAR_TAIL = (
 def normal_quantiles(u: Array) -> Array:
     """Return the normal quantiles of numbers between 0 and 1, each at least 1e-300 and at most the last below 1; (n, d)."""
     z = np.empty(u.shape)
-    _normal_quantiles(u, z)
+    _normal_quantiles(np.ascontiguousarray(u), z)
     return z
 
 
-@njit(**CALLED)
+@njit(**IN_PLACE)
 def _normal_quantiles(u, z):
     for i in range(u.shape[0]):
         for j in range(u.shape[1]):
@@ -223,9 +231,9 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     if d == 1:
         return sorted_order(x[..., 0])
     bits, index, cells = BITS // d, np.zeros(x.shape[:-1], np.int64), np.empty((d, n), np.int64)
-    x = np.ascontiguousarray(x)
+    x, row = np.ascontiguousarray(x), np.empty(n)
     for points, share, places in [(x, weights, index)] if x.ndim == 2 else zip(x, weights, index, strict=True):
-        _cells(points, share / share.sum(), bits, cells)
+        _cells(points, share / share.sum(), bits, row, cells)
         _index(cells, bits, places)
     return sorted_order(index)
 
@@ -235,7 +243,7 @@ def curve_order(x, weights, circular):
     n, d = x.shape
     x, index, cells, bits = unwrapped(x, weights, circular), np.zeros(n, np.int64), np.empty((d, n), np.int64), BITS // d
     if d > 1:
-        _cells(x, weights, bits, cells)
+        _cells(x, weights, bits, np.empty(n), cells)
         _index(cells, bits, index)
     else:
         for i in range(n):  # the digits of floats have their order, once those of negative ones are turned around
@@ -295,11 +303,11 @@ def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
     return values.argsort(kind="stable") if (ranked[..., 1:] == ranked[..., :-1]).any() else order
 
 
-@njit(**CALLED, fastmath=VECTORISE)
-def _cells(x, weights, bits, cells):
-    """Fill the cells (d, n) that weighted points (n, d) lie in, their coordinates mapped by the logistic function."""
+@njit(**IN_PLACE, fastmath=VECTORISE)
+def _cells(x, weights, bits, row, cells):
+    """Fill the cells (d, n) of weighted points (n, d), coordinates mapped by the logistic function; row (n,) is room."""
     n, d = x.shape
-    row, most = np.empty(n), 2.0**bits - 1.0
+    most = 2.0**bits - 1.0
     for a in range(d):
         mean, variance = 0.0, 0.0
         for i in range(n):
@@ -309,7 +317,8 @@ def _cells(x, weights, bits, cells):
             variance += weights[i] * (row[i] - mean) ** 2
         scale = 1.0 / np.sqrt(variance) if variance > 0.0 else 1.0
         for i in range(n):
-            row[i] = most / (1.0 + exp(min((mean - row[i]) * scale, 700.0)))
+            below = (mean - row[i]) * scale
+            row[i] = most / (1.0 + exp(below if below < 700.0 else 700.0))
         for i in range(n):
             cells[a, i] = np.int64(row[i])
 
@@ -324,7 +333,7 @@ def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     return index
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _index(x, bits, index):
     """Add up the places of the columns of x (d, n), which is used up; loops over n inside, several of them at once."""
     d, n = x.shape

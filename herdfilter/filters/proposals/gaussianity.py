@@ -13,6 +13,7 @@ from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_a
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.particles import Particles
+from herdfilter.samplers.compiled import IN_PLACE
 
 FEW = 500
 """Number of particles whose cumulants are looked at first, where there are more."""
@@ -78,8 +79,7 @@ class Gaussianity:
 
     @cached_property
     def _over_chance(self) -> tuple[float, float]:
-        found: tuple[float, float] = over_chance(np.ascontiguousarray(self._z), self._weights)
-        return found
+        return over_chance(self._z, self._weights)
 
 
 _KNOWN: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
@@ -96,7 +96,7 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
     return weights @ x, factor, np.linalg.solve(factor, centred.T).T
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Array, z: Array) -> bool:
     """Fill what `standardised` returns; return False if the covariance is not, or nearly not, of full rank."""
     n, d = x.shape
@@ -116,8 +116,7 @@ def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Ar
     for a in range(d):
         for b in range(a + 1):
             root[a, b] /= scale[a] * scale[b]
-    correlation = root.reshape(1, d, d)
-    if not factorise(correlation, 0, d, root):  # in place
+    if not factorise(root, root):
         return False
     trace = 0.0  # of the inverse of the correlation matrix: it bounds the inverse of its least eigenvalue
     for i in range(d):
@@ -143,7 +142,7 @@ def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Ar
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def kernel_width(over: tuple[float, float], size: float) -> float:
     """Return what `Gaussianity.width` is, by the squared cumulants over chance and the effective sample size."""
     third, fourth = 1.0 - 1.0 / max(1.0, over[0]), 1.0 - 1.0 / max(1.0, over[1])
@@ -156,7 +155,14 @@ def kernel_width(over: tuple[float, float], size: float) -> float:
 def narrow(noise: Array, whole: Array, share: float) -> bool:
     """Return True if a covariance (d, d) has less than this share of another in some direction."""
     rest = noise - share * whole
-    return not factorise(rest[None], 0, len(rest), np.empty_like(rest))
+    return not factorise(np.ascontiguousarray(rest), np.empty(rest.shape))
+
+
+def over_chance(z: Array, weights: Array) -> tuple[float, float]:
+    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over what chance makes of them."""
+    d = z.shape[1]
+    cumulants: tuple[float, float] = _over_chance(np.ascontiguousarray(z), weights, np.zeros((d, d, d)), np.zeros((d, d)))
+    return cumulants
 
 
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
@@ -169,11 +175,11 @@ def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> f
     return float((rest / np.where(variance > 0, variance, 1.0)).max())
 
 
-@njit(cache=True, nogil=True)
-def over_chance(z: Array, weights: Array) -> tuple[float, float]:
-    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over what chance makes of them."""
+@njit(**IN_PLACE)
+def _over_chance(z: Array, weights: Array, third: Array, fourth: Array) -> tuple[float, float]:
+    """Return what `over_chance` does; `third` (d, d, d) and `fourth` (d, d) are zeros, for the sums of products."""
     n, d = z.shape
-    third, fourth, squares = np.zeros((d, d, d)), np.zeros((d, d)), 0.0
+    squares = 0.0
     for i in range(n):
         squares += weights[i] ** 2
         length = 0.0

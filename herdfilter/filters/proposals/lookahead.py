@@ -12,7 +12,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.kalman.update import factorise, factorise_all
+from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -20,6 +20,7 @@ from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.compiled import IN_PLACE
 
 SPARE_POINTS = 1000
 """Number of sigma points that take little more time than a few, most of it in the call of the model's functions."""
@@ -259,8 +260,9 @@ class NoiseUpdate(NamedTuple):
 
         The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
         """
-        lower = np.empty(self.noises.shape[1:])
-        return float(_share(self.offsets[0], self.residuals[0], self.noises, lower, noise, log_weights))
+        k, values = len(self.residuals[0]), np.empty(len(noise))
+        room = np.empty((k + 1, k))
+        return float(_share(self.offsets[0], self.residuals[0], self.noises, read_only(noise), log_weights, room, values))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
@@ -268,9 +270,9 @@ class NoiseUpdate(NamedTuple):
             flat = self.draw(chosen.ravel(), np.broadcast_to(z, (*chosen.shape, z.shape[-1])).reshape(-1, z.shape[-1]))
             return flat[0].reshape(*chosen.shape, -1), flat[1].reshape(chosen.shape)
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
-        z = z.view()
-        z.flags.writeable = False  # as some are: `_draw` is not compiled for both
-        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, noise, log_ratio)
+        z = read_only(z)
+        along = np.empty(self.gains.shape[1])
+        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, along, noise, log_ratio)
         return noise, log_ratio
 
     def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:
@@ -308,17 +310,24 @@ def update_noise(
     means, gains, roots = np.zeros((n, dim)), np.zeros((count, k, dim)), np.zeros((count, k, k))
     log_dets, log_densities = np.zeros(count), np.zeros(n)
     room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count)
-    arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.ascontiguousarray(noise)
+    arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.array(noise, order="C")
     if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
     return NoiseUpdate(group, means, gains, roots, log_dets, log_densities, arrays[0], residuals, arrays[2])
+
+
+def read_only(x: Array) -> Array:
+    """Return a view that cannot be written to, as points that are kept cannot: loops are not compiled for both kinds."""
+    x = x.view()
+    x.flags.writeable = False
+    return x
 
 
 LEAST_NOISE_VARIANCE = 1e-12
 """Least share that is left of the variance of noise: a sharp observation would leave none, by rounding less than none."""
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _update_noise(
     values: Array,
     residuals: Array,
@@ -338,11 +347,10 @@ def _update_noise(
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
     (count, p, k), dim = values.shape, points.shape[1]
     for i in range(count):
-        own = min(i, len(noise) - 1)
         for a in range(k):
             offsets[i, a] = 0.0
             for b in range(a + 1):
-                lowers[i, a, b] = noise[own, a, b]
+                lowers[i, a, b] = noise[i if len(noise) > 1 else 0, a, b]
         for t in range(p):
             for a in range(k):
                 offsets[i, a] += weights[t] * values[i, t, a]
@@ -354,9 +362,8 @@ def _update_noise(
                 if offset != 0.0:
                     for j in range(dim):
                         gains[i, a, j] += offset * points[t, j]
-    if not factorise_all(lowers):
-        return False
-    for i in range(count):
+        if not factorise(lowers[i], lowers[i]):
+            return False
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # by L^-1: the rows of the cross-covariance
             scale = 1.0 / lowers[i, a, a]
@@ -370,9 +377,8 @@ def _update_noise(
                 roots[i, a, b] = 1.0 + LEAST_NOISE_VARIANCE if a == b else 0.0
                 for j in range(dim):
                     roots[i, a, b] -= gains[i, a, j] * gains[i, b, j]
-    if not factorise_all(roots):
-        return False
-    for i in range(count):
+        if not factorise(roots[i], roots[i]):
+            return False
         for a in range(k):
             log_dets[i] += np.log(roots[i, a, a])
     for i in range(len(residuals)):
@@ -389,7 +395,7 @@ def _update_noise(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _draw(
     group: Indices,
     means: Array,
@@ -398,12 +404,12 @@ def _draw(
     log_dets: Array,
     chosen: Indices,
     z: Array,
+    along: Array,
     noise: Array,
     log_ratio: Array,
 ) -> None:
-    """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density that it is drawn from."""
+    """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from; `along` is room."""
     (m, dim), k = z.shape, gains.shape[1]
-    along = np.empty(k)
     for t in range(m):
         i = chosen[t]
         g = group[i]
@@ -425,13 +431,14 @@ def _draw(
         log_ratio[t] = 0.5 * twice + log_dets[g]
 
 
-@njit(cache=True, nogil=True)
-def _share(offsets: Array, residual: Array, noises: Array, lower: Array, z: Array, log_weights: Array) -> float:
-    """Return what `NoiseUpdate.share` does; `lower` (k, k) is room."""
+@njit(**IN_PLACE)
+def _share(
+    offsets: Array, residual: Array, noises: Array, z: Array, log_weights: Array, lower: Array, values: Array
+) -> float:
+    """Return what `NoiseUpdate.share` does; `lower` (k + 1, k) and `values` (m,) are room."""
     (m, dim), k = z.shape, len(residual)
-    scale = 1.0 / np.sqrt(dim + 1.0)  # of the sigma points
-    white, values, peak = np.empty(k), np.empty(m), -np.inf
-    factorise(noises, 0, k, lower)
+    scale, white, peak = 1.0 / np.sqrt(dim + 1.0), lower[k], -np.inf  # scale of the sigma points
+    factorise(noises[0], lower)
     for t in range(m):
         values[t] = log_weights[t]
         for a in range(k):
@@ -444,7 +451,8 @@ def _share(offsets: Array, residual: Array, noises: Array, lower: Array, z: Arra
                 entry -= lower[a, b] * white[b]
             white[a] = entry / lower[a, a]
             values[t] -= 0.5 * white[a] ** 2
-        peak = max(peak, values[t])
+        if values[t] > peak:
+            peak = values[t]
     total = squares = 0.0
     for t in range(m):
         weight = np.exp(values[t] - peak)

@@ -13,6 +13,7 @@ from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
+from herdfilter.samplers.compiled import CALLED
 
 LEAST_LOG_LIKELIHOOD = -1e12
 """Stands for less, and for the logarithm of zero; where it is met the likelihood is taken for flat."""
@@ -86,7 +87,7 @@ def linear_observations(
     return offsets, residuals, log_peaks
 
 
-@njit(cache=True, nogil=True)
+@njit(**CALLED)
 def _linearise(
     values: Array,
     members: Indices,

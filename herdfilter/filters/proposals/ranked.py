@@ -19,6 +19,7 @@ from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.compiled import IN_PLACE
 
 
 @dataclass(frozen=True)
@@ -228,14 +229,15 @@ class RankedProposal(SampledProposal):
         return observation.weigh(Particles.unchecked(ancestors.successors(chosen, noise), log_weights + mixed))
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _share_weights(before: Array, log_densities: Array, share: float, weights: Array, log_ratio: Array) -> None:
     """Fill weights (M,) of which `share` is as before and the rest after an update, and log of those before over them."""
     peak, total, whole = -np.inf, 0.0, 0.0
     for i in range(len(before)):
         log_ratio[i] = np.log(before[i]) if before[i] > 0.0 else -np.inf
         weights[i] = log_ratio[i] + log_densities[i]
-        peak = max(peak, weights[i])
+        if weights[i] > peak:
+            peak = weights[i]
     for i in range(len(before)):
         weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
         total += weights[i]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_numbers, as_weights
 from herdfilter.filters.particles import Particles
+from herdfilter.samplers.compiled import IN_PLACE
 
 Indices = NDArray[np.integer[Any]]
 RELATIVE_ROUNDING = 1e-12  # a number of copies this little below a whole one is that whole number
@@ -49,7 +50,7 @@ def inverse_cdf(weights: Array, u: Array) -> Indices:
     return indices
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _inverse(weights: Array, u: Array, indices: Indices) -> None:
     """Fill the indices (k,), in one pass through the weights and the numbers together."""
     total = 0.0
@@ -58,7 +59,7 @@ def _inverse(weights: Array, u: Array, indices: Indices) -> None:
     below = np.nextafter(total, 0.0)  # rounding may reach the sum itself
     i, reached = 0, weights[0]
     for j in range(len(u)):
-        place = min(u[j] * total, below)
+        place = u[j] * total if u[j] * total < below else below
         while reached <= place:
             i += 1
             reached += weights[i]

@@ -10,6 +10,7 @@ from numba import njit
 
 from herdfilter._checks import Array, one_of
 from herdfilter.filters.resampling.base import CopyingResampling, Indices, inverse_cdf, whole_and_rest
+from herdfilter.samplers.compiled import IN_PLACE
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class SSPResampling(CopyingResampling):
         return np.repeat(np.arange(n), copies)
 
 
-@njit(cache=True, nogil=True)
+@njit(**IN_PLACE)
 def _round_rests(rest: Array, places: int, u: Array, copies: Indices) -> None:
     """Round rests (n,) in [0, 1) up or down, keeping their whole sum `places` and each in the mean; add them to `copies`.
 

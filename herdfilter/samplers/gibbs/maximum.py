@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter.samplers.compiled import FAST, INSIDE, exp
+from herdfilter.samplers.compiled import PLAIN, QUICK, exp
 
 BUMP_REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out
 TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump
@@ -37,7 +37,7 @@ def empty_bumps(count: int) -> Array:
     return np.zeros((7, count + 8))
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def gather(bumps, positive, count, below, low, high, near):
     """Copy the bumps in reach of [low, high], filled up to whole vectors.
 
@@ -64,7 +64,7 @@ def gather(bumps, positive, count, below, low, high, near):
     return above, found, TABLE_STEP * width
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def tabulate(near, count, start, step, cells, table):
     """Fill in f at `cells` places, or up to three more, from `start` on.
 
@@ -91,7 +91,7 @@ def tabulate(near, count, start, step, cells, table):
         table[VALUE, k], table[VALUE, k + 1], table[VALUE, k + 2], table[VALUE, k + 3] = t0, t1, t2, t3
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def refine(near, count, x, step):
     """Return the local maximum around x and its value, by Newton's method, bisecting if a step leaves the bracket."""
     low, high = x - 1.5 * step, x + 1.5 * step
@@ -114,7 +114,7 @@ def refine(near, count, x, step):
     return x, value
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def bump_slopes(bumps, count, x):
     """Return f, f' and f'' at x."""
     value = slope = curvature = 0.0
@@ -141,7 +141,7 @@ def empty_search(count: int) -> Search:
     return Search(empty_bumps(count), np.zeros((3, PIECE + 5 + BLOCKS)), np.zeros((16 * BLOCKS, 3)))
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def maximise_bumps(bumps, positive, count, guess, near, table, stack):
     """Return the position of the maximum of `count` bumps, the first `positive` of them of positive height.
 
@@ -178,7 +178,7 @@ def maximise_bumps(bumps, positive, count, guess, near, table, stack):
     return best
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def narrow_interval(bumps, positive, top, floor):
     """Return an interval outside which the sum of the positive bumps, and so f, is below `floor`."""
     low, high = np.inf, -np.inf
@@ -190,7 +190,7 @@ def narrow_interval(bumps, positive, top, floor):
     return low, high
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def divide_line(near, positive, low, high, step, size, stack):
     """Put the blocks of a line on the stack, the one of the highest limit on top; return the size of the stack.
 
@@ -216,7 +216,7 @@ def divide_line(near, positive, low, high, step, size, stack):
     return size + blocks
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def search_table(near, count, low, high, step, best, best_value, tie, table):
     """Tabulate f in [low, high] and refine the leading local maxima, the most promising first; of a tie, take the last."""
     cells = int(np.ceil((high - low) / step)) + 5

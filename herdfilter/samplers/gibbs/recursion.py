@@ -9,7 +9,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, exp
+from herdfilter.samplers.compiled import IN_PLACE, PLAIN, QUICK, exp
 from herdfilter.samplers.gibbs.maximum import (
     CENTRE,
     HEIGHT,
@@ -100,7 +100,7 @@ def mode(density: ConditionalTarget, component: int, room: GibbsWorkspace) -> Ar
     return x[:, 0]
 
 
-@njit(**CALLED)
+@njit(**IN_PLACE)
 def herd_coordinates(target, origin, first, sweeps, effective_count, careful, points, room):
     """Fill in the columns of points (d, n) from `first` on, given those before.
 
@@ -139,7 +139,7 @@ def herd_coordinates(target, origin, first, sweeps, effective_count, careful, po
             points[i, t] = x[i]
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def measure(means, precision, x, residual):
     """Fill in the residuals L (x - m) of all components, L their precision."""
     components, d = means.shape
@@ -152,7 +152,7 @@ def measure(means, precision, x, residual):
             residual[m, i] = r
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def update_residuals(precision, i, e, residual):
     """Update the residuals after coordinate i has moved by e."""
     components, d = residual.shape
@@ -162,7 +162,7 @@ def update_residuals(precision, i, e, residual):
             residual[m, j] += e * precision[k, i, j]
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def judge(constants, means, precision, residual, x, i, score):
     """Fill in the log weights of the components in the conditional of coordinate i.
 
@@ -179,7 +179,7 @@ def judge(constants, means, precision, residual, x, i, score):
         score[m] = constants[LOG_WEIGHT, i, m] - 0.5 * total
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def weigh(log_weight, count, kept, weight):
     """Fill in the weights, relative to the highest, that are not negligible; return their number, sum and sum of squares."""
     peak = -np.inf
@@ -200,7 +200,7 @@ def weigh(log_weight, count, kept, weight):
     return found, total, squares
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def add_components(constants, residual, x, i, count, scale, kept, weight, bumps):
     """Fill in the bumps of E[k(x_i, X_i) | x_rest]."""
     for k in range(count):
@@ -211,7 +211,7 @@ def add_components(constants, residual, x, i, count, scale, kept, weight, bumps)
         bumps[WIDTH, k] = constants[WIDTH, i, m]
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def add_samples(points, i, first, count, scale, kept, weight, bumps):
     """Fill in the bumps -w_s / c k(x_i, x_i^s), w_s = k(x_rest, x_rest^s) and c their sum."""
     for k in range(count):
@@ -221,7 +221,7 @@ def add_samples(points, i, first, count, scale, kept, weight, bumps):
         bumps[WIDTH, first + k] = 1.0
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def approach(points, t, x, before, i, closeness):
     """Fill in minus half the squared distances of the first t points to x over the coordinates other than i.
 

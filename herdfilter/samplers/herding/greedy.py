@@ -10,7 +10,7 @@ from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
-from herdfilter.samplers.compiled import CALLED, FAST, exp
+from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climb, climb_workspace, no_samples, objective, smoothed_target
 from herdfilter.samplers.mapped import largest_remainders
@@ -19,7 +19,7 @@ TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as eq
 CLIMB_STEPS = 30  # of a climb, at most; few take ten
 
 
-@njit(**CALLED)
+@njit(**IN_PLACE)
 def place_points(target, samples, candidate, tables, first, n, moves, steps, room):
     """Fill in the samples from the `first` to the n-th, then move all n in turn, `moves` times in all.
 
@@ -28,12 +28,14 @@ def place_points(target, samples, candidate, tables, first, n, moves, steps, roo
     O(C d) per point, in `tables` (3, C): the expected kernel, the sum of the kernels, and their difference. Returns the
     height that the last climb reached.
     """
-    d = len(samples.point)
+    d, count = candidate.shape
     expected, kernels, value = tables[0], tables[1], tables[2]
-    x, gradient = room.vectors[5], room.vectors[6]
-    if first < n:
-        _expect(target, samples, candidate, expected, value, x, gradient, room)
-    height = 0.0
+    x, gradient, height = room.vectors[5], room.vectors[6], 0.0
+    none = 0 * count  # not a literal, for which `objective` would be compiled apart
+    for c in range(count if first < n else 0):
+        for i in range(d):
+            x[i] = candidate[i, c]
+        expected[c] = objective(target, samples, none, 1.0, x, gradient, room)[0]
     for step in range(n - first + moves):
         s = first + step
         moving = s >= n
@@ -45,9 +47,13 @@ def place_points(target, samples, candidate, tables, first, n, moves, steps, roo
             for w in range(len(samples.weight)):
                 samples.weight[w, s] = 0.0
         else:
-            c = _highest(expected, kernels, value, 1.0 / (s + 1))
+            best = 0  # the first of the candidates where the objective is highest to within rounding
+            for c in range(len(value)):
+                value[c] = expected[c] - kernels[c] / (s + 1)
+                if value[c] > value[best] + TIED_HEIGHTS * expected[best]:
+                    best = c
             for i in range(d):
-                x[i] = candidate[i, c]
+                x[i] = candidate[i, best]
         height = climb(target, samples, count, 1.0 / (count if moving else count + 1), x, steps, room)
         for i in range(d):
             samples.point[i, s] = x[i]
@@ -55,40 +61,13 @@ def place_points(target, samples, candidate, tables, first, n, moves, steps, roo
         for w in range(len(samples.weight)):
             samples.weight[w, s] = samples.narrowness[w, 0] ** -0.5
         if not moving:
-            _add_kernel(kernels, candidate, x, samples.narrowness, 1.0, value)
+            _add_kernel(kernels, candidate, x, samples.narrowness, value)
     return height
 
 
-@njit(**FAST)
-def _expect(target, samples, candidate, expected, scratch, x, gradient, room):
-    """Set the expected kernel at every candidate."""
-    d, count = candidate.shape
-    # Not a literal, for which callees would be compiled apart.
-    none = 0 * count
-    for m in range(target.centre.shape[1] if target.shared else 0):
-        for i in range(d):
-            x[i] = target.centre[i, m]
-        _add_kernel(expected, candidate, x, target.narrowness, target.height[0, m], scratch)
-    for c in range(0 if target.shared else count):
-        for i in range(d):
-            x[i] = candidate[i, c]
-        expected[c] = objective(target, samples, none, 1.0, x, gradient, room)[0]
-
-
-@njit(**FAST)
-def _highest(expected, kernels, value, scale):
-    """Return the candidate at which the objective is highest, the first of those where it is to within rounding."""
-    best = 0
-    for c in range(len(value)):
-        value[c] = expected[c] - scale * kernels[c]
-        if value[c] > value[best] + TIED_HEIGHTS * expected[best]:
-            best = c
-    return best
-
-
-@njit(**FAST)
-def _add_kernel(sums, candidate, x, narrowness, weight, scratch):
-    """Add weight exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c."""
+@njit(**QUICK)
+def _add_kernel(sums, candidate, x, narrowness, scratch):
+    """Add exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c."""
     count = len(sums)
     for c in range(count):
         scratch[c] = 0.0
@@ -98,7 +77,7 @@ def _add_kernel(sums, candidate, x, narrowness, weight, scratch):
             u = candidate[i, c] - place
             scratch[c] += half * u * u
     for c in range(count):
-        sums[c] += weight * exp(scratch[c])
+        sums[c] += exp(scratch[c])
 
 
 def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array:

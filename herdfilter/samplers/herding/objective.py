@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array
-from herdfilter.samplers.compiled import FAST, INSIDE, exp
+from herdfilter.samplers.compiled import PLAIN, QUICK, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 
 PAD = 8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
@@ -92,7 +92,7 @@ def climb_workspace(target: SmoothedTarget, samples: Samples) -> ClimbWorkspace:
     return ClimbWorkspace(*map(np.empty, shapes))
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share):
     """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
     d = len(x)
@@ -115,7 +115,7 @@ def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share
     return value
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _add_components(w, target, x, gradient, room):
     """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
     share, pull, offset, precision = room.share, room.pull, room.vectors[4], target.precision
@@ -156,7 +156,7 @@ def _add_components(w, target, x, gradient, room):
     return value
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def objective(target, samples, count, scale, x, gradient, room):
     """Return the objective at x and a bound on its curvature; write its gradient, and the shares of the components."""
     mu = kernels = 0.0
@@ -176,7 +176,7 @@ def objective(target, samples, count, scale, x, gradient, room):
 
 # Inlined by force: compiled apart from its caller, and then again with it, it would round differently in the process that
 # compiles it and in those that find it in the cache.
-@njit(**INSIDE, forceinline=True)
+@njit(**PLAIN, forceinline=True)
 def climb(target, samples, count, scale, x, steps, room):
     """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
 
@@ -216,7 +216,7 @@ def climb(target, samples, count, scale, x, steps, room):
     return value
 
 
-@njit(**INSIDE)
+@njit(**PLAIN)
 def _start_model(target, h, share):
     """Set the inverse Hessian to the components' covariances, averaged by their shares: exact for a lone component."""
     d, shared = len(h), len(target.covariance) == 1
@@ -239,7 +239,7 @@ def _start_model(target, h, share):
                     h[i, j] += share[m] / total * target.covariance[m, i, j]
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _multiply(h, gradient, step):
     """Set step to h @ gradient; return its product with the gradient and its squared length."""
     slope = length = 0.0
@@ -253,7 +253,7 @@ def _multiply(h, gradient, step):
     return slope, length
 
 
-@njit(**FAST)
+@njit(**QUICK)
 def _update_model(h, s, y, hy):
     """Update the inverse Hessian of minus the objective, by BFGS: s is the step, y the fall of the gradient along it."""
     d, sy = len(s), 0.0
