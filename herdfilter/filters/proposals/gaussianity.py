@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from herdfilter._checks import Array
 from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_and_regular
@@ -142,7 +143,7 @@ def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Ar
     return True
 
 
-@njit(**IN_PLACE)
+@register_jitable
 def kernel_width(over: tuple[float, float], size: float) -> float:
     """Return what `Gaussianity.width` is, by the squared cumulants over chance and the effective sample size."""
     third, fourth = 1.0 - 1.0 / max(1.0, over[0]), 1.0 - 1.0 / max(1.0, over[1])
