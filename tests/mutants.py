@@ -1,9 +1,10 @@
 """Change the program in one place at a time and see whether the tests notice.
 
 Run as ``make test-mutants SEED=0 COUNT=500``. A seed draws changes (mutants), equally many in each folder: a sign, a
-comparison, a constant, a condition. Every test is run once to learn which lines it executes; then the tests that execute
-the changed line run with the change, in a fork of this process, until one fails. Functions are changed in place, so that
-nothing is written and nothing imported again; compiled ones, and those that call them, are compiled anew in the fork.
+comparison, a constant, a condition. Every test of ``make test`` is run once to learn which lines it executes; then the
+tests that execute the changed line run with the change, in a fork of this process, until one fails. Functions are changed
+in place, so that nothing is written and nothing imported again; compiled ones, and those that call them, are compiled
+anew in the fork.
 
 mutmut was considered: it leaves decorated functions alone, as compiled functions, properties and cached ones are.
 
@@ -476,6 +477,7 @@ def main() -> None:
     os.chdir(ROOT)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
     flags = ["-p", "no:xdist", "-p", "no:cacheprovider", "--assert=plain", "-q", "-W", "ignore::DeprecationWarning"]
+    flags += ["-m", "not slow"]
     sys.exit(pytest.main([*flags, *options.tests], plugins=[Session(options)]))
 
 
