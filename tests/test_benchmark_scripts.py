@@ -1,0 +1,62 @@
+"""Every script of the benchmarks explains itself and runs; `make test-all` looks at what each of them measures."""
+
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this installation")
+SMALLEST = {
+    "bench_default": "--part times --growing 10 --first-model 224 --times-models 1 --filters bootstrap",
+    "bench_engine": "summary --quick",
+    "bench_known": "published --scenarios ungm --most 2",
+    "bench_peers": "samplers --sizes 4 --dims 2 --seeds 1",
+    "bench_quality": "--dims 1 --sizes 5 --families 100_particles --mixtures 2 --workers 1 --samplers random",
+    "bench_speed": "tracker --quick",
+    "bench_startup": "--repeats 1 --calls",
+    "bench_study": "--scenarios linear-d1 --filters bootstrap sqmc --particles 5 --more 20 --runs 2",
+}
+
+
+def in_this_process(command, capture_output, text, check):
+    """Do what a new process would do: it takes long to import."""
+    with redirect_stdout(StringIO()) as told, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", command[2:])  # the program, and the rest
+        exec(command[command.index("-c") + 1], {})
+    return SimpleNamespace(stdout=told.getvalue())
+
+
+def test_a_smallest_run_of_every_script_is_known():
+    assert set(SMALLEST) == {path.stem for path in FOLDER.glob("bench_*.py")}
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_a_script_explains_itself_and_writes_a_table(name, monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    script = __import__(name)
+    main = script.main
+    if name == "bench_engine":
+        monkeypatch.setattr(script, "subprocess", SimpleNamespace(run=in_this_process))
+    if name == "bench_startup":
+        monkeypatch.setattr(script, "run", cache(script.run))  # one process stands for all repeats of the same
+    with pytest.raises(SystemExit) as end:
+        main(["--help"])
+    assert end.value.code == 0
+    arguments = [one.replace("_", " ") for one in SMALLEST[name].split()]
+    stores = ["--stores", str(tmp_path / "stores"), "--workers", "1"]
+    main(
+        [
+            *arguments,
+            "--results",
+            str(tmp_path),
+            *(stores if name in ("bench_default", "bench_known", "bench_study") else []),
+        ]
+    )
+    tables = {path.stem: pd.read_csv(path) for path in tmp_path.glob("*.csv")}
+    assert len(tables) > 1  # and what was measured when
+    assert not any(table.empty for table in tables.values())
