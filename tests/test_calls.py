@@ -24,57 +24,40 @@ def run(**given):
 
 ODD = {
     "bandwidth of a sampler": (lambda: hf.KernelHerding(bandwidth=5e-324), "bandwidth: expected a number from"),
-    "bandwidths": (lambda: hf.KernelHerding(bandwidth=[0.5, 1e200]), "bandwidth: expected a number from"),
-    "sigma_k": (lambda: hf.normalised_l2(hf.Points(X), MIX, 1e308), "sigma_k: expected a number from"),
     "n of a mixture": (lambda: MIX.sample(10**30), "n: expected an integer up to 2147483647, as memory"),
-    "n of quantiles": (lambda: hf.QuantileSampling().sample(LINE, 10**30), "n: expected an integer up to"),
     "n of herding": (lambda: discrete.herding([0.5, 0.5], 10**30), "n: expected an integer up to"),
     "iterations": (lambda: hf.EMFit(2, max_iterations=10**30), "max_iterations: expected an integer up to"),
     "share": (lambda: hf.HerdedProposal(hf.RandomSampling(), [0.2]), "defensive_share: expected from 0"),
-    "share of ranked": (lambda: hf.RankedProposal(defensive_share=np.array(0.1)), "defensive_share: expected"),
     "unguided share": (
         lambda: hf.KalmanMixtureProposal(hf.RandomSampling(), unguided_share=None),
         "unguided_share: expected from 0 to below 1, got None",
     ),
     "complex parameter": (lambda: models.StochasticVolatility(rho=0.5 + 2j), "rho: expected a number above"),
-    "text as a number": (lambda: models.CirclingRange(turn="abc"), "turn: expected a finite number, got 'abc'"),
     "ragged dims": (lambda: MIX.marginal(RAGGED), "dims: expected entries of one shape"),
     "ragged dt": (lambda: run(dt=RAGGED), "dt: expected entries of one shape"),
     "dt of several fields": (lambda: run(dt=np.zeros(2, [("a", float), ("b", int)])), "dt: expected"),
     "dt without axes": (lambda: hf.simulate(WALK, 3, rng=0, dt=np.array(0.5, np.float32)), "dt: expected a positive finite"),
     "ragged control": (lambda: hf.ParticleFilter(WALK, 9, rng=0).predict(1.0, RAGGED), "control: expected numbers"),
-    "ragged control of Kalman's": (lambda: hf.UnscentedKalmanFilter(WALK).predict(1.0, RAGGED), "control: expected numbers"),
     "series in a list": (lambda: hf.ParticleFilter(WALK, 9, rng=0).run([[[0.9], [2.1]]]), r"z: expected .*\(2, 1\)"),
-    "series in a list, auto": (lambda: hf.make_filter("auto", WALK, 9).run([[[0.9], [2.1]]]), r"z: expected .*\(2, 1\)"),
     "series in a list, grid": (
         lambda: hf.GridFilter(STILL, [-9], [9], [200]).run([[[0.9], [2.1]]]),
         r"z: expected .*\(2, 1\)",
     ),
-    "ragged times": (lambda: run(times=RAGGED), "times: expected numbers"),
     "ragged directions": (
         lambda: hf.sliced_wasserstein(hf.Points(X), MIX, directions=RAGGED),
         "directions: expected entries of one shape",
     ),
     "watcher": (lambda: run(watcher=3), "watcher: expected an object with predicted and updated, got 3"),
     "flag": (lambda: hf.EMFit(2, shared="no"), "shared: expected True or False, got 'no'"),
-    "flags of herded Gibbs": (lambda: hf.ContinuousHerdedGibbs(effective_count=[]), "effective_count: expected True"),
-    "word": (lambda: hf.ResidualResampling(rest=np.empty(0)), "rest: unknown array"),
     "order of a kernel": (lambda: kernels.Matern(5e-324), "nu: expected a number from 0.001 to 1e.06"),
     "mixture of a rule": (lambda: hf.bandwidths.Scott().covariance(X, 5), "mixture: expected a GaussianMixture"),
-    "n of a rule": (lambda: hf.bandwidths.scale_rule([], 2), "n: expected an integer of at least 1"),
     "kernel": (lambda: kernels.expected_kernel(MIX, X, np.eye(2), "abc"), "kernel: expected a kernel with"),
     "angles": (lambda: hf.GaussianFit().fit(X, circular=0), "circular: expected a sequence of indices from 0 to 1"),
     "moments": (lambda: angles.moments(X, np.full(6, np.nan)), "x, weights: expected finite numbers"),
-    "seed": (lambda: testing.random_mixture(None, 2), "seed: expected an integer of at least 0, got None"),
-    "mode": (lambda: models.JumpMarkov([WALK], [[1.0]]).in_mode("a"), "mode: expected an integer"),
-    "labels": (lambda: run().to_dataframe(labels=3), "labels: expected 2 names, got 3"),
-    "association": (lambda: tracking.LMBTracker(CLUTTER, association="abc"), "association: unknown 'abc'"),
-    "filter of tracks": (lambda: tracking.LMBTracker(CLUTTER, filter=3), "filter: unknown 3"),
     "scans": (lambda: tracking.LMBTracker(CLUTTER).run(3), "scans: expected a sequence with one entry per step"),
     "lag": (lambda: hf.Replay(hf.UnscentedKalmanFilter(WALK), "abc"), "lag: expected numbers"),
     "order of a distance": (lambda: tracking.ospa(X, X, 1.0, p=10**30), "p: expected a number from 1 to 100"),
     "neglect": (lambda: association.HerdedGibbs(neglect=np.empty(0)), "neglect: expected a positive"),
-    "table": (lambda: study.summarise({"filter": 3}), "table: expected the table of runs that compare"),
     "level": (lambda: study.claims(None, level="abc"), "table: expected the table of runs"),
     "rule": (
         lambda: hf.ParticleFilter(WALK, 9, hf.GuidedProposal(lambda *given: None), rng=0).run([[1.0]]),
@@ -94,10 +77,9 @@ def test_what_is_odd_is_named_in_one_line(call, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("model", [models.Lorenz63(), models.Lorenz96(), models.BallisticReentry()], ids=repr)
-def test_time_that_takes_too_many_steps_of_integration_is_refused(model):
+def test_time_that_takes_too_many_steps_of_integration_is_refused():
     with pytest.raises(ValueError, match=r"^dt: expected up to 100000 steps of integration, each of .*, got 1e.30"):
-        hf.simulate(model, 1, rng=0, dt=10**30)
+        hf.simulate(models.Lorenz63(), 1, rng=0, dt=10**30)
 
 
 @pytest.fixture
@@ -109,6 +91,7 @@ def calls(monkeypatch):
     return __import__("calls")
 
 
+@pytest.mark.slow
 def test_odd_calls_are_answered_or_refused(calls):
     table = calls.measured(statements=40, most=400, apart=False)
     bad = table[table["class"].isin(calls.BAD)]
@@ -116,6 +99,7 @@ def test_odd_calls_are_answered_or_refused(calls):
     assert set(table["class"]) == {"fine", "refused", "refused for another"}
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs_or_crashes_is_counted(calls, monkeypatch):
     monkeypatch.setattr(calls, "SECONDS", 0.2)
     monkeypatch.setattr(calls, "_quiet", lambda valid, odd: odd())
@@ -130,6 +114,7 @@ def test_a_call_that_hangs_or_crashes_is_counted(calls, monkeypatch):
     assert [name for name, _ in found] == ["fine", "hang", "crash", "raw error"]
 
 
+@pytest.mark.slow
 def test_what_is_public_is_called_or_left_out_on_purpose(calls):
     source = (FOLDER / "valid_calls.py").read_text(encoding="utf-8")
     missing = {
