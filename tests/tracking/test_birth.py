@@ -190,13 +190,3 @@ def test_detections_that_one_target_may_have_made_start_one_track(walk, gaussian
     pair = hf.GaussianMixture([0.5, 0.5], means[:2], covariances[:2])
     assert_same(born[0].initial, pair, "mean", "covariance", atol=1e-12)
     np.testing.assert_allclose([one.initial.mean for one in born[1:]], means[2:])
-
-
-def test_a_crowd_of_detections_at_one_place_starts_few_tracks(walk, cluttered, gaussian):
-    births = BirthFromMeasurements(gaussian(0, 0, variance=100.0), expected=0.1)
-    tracker = LMBTracker(cluttered(walk), births, filter="ekf")
-    tracker.predict()
-    tracker.update(0.7 * np.random.default_rng(1).normal(size=(50, 2)))
-    tracker.predict()
-    assert 1 <= len(tracker.tracks) <= 6
-    assert tracker.cardinality == pytest.approx(0.1)
