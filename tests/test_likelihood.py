@@ -111,36 +111,28 @@ def test_a_narrow_ridge_is_climbed_from_anywhere(theta0):
     assert found.covariance * 100 / np.outer(scale, scale) == pytest.approx(correlation, abs=1e-6)
 
 
-def test_a_filter_that_decides_from_step_to_step_is_warned_of():
-    z = hf.simulate(hf.models.UNGM(), 25, np.random.default_rng(1))[1]
-
-    def build(theta):
-        return hf.ParticleFilter(hf.models.UNGM(process_variance=theta[0]), 50, rng=0)
-
-    with pytest.warns(hf.RoughLikelihoodWarning, match="jumps of about .* along Q"):
-        found = hf.maximise_likelihood(build, z, 8.0, [(1.0, 40.0)], "Q")
-    assert not found.smooth
-    assert found.roughness[0] > 0.1
-    assert np.isnan(found.standard_errors).all()
-    assert np.isnan(found.covariance).all()
-    assert "no standard errors" in found.message
-
-
-@pytest.mark.filterwarnings("ignore::herdfilter.RoughLikelihoodWarning")
 def test_standard_errors_are_given_only_where_they_are_about_right():
     """Of the persistence of an autoregression: exact ones are 0.03, teeth of resampling have 1e-6 to 1e-2."""
 
     def model(theta):
         return hf.models.LinearGaussian([[theta[0]]], [[1]], [[1]], [[0.5]], [0], [[1]])
 
-    for seed in range(3):
-        z = hf.simulate(model([0.9]), 200, rng=seed)[1]
-        for name in ("bootstrap", "ekf"):
-            found = hf.maximise_likelihood(
-                lambda theta, name=name: hf.make_filter(name, model(theta), n_particles=50, rng=1), z, 0.8, [(-0.99, 0.999)]
-            )
-            assert found.smooth == (name == "ekf")
-            assert np.isnan(found.standard_errors[0]) if name == "bootstrap" else 0.02 < found.standard_errors[0] < 0.05
+    z = hf.simulate(model([0.9]), 200, rng=0)[1]
+
+    def found(name):
+        return hf.maximise_likelihood(
+            lambda theta: hf.make_filter(name, model(theta), 50, 1), z, 0.8, [(-0.99, 0.999)], "phi"
+        )
+
+    exact = found("ekf")
+    assert exact.smooth
+    assert 0.02 < exact.standard_errors[0] < 0.05
+    with pytest.warns(hf.RoughLikelihoodWarning, match="jumps of about .* along phi"):
+        rough = found("bootstrap")
+    assert not rough.smooth
+    assert rough.roughness[0] > 0.1
+    assert np.isnan([rough.standard_errors[0], rough.covariance[0, 0]]).all()
+    assert "no standard errors" in rough.message
 
 
 @pytest.mark.usefixtures("silent")
@@ -220,14 +212,10 @@ def test_a_search_that_is_cut_short_says_so():
     ("changed", "message"),
     [
         ({"build": 3}, "build: expected a function from parameters to a filter, got 3"),
-        ({"build": lambda theta: 3}, "build: expected a filter, which has a method run, got 3"),
         ({"theta0": [2.0]}, r"theta0: expected parameters within the bounds \[\[0.0, 1.0\]\], got \[2.0\]"),
-        ({"theta0": []}, "theta0: expected at least one parameter"),
-        ({"theta0": [[1.0]]}, r"theta0: expected shape \(\*,\)"),
         ({"theta0": "x"}, "theta0: expected numbers"),
         ({"bounds": [(1.0, 0.0)]}, r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]"),
         ({"bounds": (0.0, 1.0)}, "bounds: expected a pair for each of 1 parameters, got"),
-        ({"bounds": [(0.0, None)]}, "bounds: expected"),
         ({"names": ["a", "b"]}, "names: expected 1 different texts"),
         ({"max_evaluations": 0}, "max_evaluations: expected an integer"),
         (

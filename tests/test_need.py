@@ -14,6 +14,7 @@ import pytest
 import herdfilter as hf
 
 DOCS = Path(__file__).parent.parent / "docs"
+pytestmark = pytest.mark.slow
 SCANS = [[[1.0], [7.0]], [], [[2.0]]]
 
 

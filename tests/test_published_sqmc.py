@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("particles", reason="the optional library particles is not installed")
 FOLDER = Path(__file__).parents[1] / "benchmarks"
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
+pytestmark = pytest.mark.slow
 ROWS = """name,error,note
 ten,1.5e1,"a ""quoted"" word, and a comma"
 two,2.25,
