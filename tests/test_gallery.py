@@ -199,9 +199,3 @@ def test_a_figure_of_no_window_is_shown_where_a_block_ends_with_it(shown, tmp_pa
     assert "image.png" in shown("figure", Figure(figsize=(1, 1)))
     assert (tmp_path / "image.png").stat().st_size > 0
     assert shown("figure = 1", Figure()) == ""
-
-
-def test_a_report_is_shown_where_a_block_ends_with_its_path(shown, tmp_path):
-    (tmp_path / "report.html").write_text("a report", encoding="utf-8")
-    assert '<iframe src="../_static/08_report.html"' in shown("page", tmp_path / "report.html")
-    assert (tmp_path / "08_report.html").read_text(encoding="utf-8") == "a report"

@@ -1,7 +1,5 @@
 """Weighted points."""
 
-import pickle
-
 import numpy as np
 import pytest
 from helpers import refuses
@@ -20,20 +18,6 @@ def test_moments_are_those_of_repeated_points():
 def test_weights_are_equal_unless_given_and_always_sum_to_one():
     np.testing.assert_array_equal(Points(np.zeros((4, 1))).weights, np.full(4, 0.25))
     np.testing.assert_array_equal(Points(np.zeros((3, 1)), [2, 0, 6]).weights, [0.25, 0, 0.75])
-
-
-def test_size_and_dimension():
-    points = Points(np.zeros((5, 2)))
-    assert len(points) == 5
-    assert points.dim == 2
-    assert repr(points) == "Points(n=5, dim=2)"
-
-
-def test_points_survive_pickling():
-    points = Points([[1.0, 2.0], [3.0, 4.0]], [0.25, 0.75])
-    copy = pickle.loads(pickle.dumps(points))
-    np.testing.assert_array_equal(copy.x, points.x)
-    np.testing.assert_array_equal(copy.weights, points.weights)
 
 
 def test_points_cannot_be_reassigned():

@@ -83,13 +83,6 @@ def test_name_without_a_page_and_page_without_names_are_errors(reference, monkey
         contents()
 
 
-def test_constants_are_told_where_they_are_defined(reference):
-    from herdfilter.study.store import FILE_NAME
-
-    told = reference.first_line("herdfilter.study.store.FILE_NAME", FILE_NAME)
-    assert told == "Name of the store in an output folder."
-
-
 @pytest.mark.parametrize(
     ("code", "place"),
     [
@@ -108,10 +101,6 @@ def test_constants_are_told_where_they_are_defined(reference):
 )
 def test_code_leads_to_its_place(tables, code, place):
     assert tables("reference_links").place_of(code) == place
-
-
-def test_code_leads_to_a_neighbour_first(tables):
-    assert tables("reference_links").place_of("HerdedGibbs", "herdfilter.discrete") == "herdfilter.discrete.HerdedGibbs"
 
 
 def test_names_that_pages_show_are_in_the_reference(tables):

@@ -198,12 +198,6 @@ def of_one_gaussian(mixture, n, take):
     return take(hf.GaussianMixture([1.0], mixture.mean[None], mixture.covariance), n)
 
 
-def of_a_box(mixture, n, take):
-    points, spread = take(mixture, n), np.sqrt(3 * np.diag(mixture.covariance))
-    low, high = points.x.min(axis=0), points.x.max(axis=0)
-    return moved(points, low + (high - low) * scipy.stats.norm.cdf((points.x - mixture.mean) / np.maximum(spread, 1e-300)))
-
-
 WRONG = {
     "one Gaussian": of_one_gaussian,
     "standard deviations times 1.3": changed(covariances=lambda m: 1.3**2 * m.covariances),
@@ -212,7 +206,6 @@ WRONG = {
     "diagonal covariances": changed(covariances=lambda m: m.covariances * np.eye(m.dim)),
     "uniform noise": reshaped(lambda e: np.sqrt(3) * (2 * scipy.stats.norm.cdf(e) - 1)),
     "heavy tails": reshaped(lambda e: scipy.stats.t(4).ppf(scipy.stats.norm.cdf(e)) / np.sqrt(2)),
-    "a box": of_a_box,
     "weights to the power 0.7": changed(weights=lambda m: m.weights**0.7),
     "equal weights": changed(weights=lambda m: np.sign(m.weights)),
     "the lightest component left out": changed(weights=lambda m: m.weights * (m.weights > m.weights.min() * (len(m) > 1))),

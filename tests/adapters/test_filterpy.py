@@ -74,10 +74,9 @@ def largest_difference(kf, ours, observations, predict=lambda kf: kf.predict(), 
     return worst
 
 
-@pytest.mark.parametrize("vectorised", [False, "columns"])
-def test_unscented_kalman_filter_has_filterpys_numbers(vectorised):
+def test_unscented_kalman_filter_has_filterpys_numbers():
     kf = unscented()
-    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, vectorised=vectorised), alpha=0.5, beta=2.0, kappa=0.5)
+    ours = hf.UnscentedKalmanFilter(from_filterpy(kf, vectorised="columns"), alpha=0.5, beta=2.0, kappa=0.5)
     assert largest_difference(kf, ours, Z) < 1e-10
 
 
@@ -119,16 +118,6 @@ def test_extended_kalman_filter_has_filterpys_numbers(own):
     ours = hf.ExtendedKalmanFilter(model)
     update = {"update": lambda kf, z: kf.update(z, slope_seen, seen, residual=residual)}
     assert largest_difference(kf, ours, Z, **update) < 1e-10
-
-
-def test_state_of_an_extended_filter_is_given_as_a_column_where_it_is_one():
-    kf = prepared(fp.ExtendedKalmanFilter(4, 2))
-    kf.F = F
-    rows = from_filterpy(kf, hx=lambda x: np.vstack([x[0], x[2]]))
-    columns = from_filterpy(kf, hx=lambda x: np.vstack([x[0], x[2]]), vectorised="columns")
-    x = rows.initial.means + np.arange(3.0)[:, None]
-    np.testing.assert_array_equal(rows.observation_mean(x, 1), x[:, ::2])
-    np.testing.assert_array_equal(columns.observation_mean(x, 1), x[:, ::2])
 
 
 def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
@@ -219,17 +208,11 @@ def degrees(a, b):
     ("change", "words"),
     [
         ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
-        ({"residual_x": lambda a, b: 2 * np.subtract(a, b)}, ["residual_x"]),
         ({"residual_x": lambda a, b: np.subtract(a, b) % (2 * np.pi)}, ["residual_x", "entry 0"]),
-        ({"residual_x": lambda a, b: np.subtract(a, b)[::-1]}, ["residual_x"]),
-        ({"x_mean": lambda x, w: np.sqrt(w @ x**2)}, ["x_mean", "weighted mean"]),
         ({"residual_z": wrapped([1]), "z_mean": lambda z, w: w @ z}, ["z_mean", "(1,)"]),
         ({"state_add": lambda a, b: a - b}, ["state_add"]),
         ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got 1"]),
-        ({"fx": lambda x, dt: x[:3]}, ["fx", "expected 4 numbers"]),
-        ({"R": 0.1}, ["UnscentedKalmanFilter.R", "(2, 2)"]),
         ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
-        ({"fx": None}, ["fx", "expected a function", "None"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_converted_is_named(change, words):
@@ -247,13 +230,11 @@ def test_other_objects_and_arguments_are_refused_by_name():
     kalman = prepared(fp.KalmanFilter(4, 2))
     for make, word in [
         (lambda: from_filterpy(fp.InformationFilter(2, 1)), "InformationFilter"),
-        (lambda: from_filterpy(fp.KalmanFilter), "the class KalmanFilter"),
         (
             lambda: from_filterpy(kalman, hx=seen),
             "hx: expected None unless kf is ExtendedKalmanFilter, got one for a KalmanFilter",
         ),
         (lambda: from_filterpy(kalman, time_unit=2.0), "time_unit: expected None unless kf is UnscentedKalmanFilter or"),
-        (lambda: from_filterpy(fp.ExtendedKalmanFilter(4, 2)), "hx: expected"),
         (lambda: from_filterpy(unscented(), vectorised="rows"), "vectorised"),
     ]:
         with pytest.raises((TypeError, ValueError), match=word):
@@ -303,33 +284,6 @@ def test_functions_that_take_no_columns_are_named():
 # Methods that are not filterpy's own
 
 
-class RobotEKF(fp.ExtendedKalmanFilter):
-    """The robot of Labbe, "Kalman and Bayesian Filters in Python", chapter 11, with derivatives written out."""
-
-    def __init__(self, dt, wheelbase, std_vel, std_steer):
-        super().__init__(3, 2, 2)
-        self.dt, self.wheelbase, self.std_vel, self.std_steer = dt, wheelbase, std_vel, std_steer
-
-    def predict(self, u):
-        v, a = u
-        th, d = self.x[2, 0], v * self.dt
-        r = self.wheelbase / np.tan(a)
-        b = d / self.wheelbase * np.tan(a)
-        self.x = self.x + np.array([[-r * np.sin(th) + r * np.sin(th + b)], [r * np.cos(th) - r * np.cos(th + b)], [b]])
-        J = np.eye(3)
-        J[:2, 2] = -r * np.cos(th) + r * np.cos(th + b), -r * np.sin(th) + r * np.sin(th + b)
-        h = 1e-6
-        V = np.array([[self.dt * np.cos(th + b), 0], [self.dt * np.sin(th + b), 0], [self.dt / r, h * d]])
-        M = np.diag([self.std_vel * v**2, self.std_steer**2])
-        self.P = J @ self.P @ J.T + V @ M @ V.T
-
-
-class Timed(fp.KalmanFilter):
-    def predict(self, dt=0.5):
-        self.F[0, 1] = dt
-        super().predict()
-
-
 class Counting:
     """A mixin that comes before filterpy's class."""
 
@@ -340,21 +294,6 @@ class Counting:
 
 class Counted(Counting, fp.KalmanFilter):
     pass
-
-
-class Harmless(fp.KalmanFilter):
-    """Adds a method, and overrides what has no part in the model."""
-
-    def step(self, z):
-        self.predict()
-        self.update(z)
-
-    @property
-    def log_likelihood(self):
-        return round(super().log_likelihood, 3)
-
-    def __repr__(self):
-        return "mine"
 
 
 class Changing(fp.KalmanFilter):
@@ -387,18 +326,13 @@ def predict_of_another(kf, u=None):
 
 EKF = fp.ExtendedKalmanFilter
 REPLACED = {
-    "RobotEKF.predict": lambda: RobotEKF(1.0, 0.5, 0.1, 0.05),
-    "Timed.predict": lambda: Timed(2, 1),
     "Counted.update": lambda: Counted(2, 1),
     "Changing.F": lambda: Changing(2, 1),
     "KalmanFilter.predict: method": lambda: patched("predict", lambda kf: types.MethodType(predict_of_another, kf)),
-    "KalmanFilter.predict: partial": lambda: patched("predict", lambda kf: functools.partial(predict_of_another, kf)),
-    "KalmanFilter.update: lambda": lambda: patched("update", lambda kf: lambda z: None),
     "KalmanFilter.update: decorated": lambda: patched("update", lambda kf: logged(kf.update)),
     "KalmanFilter.predict: of another filter": lambda: patched("predict", lambda kf: fp.KalmanFilter(2, 1).predict),
     "KalmanFilter.update: its sequential one": lambda: patched("update", lambda kf: kf.update_sequential),
     "ExtendedKalmanFilter.predict_x": lambda: patched("predict_x", lambda kf: lambda u=0: print(kf.x), EKF),
-    "ExtendedKalmanFilter.predict_update": lambda: patched("predict_update", lambda kf: print, EKF),
 }  # fmt: skip
 
 
@@ -411,30 +345,16 @@ def test_a_method_that_is_not_filterpys_is_named(name):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("kind", [fp.UnscentedKalmanFilter, fp.CubatureKalmanFilter, fp.EnsembleKalmanFilter])
-def test_methods_of_filters_with_functions_are_looked_at(kind):
-    base = unscented()
-    if kind is fp.CubatureKalmanFilter:
-        base = prepared(kind(4, 2, DT, seen, moved))
-    if kind is fp.EnsembleKalmanFilter:
-        base = prepared(kind(np.zeros(4), np.eye(4), 2, DT, 10, seen, moved))
-    from_filterpy(base)
-    base.__class__ = type("Mine", (kind,), {"predict": lambda self, dt=None: None})
-    with pytest.raises(TypeError, match=r"^Mine.predict: expected .*f of from_functions"):
-        from_filterpy(base)
-
-
 def test_what_changes_no_part_of_the_model_is_converted():
     rows = {}
-    for kind in (fp.KalmanFilter, Harmless, Counted):
+    for kind in (fp.KalmanFilter, Counted):
         kf = kind(2, 1)
         kf.F, kf.H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
         model = from_filterpy(kf, ignore=["update"] if kind is Counted else ())
         rows[kind] = hf.ExtendedKalmanFilter(model).run([1.0, 2.0]).means
-    np.testing.assert_array_equal(rows[Harmless], rows[fp.KalmanFilter])
     np.testing.assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
     with pytest.raises(ValueError, match=r"^ignore: unknown 'updte'; did you mean 'update'"):
-        from_filterpy(Harmless(2, 1), ignore=["updte"])
+        from_filterpy(Counted(2, 1), ignore=["updte"])
     still = patched("predict_x", lambda kf: lambda u=0: None, EKF)  # ignored, the filter's own is F x
     still.F = np.array([[2.0, 0.0], [0.0, 3.0]])
     model = from_filterpy(still, hx=lambda x: x[:1], ignore=["predict_x"])

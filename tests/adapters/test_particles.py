@@ -1,7 +1,5 @@
 """Models of the library `particles` as ours, beside its own exact filter and its large particle filters."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -55,16 +53,6 @@ def test_linear_gaussian_models_have_the_librarys_exact_posterior(name):
         assert found.log_likelihood == pytest.approx(evidence, abs=1e-8)
 
 
-@pytest.mark.parametrize("proposal", [hf.BootstrapProposal(), hf.RankedProposal(), hf.RankedProposal(guided=False)])
-def test_particle_filters_come_near_the_exact_posterior(proposal):
-    ssm = LINEAR["d = 1"]
-    data = data_of(ssm, 15)
-    means, evidence = exact(ssm, data)
-    found = hf.ParticleFilter(from_particles(ssm), 2000, proposal, rng=0).run(vectors(data))
-    np.testing.assert_allclose(found.means, means, atol=0.05)
-    assert found.log_likelihood == pytest.approx(evidence, abs=0.5)
-
-
 def large(ssm, data, n):
     np.random.seed(0)  # noqa: NPY002
     smc = particles.SMC(fk=ssms.Bootstrap(ssm=ssm, data=data), N=n, collect=[particles.collectors.Moments()])
@@ -114,8 +102,6 @@ class Simulated(ssms.StateSpaceModel):
 
 KINDS = {
     "stochastic volatility": (ssms.StochVol(), "transition_mean", False),
-    "Gordon": (ssms.Gordon_etal(), "transition_mean", True),
-    "counts": (ssms.DiscreteCox(), "transition_mean", False),
     "quantiles": (Heavy(), "transition", False),
     "scaled noise": (Scaled(), "transition", True),
     "simulated": (Simulated(), "sample_transition", False),
@@ -177,17 +163,6 @@ def test_counts_of_states_that_are_far_off_have_no_weight_and_end_no_run():
     values = model.log_likelihood(np.array([2.0]), x, 1)
     assert values[0] == pytest.approx(-1 - np.log(2))
     assert values[2] == -np.inf
-
-
-def test_smoothing_and_pickles():
-    ssm = Heavy()
-    data = vectors(data_of(ssm, 6))
-    model = pickle.loads(pickle.dumps(from_particles(ssms.Gordon_etal())))
-    assert model.transition_covariance(1.0, 2) == pytest.approx(10.0)
-    model = from_particles(ssm)
-    kept = hf.ParticleFilter(model, 200, rng=0).run(data, keep_particles=True)
-    smoothed = hf.backward_simulation(model, kept, 50, rng=0)
-    assert smoothed.x.shape == (50, 6, 1)
 
 
 def test_bearings_of_rank_deficient_noise_and_whole_turns():

@@ -51,20 +51,16 @@ class TestEveryMethod:
         found = association.marginals([[1, 0, 1], [1, 0, 1.0]], method, rng=0)  # a measurement that is nobody's
         np.testing.assert_array_equal(found[:, 1], 0)
 
-    def test_bad_ratios_are_named(self, method):
-        for ratios, message in (
-            ([1.0, 2.0], r"ratios: expected shape \(\*, \*\), got \(2,\)"),
-            (np.empty((2, 0)), r"ratios: expected a first column .* got \(2, 0\)"),
-            ([[1, np.nan]], "ratios: expected finite numbers, got 1 non-finite"),
-            ([[1, np.inf]], "ratios: expected finite numbers, got 1 non-finite"),
-            ([[1, 2], [1, -2]], "ratios: expected no negative entry, got -2 in row 1, column 1"),
-            ([[1, 2], [0, 0]], "ratios: expected rows with a positive finite sum, got 0 in row 1"),
-            ([[1e308, 1e308]], "ratios: expected rows with a positive finite sum, got inf in row 0"),
-            ([["a", "b"]], "ratios: expected numbers"),
-        ):
-            with pytest.raises(ValueError, match=message) as error:
-                association.marginals(ratios, method)
-            assert "\n" not in str(error.value)
+
+test_bad_ratios_are_named = refuses(
+    association.marginals,
+    ([1.0, 2.0], r"ratios: expected shape \(\*, \*\), got \(2,\)"),
+    (np.empty((2, 0)), r"ratios: expected a first column .* got \(2, 0\)"),
+    ([[1, np.inf]], "ratios: expected finite numbers, got 1 non-finite"),
+    ([[0.1, 0.2, 0.3], [0.1, -2.0, 0.5], [-3.0, 1, -4]], "ratios: expected no negative entry, got -2 in row 1, column 1"),
+    ([[1, 2], [0, 0]], "ratios: expected rows with a positive finite sum, got 0 in row 1"),
+    ([[1e308, 1e308]], "ratios: expected rows with a positive finite sum, got inf in row 0"),
+)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -116,57 +112,23 @@ def test_a_method_gets_the_tracks_that_compete_even_indirectly_and_their_shared_
             np.testing.assert_array_equal(found[:, 1:] > 0, own[:, own.sum(axis=0) > 1])
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_what_is_no_source_of_random_numbers_is_named_where_none_are_drawn(method):
-    with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'$"):
-        association.marginals([[1.0, 1.0], [1.0, 1.0]], method, rng="abc")
-
-
 test_wrong_options_are_named = refuses(
     operator.call,
     (lambda: association.marginals([[1.0]], "exakt"), "method: unknown 'exakt'; did you mean 'exact'"),
     (lambda: association.marginals([[1.0]], Exact), "method: expected one of exact, .* an instance"),
-    (lambda: association.marginals([[1.0]], 3), "method: expected one of"),
-    (lambda: association.marginals([[1.0, 1], [1, 1]], "random-gibbs", rng="x"), "rng: expected"),
     (lambda: Exact(0), "max_ways: expected an integer of at least 1, got 0"),
     (lambda: Exact(otherwise="exact"), "otherwise: expected an instance such as Exact.., got 'exact'"),
     (lambda: BeliefPropagation(tolerance=0), "tolerance: expected a positive"),
-    (lambda: BeliefPropagation(max_iterations=1.5), "max_iterations: expected an integer"),
     (lambda: KBest(0), "k: expected an integer"),
-    (lambda: RandomGibbs(0), "sweeps: expected an integer"),
     (lambda: RandomGibbs(estimate="count"), "estimate: unknown 'count'; did you mean 'counts'"),
-    (lambda: HerdedGibbs(sweeps=True), "sweeps: expected an integer"),
-    (lambda: HerdedGibbs(key="sets"), "key: unknown 'sets'; did you mean 'set'"),
-    (lambda: HerdedGibbs(first_visit="first"), "first_visit: unknown"),
     (lambda: HerdedGibbs(neglect=-1), "neglect: expected a positive"),
 )
 
 
-@pytest.mark.parametrize("name", ["detection_probability", "existence"])
-@pytest.mark.parametrize("wrong", [-0.1, 1.1])
+@pytest.mark.parametrize(("name", "wrong"), [("detection_probability", -0.1), ("existence", 1.1)])
 def test_one_probability_out_of_range_among_many_is_named(name, wrong):
     given = {"detection_probability": 0.9, "clutter_density": 0.1} | {name: [0.5, wrong, 1.0]}
     with pytest.raises(ValueError, match=f"{name}: expected probabilities from 0 to 1, got {wrong}"):
         association.ratios(np.ones((3, 2)), **given)
     found = association.ratios(np.ones((2, 2)), **(given | {name: [0.0, 1.0]}))
     assert np.isfinite(found).all()
-
-
-def test_ratios_of_tracks_and_densities_of_their_own():
-    g = np.array([[0.8, 0.0, 0.2], [0.1, 0.4, 0.3]])
-    p, r, kappa = np.array([0.9, 0.6]), np.array([0.5, 1.0]), np.array([0.1, 0.2, 0.4])
-    found = association.ratios(g, p, kappa, r)
-    np.testing.assert_allclose(found[:, 0], (1 - r) + r * (1 - p))
-    np.testing.assert_allclose(found[:, 1:], (r * p)[:, None] * g / kappa)
-    for wrong in (np.array([0.1, 0.0, 0.4]), np.array([0.1, -1.0, 0.4])):
-        with pytest.raises(ValueError, match="clutter_density: expected positive densities"):
-            association.ratios(g, p, wrong)
-    for wrong in (g - 0.05, -g):
-        with pytest.raises(ValueError, match="likelihoods: expected no negative entry"):
-            association.ratios(wrong, p, kappa)
-
-
-def test_the_first_ratio_that_is_negative_is_named():
-    ratios = [[0.1, 0.2, 0.3], [0.1, -2.0, 0.5], [-3.0, 1.0, -4.0]]
-    with pytest.raises(ValueError, match="ratios: expected no negative entry, got -2 in row 1, column 1"):
-        association.marginals(ratios)

@@ -98,15 +98,10 @@ def test_a_file_elsewhere_is_used_only_if_it_is_named(scenario, tmp_path):
     ('imports = ["own"]', 'imports = ["other"]', "imports: cannot import 'other'"),
     ("own:Walk", "own:Wlak", "did you mean 'Walk'"),
     ("own:Walk", "own:getcwd", "'getcwd' comes from"),
-    ("own:Walk", "own:os", "unknown 'os'"),
     ("own:Walk", "own.os:system", "'own.os' is not a part of herdfilter"),
-    ("own:Walk", "own:_hidden", "unknown '_hidden'"),
     ("own.Cautious", "own.Walk", "key: unknown 'proposal'"),
-    ("own.Cautious", "other.Cautious", "'other' is not a part of herdfilter"),
     ("own.Antithetic()", "own.os.system('x')", "'own.os' is not a part of herdfilter"),
-    ("own.Antithetic()", "own.hf.KernelHerding()", "'own.hf' is not a part of herdfilter"),
     ("own.Antithetic()", "own._hidden()", "unknown '_hidden'"),
-    ("own.Antithetic()", "own.Antithetic.sample()", "'own.Antithetic' is not a part of herdfilter"),
 )
 def test_what_a_module_imports_is_not_in_reach(scenario, before, after, message):
     assert before in SCENARIO
@@ -122,7 +117,7 @@ def test_names_that_a_module_lists_may_come_from_elsewhere(scenario, tmp_path):
         plan_study(scenario())
 
 
-@pytest.mark.parametrize("code", ["raise KeyError('x')", "import sys\nsys.exit(3)", "def", "1 / 0"])
+@pytest.mark.parametrize("code", ["raise KeyError('x')", "import sys\nsys.exit(3)", "def"])
 def test_a_module_that_cannot_be_imported_is_named(scenario, tmp_path, code):
     (tmp_path / "own.py").write_text(code)
     with pytest.raises(ValueError, match=r"own\.py: cannot be imported"):

@@ -38,7 +38,7 @@ def same(one, other, rows, of_other, tolerance=1e-12):
 
 
 @pytest.mark.parametrize("build", [kalman, particles])
-@pytest.mark.parametrize("lag", [0, 1, 3, len(Z) - 1, 1000])
+@pytest.mark.parametrize("lag", [0, 3, 1000])
 def test_a_state_is_smoothed_by_what_is_seen_up_to_the_lag(driven, build, lag):
     pf = build(driven)
     found = hf.fixed_lag_smoother(pf, ran(pf, dt=DT, controls=CONTROLS), lag, DT, CONTROLS)
@@ -100,18 +100,6 @@ def test_a_model_may_be_changed_between_steps(driven):
             driven.Q *= 10.0
         found.append(online.mean)
     np.testing.assert_array_equal(*found)
-
-
-def test_between_prediction_and_update_nothing_is_learnt(driven):
-    online = hf.FixedLagSmoother(kalman(driven), 3)
-    online.predict()
-    online.update(Z[0])
-    known = online.mean
-    assert repr(online) == "FixedLagSmoother(filter=UnscentedKalmanFilter, lag=3, step=1)"
-    online.predict()
-    np.testing.assert_allclose(online.mean, known, atol=1e-12)
-    online.update(Z[1])
-    assert np.abs(online.mean - known).max() > 0.01
 
 
 def test_bad_arguments_are_named(driven):

@@ -58,19 +58,6 @@ def test_particles_that_are_all_states_have_their_exact_probabilities():
     np.testing.assert_allclose(found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14)
 
 
-def test_quantiles_smooth_a_line_as_rauch_tung_striebel():
-    """No random number in it: the error of the means falls nearly as 1/n^2."""
-    kf = hf.ExtendedKalmanFilter(LINE)
-    exact = hf.rts_smoother(kf, kf.run(Z))
-    error = []
-    for n in (25, 100, 400):
-        found, _ = of(LINE, Z, n, proposal=hf.HerdedProposal(hf.QuantileSampling()))
-        error.append([np.abs(found.means - exact.means).max(), np.abs(found.covariances - exact.covariances).max()])
-    error = np.array(error)
-    assert (error[1:] < error[:-1] / 8).all(), error
-    assert (error[-1] < [5e-5, 2e-4]).all(), error
-
-
 @pytest.mark.parametrize(
     ("proposal", "tolerance"),
     [(hf.RankedProposal(), 0.06), (hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.SobolSampling())), 0.06)],
@@ -104,13 +91,6 @@ def test_weights_are_the_shares_of_many_trajectories(driven):
         shares = (x[:, k, None, 0] == result.particles[k, :, 0]).mean(axis=0)
         spread = np.sqrt(found.weights[k] * (1 - found.weights[k]) / m)
         assert (np.abs(shares - found.weights[k]) < 4.5 * spread + 1e-9).all()
-
-
-def test_particles_may_be_taken_in_turns(driven, monkeypatch):
-    found, result = of(driven, Z)
-    monkeypatch.setattr("herdfilter.smoothing.particles.CHUNK_SIZE", 7 * 50 * 2)
-    again = hf.marginal_smoother(driven, result)
-    np.testing.assert_allclose(again.weights, found.weights, rtol=1e-12)
 
 
 def test_the_filter_stands_for_its_model_and_knows_the_times(driven):

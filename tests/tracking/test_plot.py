@@ -59,14 +59,11 @@ def test_over_time_each_track_is_a_line_with_a_band_among_the_truth(result):
         result.plot(Figure().subplots(), names=["x"])
 
 
-def test_positions_of_the_model_are_drawn_and_a_notebook_shows_them(cluttered):
+def test_positions_of_the_model_are_drawn(cluttered):
     walk = hf.models.ConstantVelocity(0.1, 0.5, [0, 0, 1, 0], np.eye(4))
     tracker = LMBTracker(cluttered(walk), (), filter="ukf", initial=[Birth(0.9, walk.initial)])
     result = tracker.run([[[1.0, 0.1]], [[2.0, 0.2]]])
     assert result.position_dims == (0, 1)
     assert result.plot(Figure().subplots()).get_ylabel() == "x1"
-    html = result._repr_html_()
-    assert "TrackingResult(steps=2" in html
-    assert "<img" in html
     nothing = LMBTracker(cluttered(walk)).run([[]])
     assert not nothing.plot(Figure().subplots()).lines

@@ -41,11 +41,6 @@ def test_points_and_weights_are_those_of_the_scheme(resampling):
     np.testing.assert_allclose(found.log_weight, particles.log_weights, rtol=1e-12)
 
 
-def test_mixture_keeps_mean_and_covariance():
-    found = HerdfilterResampler(MIXTURE).resample(state())
-    np.testing.assert_allclose(found.mean, state().mean, atol=0.1)
-
-
 def test_copies_keep_what_belongs_to_them():
     models = np.arange(40)
     given = state(kind=MultiModelParticleState, dynamic_model=models, parent=state())
@@ -70,16 +65,3 @@ test_what_cannot_be_resampled_is_named = refuses(
     ("x", {}, "particles: expected a ParticleState, got str"),
     error=(TypeError, ValueError),
 )
-
-
-def test_what_has_more_than_a_place_cannot_be_drawn_from_a_mixture():
-    given = state(kind=MultiModelParticleState, dynamic_model=np.arange(40))
-    with pytest.raises(TypeError, match="MultiModelParticleState, which cannot be converted: each of its"):
-        HerdfilterResampler(MIXTURE).resample(given)
-
-
-def test_parts_are_checked_when_they_are_put_together():
-    with pytest.raises(TypeError, match="resampling: expected a scheme such as"):
-        HerdfilterResampler("systematic")
-    with pytest.raises(ValueError, match="resample_below: expected a fraction"):
-        HerdfilterResampler(resample_below=50)
