@@ -21,6 +21,8 @@ ROOT = Path(hf.__file__).parent
 FILES = [
     path for path in sorted({*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")}) if ">>> " in path.read_text(encoding="utf-8")
 ]
+SLOW = {"adapters/particles.py", "likelihood.py", "models/compiled.py", "plotting/__init__.py", "report/comparison.py"}
+SLOW |= {"report/page.py", "study/board.py"}
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
 
 
@@ -40,7 +42,12 @@ def public_names(monkeypatch):
     return importlib.import_module("public_names")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT.parent).as_posix())
+def marked(path):
+    slow = ROOT in path.parents and path.relative_to(ROOT).as_posix() in SLOW
+    return pytest.param(path, marks=pytest.mark.slow if slow else (), id=path.relative_to(ROOT.parent).as_posix())
+
+
+@pytest.mark.parametrize("path", [marked(path) for path in FILES])
 def test_examples_run(path, tmp_path, monkeypatch):
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     if path.parent == SCENARIOS:
