@@ -271,22 +271,6 @@ def test_scripts_of_other_libraries_have_the_models_of_the_scenarios(benchmark_m
     assert float(log_likelihood) == pytest.approx(ours.log_likelihood, abs=0.3)
 
 
-@pytest.mark.parametrize("name", ["filterpy", "stonesoup"])
-def test_kalman_filters_of_other_libraries_are_exact_on_a_linear_model(benchmark_module, name):
-    pytest.importorskip(name)
-    script = benchmark_module(f"peers_{name}")
-    model = load_scenario("linear_chain").build_model()
-    _, z = hf.simulate(model, 6, rng=3)
-    exact = hf.ExtendedKalmanFilter(model).run(z)
-    if name == "filterpy":
-        run = script.ekf("linear_chain", 1.0, 0)
-    else:
-        run = script.kalman("linear_chain", 1.0, script.ExtendedKalmanPredictor, script.ExtendedKalmanUpdater)
-    means, log_likelihood = run(z, 0)
-    np.testing.assert_allclose(means, exact.means, atol=1e-9)
-    assert log_likelihood == pytest.approx(exact.log_likelihood)
-
-
 def test_bootstrap_filters_of_all_libraries_have_the_errors_of_ours():
     """They are one algorithm: of the results, no interval over runs is farther from 1 than a tenth."""
     found = pd.read_csv(FOLDER / "results" / "peers_agreement.csv")
@@ -432,17 +416,6 @@ def test_verdict_on_a_published_figure_counts_both_errors_and_its_rounding(bench
     assert row["verdict"] == "agrees"  # theirs has twice our error
 
 
-def test_likelihood_filter_has_the_exact_mean(benchmark_module):
-    """Its particles do not come from the transition: only right weights lead to the posterior."""
-    classic, model = benchmark_module("published_classic"), hf.models.UNGM()
-    _, z = hf.simulate(model, steps=30, rng=1)
-    pf = hf.ParticleFilter(model, 3000, proposal=classic.LikelihoodProposal(), resample_below=1.0, rng=2)
-    exact = hf.GridFilter(model, -60.0, 60.0, 601).run(z)
-    result = pf.run(z)
-    assert np.sqrt(np.mean((result.means - exact.means) ** 2)) < 0.3
-    assert abs(result.log_likelihood - exact.log_likelihood) < 1
-
-
 @pytest.fixture
 def autoferry():
     """The folder with the recordings."""
@@ -480,18 +453,3 @@ def test_association_repeats_the_program_of_wolf_and_baum(study):
     table = study("bench_known", "papers", "--papers", "herding.wolf", "--most", 2)["as_published"]
     assert (table["verdict"].iloc[:3] == "agrees").all()
     assert table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0  # herded errors fall faster than random ones
-
-
-def test_papers_on_herding_are_measured_by_what_they_define(benchmark_module):
-    """A Gaussian filter with exact moments is Kalman's on a linear model; FCFW written out comes close to ours."""
-    herding = benchmark_module("published_herding")
-    model = hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.2]], [0.0], [[1.0]])
-    _, z = hf.simulate(model, steps=10, rng=1)
-    exact = hf.ExtendedKalmanFilter(model).run(z).means[:, 0]
-    np.testing.assert_allclose(herding.gaussian_filter(model, z), exact, rtol=0, atol=1e-10)
-    target = herding.mixture(2, 5, 1)
-    assert (np.linalg.eigvalsh(target.covariances) > 0.1 - 1e-9).all()
-    points = herding.written_out(target, 1.0, 20, np.random.default_rng(1))
-    ours = hf.KernelHerding(bandwidth=1.0, weights="fully-corrective").sample(target, 20)
-    found, repeated = (hf.herding_error(p, target, 1.0, hf.kernels.Gaussian()) for p in (ours, points))
-    assert 0.7 < found / repeated < 1.3

@@ -1,13 +1,11 @@
-"""The examples of the gallery as texts: they can be read as pages, and what they call exists and takes these arguments.
+"""The examples of the gallery as texts, and the tools that show them.
 
 The build of the documentation runs them.
 """
 
 import ast
 import importlib
-import inspect
 import re
-import shlex
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,10 +13,7 @@ import pytest
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-import herdfilter
-from herdfilter.cli import main
 from herdfilter.study.data import DATA_FILES
-from herdfilter.study.scenario import scenario_files
 
 DOCS = Path(__file__).parent.parent / "docs"
 SCRIPTS = sorted((DOCS / "gallery").glob("*.py"))
@@ -81,12 +76,6 @@ def test_an_example_has_one_thumbnail(script, shown):
     assert script.read_text(encoding="utf-8").count(importlib.import_module("gallery_shown").MARK) == 1
 
 
-def prose(text):
-    """The docstring and the comments that begin with ``# %%``, as reStructuredText."""
-    blocks = re.findall(r"^# %%[^\n]*\n((?:#[^\n]*\n?)*)", text, re.M)
-    return "\n\n".join([ast.get_docstring(ast.parse(text)) or "", *(re.sub("^# ?", "", b, flags=re.M) for b in blocks)])
-
-
 def test_an_example_has_a_title_and_says_what_it_is_about(script):
     title, line, empty, *rest = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or "").split("\n")
     assert line == "=" * len(title) != ""
@@ -100,78 +89,6 @@ def test_an_example_is_short_and_ends_with_what_to_read_next(script):
     *_, last = re.split(r"^# %%", text, flags=re.M)
     assert ":doc:`" in last
     assert not ast.parse(last).body  # words alone
-
-
-def test_pages_linked_to_exist(script):
-    for target in re.findall(r":doc:`(?:[^<`]*<)?([^>`]+)>?`", prose(script.read_text(encoding="utf-8"))):
-        place = DOCS / target.removeprefix("/") if target.startswith("/") else DOCS / "examples" / target
-        written = DOCS / "gallery" / f"{place.name}.py" if place.parent == DOCS / "examples" else place
-        assert written.with_suffix(".md").exists() or written.with_suffix(".py").exists(), target
-
-
-def test_commands_shown_are_understood(script):
-    text = prose(script.read_text(encoding="utf-8"))
-    for line in re.findall(r"(?:``|^ +)herdfilter ([^`\n]+)", text, re.M):
-        name, *arguments = shlex.split(line)
-        scenario = main.commands[name].make_context(name, arguments).params.get("scenario")
-        assert scenario is None or scenario in scenario_files(), line
-
-
-def bound(tree):
-    """Name -> object of the package, of the imports of an example."""
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {name.asname: herdfilter for name in node.names if name.name == "herdfilter" and name.asname}
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "herdfilter":
-            module = importlib.import_module(node.module)
-            found |= {name.asname or name.name: getattr(module, name.name) for name in node.names}
-    return found
-
-
-def resolved(node, names):
-    """The object of the package that an expression such as ``hf.models.UNGM`` stands for; None if it is of no package.
-
-    Raises AttributeError where the package has no such name.
-    """
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if not isinstance(node, ast.Attribute) or (owner := resolved(node.value, names)) is None:
-        return None
-    return getattr(owner, node.attr)
-
-
-def check_calls(text):
-    """Return how many calls of the package there are; AttributeError, TypeError for a name or an argument that is not."""
-    tree = ast.parse(text)
-    names, calls = bound(tree), 0
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute):
-            resolved(node, names)
-        if isinstance(node, ast.Call) and (called := resolved(node.func, names)) is not None:
-            keywords = {word.arg: None for word in node.keywords}
-            if None not in keywords and not any(isinstance(value, ast.Starred) for value in node.args):
-                inspect.signature(called).bind(*node.args, **keywords)
-                calls += 1
-    return calls
-
-
-def test_what_an_example_calls_exists_and_takes_these_arguments(script):
-    assert check_calls(script.read_text(encoding="utf-8")) > 0
-
-
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        ("hf.models.NoSuchModel()", AttributeError),
-        ("hf.thin(x, 3, weight=w)", TypeError),
-        ("hf.thin(x)", TypeError),
-        ("hf.thin(x, 3, None, (), 0, 0, 0, 0, 0)", TypeError),
-    ],
-)
-def test_calls_that_cannot_work_are_found(code, error):
-    with pytest.raises(error):
-        check_calls(f"import herdfilter as hf\n{code}")
 
 
 def test_an_example_is_run_where_its_data_are(gallery_data, tmp_path):

@@ -76,18 +76,6 @@ def test_the_points_are_what_the_samplers_return(make_live, table, limits):
     assert np.mean(near) >= 0.9
 
 
-def test_outlines_follow_the_density_and_hold_its_shares(make_live, table, limits):
-    for name, mixture in make_live.mixtures().items():
-        low, high = limits[name]
-        drawn = np.log(np.sort(np.exp(mixture.log_density(mixture.sample(20_000, np.random.default_rng(0)))))[::-1])
-        for share, path in zip(make_live.SHARES, table["mixtures"][name]["density"], strict=True):
-            numbers = [re.findall(r"-?\d+", outline) for outline in path.split("M")[1:]]
-            corners = np.concatenate([np.cumsum(np.array(one, float).reshape(-1, 2), axis=0) for one in numbers])
-            places = low + (high - low) * np.array([0, 1]) + corners * [1, -1] / make_live.scale(low, high)
-            heights = mixture.log_density(places)
-            assert np.median(heights) == pytest.approx(drawn[int(share * len(drawn)) - 1], abs=0.15), (name, share)
-
-
 def test_what_the_page_says_of_the_table_is_so(make_live, table):
     n = np.array(make_live.COUNTS)
     herded, ratios = list(make_live.HERDED), {}

@@ -172,13 +172,11 @@ def test_order_and_weightless_components_do_not_matter(mixture, seed):
     order = rng.permutation(len(padded))
     other = GaussianMixture(padded.weights[order], padded.means[order], padded.covariances[order])
     x = 4 * rng.standard_normal((5, d))
-    np.testing.assert_allclose(other.log_density(x), mixture.log_density(x), rtol=1e-10)
     np.testing.assert_allclose(other.mean, mixture.mean, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(other.covariance, mixture.covariance, rtol=1e-10, atol=1e-12)
-    for change in (lambda m: m.marginal(1), lambda m: m.conditional(0, 0.3), lambda m: m.convolve(extra)):
+    for change in (lambda m: m, lambda m: m.marginal(1), lambda m: m.conditional(0, 0.3), lambda m: m.convolve(extra)):
         a, b = change(other), change(mixture)
-        y = x[:, : a.dim]
-        np.testing.assert_allclose(a.log_density(y), b.log_density(y), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(a.log_density(x[:, : a.dim]), b.log_density(x[:, : a.dim]), rtol=1e-9, atol=1e-9)
 
 
 # Degenerate covariances

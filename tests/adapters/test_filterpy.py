@@ -144,19 +144,6 @@ def test_bearings_and_a_heading_across_the_cut_have_filterpys_numbers():
     assert largest_difference(kf, hf.UnscentedKalmanFilter(model, 0.8, 2.0, 0.0), z) < 1e-10
 
 
-def test_filters_of_ours_run_on_it_with_missing_entries():
-    """On a linear model the herded filter is the Kalman filter, with an entry of an observation missing, too."""
-    kf = prepared(fp.KalmanFilter(4, 2))
-    kf.F, kf.H = F, np.eye(4)[::2]
-    model = from_filterpy(kf)
-    z = Z.copy()
-    z[4, 1] = z[5] = np.nan
-    exact = hf.UnscentedKalmanFilter(model).run(z)
-    herded = hf.ParticleFilter(model, 50, hf.AutomaticProposal()).run(z)
-    np.testing.assert_allclose(herded.means, exact.means, atol=1e-8)
-    assert herded.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-8)
-
-
 def test_time_is_counted_in_the_filters_own_steps_unless_told_otherwise():
     kf = unscented()
     x = kf.x[None] + np.arange(3.0)[:, None]

@@ -58,20 +58,6 @@ def test_particles_that_are_all_states_have_their_exact_probabilities():
     np.testing.assert_allclose(found.covariances[:, 0, 0], exact @ [0, 1, 4] - (exact @ [0, 1, 2]) ** 2, atol=1e-14)
 
 
-@pytest.mark.parametrize(
-    ("proposal", "tolerance"),
-    [(hf.RankedProposal(), 0.06), (hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.SobolSampling())), 0.06)],
-    ids=["ranked", "augmented"],
-)
-def test_a_plane_is_smoothed_as_by_rauch_tung_striebel(driven, proposal, tolerance):
-    kf = hf.ExtendedKalmanFilter(driven)
-    exact = hf.rts_smoother(kf, kf.run(Z))
-    found, filtered = of(driven, Z, 400, proposal=proposal)
-    assert np.abs(found.means - exact.means).max() < tolerance
-    assert np.abs(found.covariances - exact.covariances).max() < 2 * tolerance
-    assert np.abs(filtered.means - exact.means).max() > 0.5
-
-
 def test_two_modes_are_smoothed_as_on_a_grid(growth):
     model, x, z, exact, _ = growth
     mean = exact @ x
@@ -81,16 +67,6 @@ def test_two_modes_are_smoothed_as_on_a_grid(growth):
     right = (found.weights * (found.particles[..., 0] > 0)).sum(axis=1)
     np.testing.assert_allclose(right, exact[:, x > 0].sum(axis=1), atol=0.02)
     assert np.abs(filtered.means[:, 0] - mean).max() > 3
-
-
-def test_weights_are_the_shares_of_many_trajectories(driven):
-    found, result = of(driven, Z, 30)
-    m = 40_000
-    x = hf.backward_simulation(driven, result, m, 1).x
-    for k in range(len(Z)):
-        shares = (x[:, k, None, 0] == result.particles[k, :, 0]).mean(axis=0)
-        spread = np.sqrt(found.weights[k] * (1 - found.weights[k]) / m)
-        assert (np.abs(shares - found.weights[k]) < 4.5 * spread + 1e-9).all()
 
 
 def test_the_filter_stands_for_its_model_and_knows_the_times(driven):

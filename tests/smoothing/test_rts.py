@@ -58,19 +58,16 @@ def test_filterpy_agrees_where_the_transition_bends():
 
 
 def test_times_are_those_of_the_result_unless_others_are_given(driven):
-    """As numbers, durations or dates; a wrong time step is not passed over."""
-    start = datetime(2026, 3, 1)
-    kf = hf.ExtendedKalmanFilter(driven)
+    """As numbers or dates; a wrong time step is not passed over."""
+    start, kf = datetime(2026, 3, 1), hf.ExtendedKalmanFilter(driven)
     told = hf.rts_smoother(kf, kf.run(Z, dt=DT), dt=DT)
     dates = [start + timedelta(seconds=s) for s in np.cumsum(DT)]
-    for options in ({"dt": DT}, {"times": np.cumsum(DT)}, {"times": dates}):
-        result = hf.ExtendedKalmanFilter(driven).run(Z, **options, start=start if options.get("times") is dates else None)
-        agree(hf.rts_smoother(kf, result), told.means, told.covariances)
+    result = hf.ExtendedKalmanFilter(driven).run(Z, times=dates, start=start)
+    for options in ({}, {"times": dates}):
         again = hf.rts_smoother(kf, result, **options)
         agree(again, told.means, told.covariances)
         np.testing.assert_array_equal(again.times, result.times)
-    other = hf.rts_smoother(kf, hf.ExtendedKalmanFilter(driven).run(Z, dt=DT), dt=1.0)
-    assert np.abs(other.means - told.means).max() > 0.1
+    assert np.abs(hf.rts_smoother(kf, result, dt=1.0).means - told.means).max() > 0.1
 
 
 def test_readings_of_one_time_are_of_one_state(driven, joint):

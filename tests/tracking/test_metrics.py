@@ -54,16 +54,6 @@ def test_absent_targets_are_no_members():
     assert ospa(truth, [[1.0, 2.0]], CUTOFF) == 0
 
 
-def test_a_target_that_changes_its_label_is_a_switch_however_long_it_was_missed():
-    truth = np.zeros((4, 1, 2))
-    here, gone = [[0.1, 0.0]], []
-    assert label_switches(truth, [here] * 4, ["a", "a", "a", "a"], 1) == 0
-    assert label_switches(truth, [here] * 4, ["a", "b", "b", "a"], 1) == 2
-    assert label_switches(truth, [here, gone, gone, here], ["a", "", "", "b"], 1) == 1
-    assert label_switches(truth, [here, gone, here, gone], ["a", "", "a", ""], 1) == 0
-    assert label_switches(truth, [here, [[5.0, 0.0]], here, gone], ["a", "b", "a", ""], 1) == 0
-
-
 test_what_does_not_fit_is_named = refuses(
     operator.call,
     (lambda: gospa([[1.0, 2.0]], [[1.0]], 1), r"estimates: expected shape \(\*, 2\), as truth has"),

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-import herdfilter as hf
 from herdfilter.tracking import Birth, LMBTracker
 
 
@@ -57,13 +56,3 @@ def test_over_time_each_track_is_a_line_with_a_band_among_the_truth(result):
         result.plot(Figure().subplots(), truth=np.zeros((5, 2)))
     with pytest.raises(ValueError, match=r"^names: expected one per dimension, 2, got 1$"):
         result.plot(Figure().subplots(), names=["x"])
-
-
-def test_positions_of_the_model_are_drawn(cluttered):
-    walk = hf.models.ConstantVelocity(0.1, 0.5, [0, 0, 1, 0], np.eye(4))
-    tracker = LMBTracker(cluttered(walk), (), filter="ukf", initial=[Birth(0.9, walk.initial)])
-    result = tracker.run([[[1.0, 0.1]], [[2.0, 0.2]]])
-    assert result.position_dims == (0, 1)
-    assert result.plot(Figure().subplots()).get_ylabel() == "x1"
-    nothing = LMBTracker(cluttered(walk)).run([[]])
-    assert not nothing.plot(Figure().subplots()).lines

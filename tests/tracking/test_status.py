@@ -52,17 +52,6 @@ def test_false_alarms_far_away_confirm_nothing(walk, cluttered):
     assert statuses(walk, cluttered, [[[50.0, 50.0]]] * 3, confirm=(1, 3))[2] == 0
 
 
-def test_confirmation_changes_no_number(walk, cluttered):
-    scans = [HIT, MISS, [[0.3, 0.1], [1.0, 1.0]], HIT]
-    one, other = (
-        LMBTracker(cluttered(walk), [Birth(0.2, walk.initial)], filter="ukf", confirm=confirm).run(scans)
-        for confirm in ((1, 1), (4, 9))
-    )
-    assert one.labels == other.labels
-    np.testing.assert_array_equal(np.concatenate(one.means), np.concatenate(other.means))
-    assert [h.status for hs in one.history for h in hs] != [h.status for hs in other.history for h in hs]
-
-
 @pytest.mark.parametrize("confirm", [3, (0, 5), (4, 3), (1, np.inf)])
 def test_odd_confirmations_are_named_in_one_line(confirm, walk, cluttered):
     with pytest.raises((TypeError, ValueError), match=r"^confirm: expected [^\n]*$"):
