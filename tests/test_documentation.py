@@ -168,25 +168,6 @@ def test_every_long_table_is_shown_and_can_be_downloaded(pages):
         assert (ROOT / "docs" / "".join(path)).is_file()
 
 
-def choices(page_guide):
-    lines = page_guide.filters().replace("[", "").split("\n")[2:-1]
-    return {row[0].split("]")[0]: row[1] for row in (line.strip("| ").split(" | ") for line in lines)}
-
-
-def test_the_guide_chooses_by_the_figures(make_pages, monkeypatch):
-    """A filter that had the errors of another one would be chosen in its place."""
-    page_guide, read = importlib.import_module("page_guide"), importlib.import_module("page_format").read
-    before = choices(page_guide)
-    swap = {"ranked": "auto", "auto": "ranked"}
-    monkeypatch.setattr(page_guide, "read", lambda name: read(name).rename(columns=swap))
-    after = choices(page_guide)
-    assert before["a model you know little of"] == "`auto`"
-    assert after["a model you know little of"] == "`ranked`"
-    assert {row for row in before if before[row] != after[row]} >= {"a state of one dimension", "several far modes"}
-    assert {name for cell in before.values() for name in re.findall(r"`([\w-]+)`", cell)} <= set(catalogue())
-    assert page_guide.filter_tree().splitlines()[-3].startswith("- *no:* take [`ranked`]")
-
-
 def test_the_trees_name_what_the_tables_take_and_every_node_is_a_link(make_pages):
     page_guide = importlib.import_module("page_guide")
     nodes = [line for line in page_guide.filter_tree().splitlines() if line.lstrip().startswith("- ")]

@@ -143,10 +143,3 @@ def test_columns_of_installed_peers_hold(page_need):
         found = importlib.util.find_spec(peer["module"]) if "module" in peer else None
         if found and importlib.metadata.version(peer["module"]) == peer["version"]:
             assert page_need.unfounded(name, Path(found.origin).parent) == [], name
-
-
-def test_a_cell_without_ground_is_found(page_need, tmp_path):
-    wrong = page_need.unfounded("filterpy", tmp_path)
-    assert len(wrong) == sum(row["filterpy"][0] != "no" for row in page_need.rows() if "filterpy" in row)
-    (tmp_path / "sqmc.py").write_text("class SQMC: ...")
-    assert len(page_need.unfounded("filterpy", tmp_path)) == len(wrong) + 1

@@ -122,7 +122,6 @@ BROKEN = {
     "contract": [lambda mixture, n, rng: herd(mixture, n).x],
     "shapes": [
         lambda mixture, n, rng: herd(mixture, n + 1 if n > 1 else n),
-        lambda mixture, n, rng: herd(mixture, n) if mixture.dim > 1 else {}["no such dimension"],
         herding(lambda p, mixture, n, rng: moved(p, np.where(np.arange(n)[:, None] == 7, np.inf, p.x))),
         herding(lambda p, mixture, n, rng: hf.Points.unchecked(p.x, np.ones(n))),
         of_negative_weights,
@@ -135,7 +134,6 @@ BROKEN = {
     ],
     "points may be overwritten": [Keeping().sample],
     "determinism": [
-        shifted(lambda mixture, n, rng: 1e-9 * np.random.default_rng(rng).standard_normal()),
         using_random_numbers,
         Restless().sample,
     ],
@@ -146,7 +144,6 @@ BROKEN = {
     "flat covariance": [
         needing_a_density,
         another(covariances=lambda m: m.covariances + 1e-2 * np.trace(m.covariance) / m.dim * np.eye(m.dim)),
-        another(covariances=lambda m: 1e-6 * m.covariances),
     ],
     "a single place": [
         herding(lambda p, mixture, n, rng: moved(p, p.x + (np.ptp(p.x) == 0) * np.linspace(-0.1, 0.1, n)[:, None]))
@@ -160,8 +157,6 @@ BROKEN = {
     "moments": [
         shifted(lambda mixture, n, rng: np.linspace(0, 0.5 * (n > 1), n)[:, None]),
         lambda m, n, rng: another(weights=lambda m: np.random.default_rng(0).multinomial(int(n), m.weights))(m, n, rng),
-        halved,
-        ignoring_a_component,
     ],
 }
 CASES = [(check, function) for check, functions in BROKEN.items() for function in functions]
