@@ -129,6 +129,7 @@ def test_every_picture_is_drawn_by_a_command_and_small(make_images):
     assert [path.name for path in moving if path.stat().st_size > 1_000_000] == []
 
 
+@pytest.mark.slow
 def test_tables_are_those_of_the_results_files(pages, make_pages):
     stale = [page.name for page, text in pages.items() if make_pages.filled(text) != text]
     assert stale == [], "run: python docs/make_pages.py"

@@ -45,6 +45,8 @@ def test_parts_of_gospa_sum_to_its_power_and_count_the_missed_and_the_false():
     nothing = np.empty((0, 2))
     assert gospa(nothing, [], CUTOFF) == (0, 0, 0, 0)
     assert gospa([[1.0, 2.0]], nothing, CUTOFF) == pytest.approx((CUTOFF / 2**0.5, 0, CUTOFF**2 / 2, 0))
+    far = gospa([[1.0, 2.0]], [[9.0, 9.0]], CUTOFF)  # out of reach, they are no pair
+    assert far == pytest.approx((CUTOFF, 0, CUTOFF**2 / 2, CUTOFF**2 / 2))
     assert np.isnan(gospa([[1.0]], [[1.0]], CUTOFF, alpha=1)[1:]).all()
 
 
