@@ -110,60 +110,78 @@ PROPOSALS = GUIDED | {
     "bootstrap": hf.BootstrapProposal(),
 }
 
+VALUES = {
+    "x": X,
+    "covariance": EYE,
+    "ratios": RATIOS,
+    "particles": X,
+    "log_weights": np.log(W),
+    "weights": W,
+    "start": np.zeros(2),
+    "means": X,
+    "covariances": np.tile(EYE, (4, 1, 1)),
+    "sigma_k": EYE,
+    "bandwidth": EYE,
+    "truth": X,
+    "estimates": X,
+    "region": np.array([[-9.0, 9.0], [-9.0, 9.0]]),
+}
+"""Name of an argument -> its value at the doors that name it."""
+
 COMPILED = {
     "simplex_weights": (hf.simplex_weights, {"gram": np.exp(-np.abs(np.subtract.outer(W, W))), "z": W}),
     "optimal_weights": (partial(hf.optimal_weights, mixture=MIXTURE), {"x": X, "kernel_covariance": EYE}),
-    "kernel_matrix": (hf.kernel_matrix, {"x": X, "covariance": EYE}),
+    "kernel_matrix": (hf.kernel_matrix, "x covariance"),
     "herding": (partial(herding, n=5), {"moments": W}),
     "herding with features": (partial(herding, n=5), {"moments": np.array([0.5, 0.5]), "features": EYE}),
-    "associate by herded Gibbs": (partial(associate, method="herded-gibbs"), {"ratios": RATIOS}),
-    "associate by random Gibbs": (partial(associate, method="random-gibbs", rng=0), {"ratios": RATIOS}),
+    "associate by herded Gibbs": (partial(associate, method="herded-gibbs"), "ratios"),
+    "associate by random Gibbs": (partial(associate, method="random-gibbs", rng=0), "ratios"),
     "Lorenz63.transition_mean": (
         partial(hf.models.Lorenz63().transition_mean, dt=0.1, control=None, step=1), {"x": np.ones((4, 3))},
     ),
-    "Particles": (hf.Particles, {"particles": X, "log_weights": np.log(W)}),
-    "Particles.equal": (hf.Particles.equal, {"particles": X}),
-    "Particles.weighted": (hf.Particles.weighted, {"particles": X, "weights": W}),
+    "Particles": (hf.Particles, "particles log_weights"),
+    "Particles.equal": (hf.Particles.equal, "particles"),
+    "Particles.weighted": (hf.Particles.weighted, "particles weights"),
     "ConditionalHerdedGibbs": (
         partial(hf.ConditionalHerdedGibbs(0.5).herd, [lambda v, x: np.exp(-(v**2) / 2) / 2.5066] * 2, 3),
         {"start": np.zeros(2), "bounds": np.array([[-8.0, 8.0], [-8.0, 8.0]])},
     ),
-    "ContinuousHerdedGibbs.sample": (partial(hf.ContinuousHerdedGibbs().sample, MIXTURE, 3), {"start": np.zeros(2)}),
-    **{f"fit {n}": (fit.fit, {"particles": X, "weights": W}) for n, fit in FITS.items()},
+    "ContinuousHerdedGibbs.sample": (partial(hf.ContinuousHerdedGibbs().sample, MIXTURE, 3), "start"),
+    **{f"fit {n}": (fit.fit, "particles weights") for n, fit in FITS.items()},
     **{f"ancestors {n}": (partial(s.ancestors, rng=np.random.default_rng(0)), {"weights": UNEVEN})
        for n, s in SCHEMES.items() if n in ("ssp", "residual")},
-    **{f"resample {n}": (partial(resampled, s), {"particles": X, "log_weights": np.log(W)}) for n, s in SCHEMES.items()},
-    **{f"propose {n}": (partial(proposed, p), {"particles": X, "log_weights": np.log(W)}) for n, p in PROPOSALS.items()},
-    **{f"guide {n}": (partial(guided, p), {"particles": X, "log_weights": np.log(W)}) for n, p in GUIDED.items()},
+    **{f"resample {n}": (partial(resampled, s), "particles log_weights") for n, s in SCHEMES.items()},
+    **{f"propose {n}": (partial(proposed, p), "particles log_weights") for n, p in PROPOSALS.items()},
+    **{f"guide {n}": (partial(guided, p), "particles log_weights") for n, p in GUIDED.items()},
 }  # fmt: skip
-"""Name -> what enters a compiled loop, and its arguments that are arrays."""
+"""Name -> what enters a compiled loop, and its arguments that are arrays: their names, or names and values."""
 
 OTHERS = {
-    "Points": (hf.Points, {"x": X, "weights": W}),
+    "Points": (hf.Points, "x weights"),
     "GaussianMixture": (hf.GaussianMixture, {"weights": W, "means": X, "covariances": EYE}),
-    "log_density": (MIXTURE.log_density, {"x": X}),
-    "component_log_densities": (MIXTURE.component_log_densities, {"x": X}),
+    "log_density": (MIXTURE.log_density, "x"),
+    "component_log_densities": (MIXTURE.component_log_densities, "x"),
     "conditional": (partial(MIXTURE.conditional, [0]), {"values": np.array([1.0])}),
-    "convolve": (MIXTURE.convolve, {"covariance": EYE}),
-    "herding_error": (partial(hf.herding_error, hf.Points(X), MIXTURE), {"sigma_k": EYE}),
-    "normalised_l2": (partial(hf.normalised_l2, hf.Points(X), MIXTURE), {"sigma_k": EYE}),
+    "convolve": (MIXTURE.convolve, "covariance"),
+    "herding_error": (partial(hf.herding_error, hf.Points(X), MIXTURE), "sigma_k"),
+    "normalised_l2": (partial(hf.normalised_l2, hf.Points(X), MIXTURE), "sigma_k"),
     "sliced_wasserstein": (partial(hf.sliced_wasserstein, hf.Points(X), MIXTURE), {"directions": EYE}),
-    "KernelHerding": (hf.KernelHerding, {"bandwidth": EYE}),
-    "kernel_covariance": (partial(kernel_covariance, mixture=MIXTURE, n=5), {"bandwidth": EYE}),
-    "thin": (partial(hf.thin, m=2), {"x": X, "weights": W}),
-    "expected_kernel": (partial(expected_kernel, MIXTURE), {"x": X, "covariance": EYE}),
+    "KernelHerding": (hf.KernelHerding, "bandwidth"),
+    "kernel_covariance": (partial(kernel_covariance, mixture=MIXTURE, n=5), "bandwidth"),
+    "thin": (partial(hf.thin, m=2), "x weights"),
+    "expected_kernel": (partial(expected_kernel, MIXTURE), "x covariance"),
     "expected_kernel, Laplace": (
-        partial(expected_kernel, MIXTURE, kernel=hf.kernels.Laplace()), {"x": X, "covariance": EYE}),
-    "expected_kernel_pair": (partial(expected_kernel_pair, MIXTURE), {"covariance": EYE}),
-    "density_product": (partial(density_product, MIXTURE), {"covariance": EYE}),
-    "log_normaliser": (log_normaliser, {"covariance": EYE}),
-    "wrap_angles": (partial(angles.wrap_angles, circular=[0]), {"x": X}),
-    "unwrap_angles": (partial(angles.unwrap_angles, circular=[0]), {"x": X, "weights": W}),
-    "moments": (angles.moments, {"x": X, "weights": W}),
-    "merged": (angles.merged, {"means": X, "covariances": np.tile(EYE, (4, 1, 1)), "weights": W}),
-    "associate": (associate, {"ratios": RATIOS}),
-    "marginals": (marginals, {"ratios": RATIOS}),
-    "k_best_assignments": (partial(k_best_assignments, k=2), {"ratios": RATIOS}),
+        partial(expected_kernel, MIXTURE, kernel=hf.kernels.Laplace()), "x covariance"),
+    "expected_kernel_pair": (partial(expected_kernel_pair, MIXTURE), "covariance"),
+    "density_product": (partial(density_product, MIXTURE), "covariance"),
+    "log_normaliser": (log_normaliser, "covariance"),
+    "wrap_angles": (partial(angles.wrap_angles, circular=[0]), "x"),
+    "unwrap_angles": (partial(angles.unwrap_angles, circular=[0]), "x weights"),
+    "moments": (angles.moments, "x weights"),
+    "merged": (angles.merged, "means covariances weights"),
+    "associate": (associate, "ratios"),
+    "marginals": (marginals, "ratios"),
+    "k_best_assignments": (partial(k_best_assignments, k=2), "ratios"),
     "ratios": (
         ratios,
         {"likelihoods": RATIOS, "detection_probability": W[:3], "clutter_density": W[:3], "existence": W[:3]},
@@ -172,8 +190,8 @@ OTHERS = {
     "HerdedGibbs": (partial(HerdedGibbs, lambda i, x: [0.5, 0.5]), {"cardinalities": np.array([2, 2])}),
     "HerdedGibbs.sample": (partial(TABLE.sample, 3), {"start": np.array([0, 1])}),
     "ConditionalHerdedGibbs bandwidth": (hf.ConditionalHerdedGibbs, {"bandwidth": np.array([1.0, 2.0])}),
-    "gospa": (partial(gospa, cutoff=3.0), {"truth": X, "estimates": X}),
-    "ospa": (partial(ospa, cutoff=3.0), {"truth": X, "estimates": X}),
+    "gospa": (partial(gospa, cutoff=3.0), "truth estimates"),
+    "ospa": (partial(ospa, cutoff=3.0), "truth estimates"),
     "label_switches": (partial(label_switches, labels=[[1, 2, 3, 4]], cutoff=3.0), {"truth": X[None], "estimates": X[None]}),
     "simulate_scans": (partial(simulate_scans, CLUTTER, rng=0), {"truth": X[None]}),
     "simulate": (partial(hf.simulate, CHAIN, 3, 0), {"initial": np.zeros(2)}),
@@ -182,13 +200,13 @@ OTHERS = {
                    {"transition_matrix": np.array([[0.9, 0.1], [0.2, 0.8]]), "initial_modes": np.array([0.5, 0.5])}),
     "from_functions": (from_functions, {"Q": EYE, "R": EYE, "initial_mean": np.zeros(2), "initial_covariance": EYE}),
     "UniformBox": (hf.models.UniformBox, {"lower": np.zeros(2), "upper": np.ones(2)}),
-    "WithClutter": (partial(hf.models.WithClutter, CHAIN, 0.9, 0.01), {"region": np.array([[-9.0, 9.0], [-9.0, 9.0]])}),
-    "Sensor": (partial(hf.Sensor, lambda x: x), {"covariance": EYE}),
+    "WithClutter": (partial(hf.models.WithClutter, CHAIN, 0.9, 0.01), "region"),
+    "Sensor": (partial(hf.Sensor, lambda x: x), "covariance"),
     "Sensor region": (partial(hf.Sensor, lambda x: x, EYE, detection_probability=0.9, clutter_density=0.1),
-                      {"region": np.array([[-9.0, 9.0], [-9.0, 9.0]])}),
-    "Sensor.sample": (partial(SENSOR.sample, rng=0), {"x": X}),
+                      "region"),
+    "Sensor.sample": (partial(SENSOR.sample, rng=0), "x"),
     "GridFilter": (partial(hf.GridFilter, CHAIN, points=12), {"lower": -5 * np.ones(2), "upper": 5 * np.ones(2)}),
-    "migrate": (lambda covariance: FLOW.migrate(covariance, (np.zeros(2), X)), {"covariance": EYE}),
+    "migrate": (lambda covariance: FLOW.migrate(covariance, (np.zeros(2), X)), "covariance"),
     "run, dt": (ran, {"dt": np.ones(4)}),
     "run, times": (ran, {"times": np.array([1.0, 2.0, 3.0, 4.0])}),
     "run, controls": (ran, {"controls": X}),
@@ -197,15 +215,21 @@ OTHERS = {
         {"theta0": np.zeros(1), "bounds": np.array([[-1.0, 1.0]])},
     ),
     "propagate": (partial(contract.propagate, CHAIN, **STEP), {"x": X, "noise": X}),
-    "sample_transition": (partial(contract.sample_transition, CHAIN, rng=np.random.default_rng(0), **STEP), {"x": X}),
-    "predictive_mixture": (partial(contract.predictive_mixture, CHAIN, **STEP), {"x": X, "weights": W}),
+    "sample_transition": (partial(contract.sample_transition, CHAIN, rng=np.random.default_rng(0), **STEP), "x"),
+    "predictive_mixture": (partial(contract.predictive_mixture, CHAIN, **STEP), "x weights"),
     "squared_error": (partial(metrics.squared_error, dims=[0]), {"estimate": X, "target": X}),
     "normalised_squares": (metrics.normalised_squares, {"errors": X, "covariances": np.tile(EYE, (4, 1, 1))}),
     "plot_ellipse": (plot_ellipse, {"mean": np.zeros(2), "covariance": EYE}),
     "plot_points": (plot_points, {"points": X, "weights": W}),
-    "plot_track": (plot_track, {"means": X, "covariances": np.tile(EYE, (4, 1, 1))}),
+    "plot_track": (plot_track, "means covariances"),
     **{f"{n} control": (partial(predicted, make), {"control": np.zeros(2)}) for n, make in FILTERS.items() if n != "grid"},
 }  # fmt: skip
+
+
+def opened(door):
+    """Return the function behind a door, and its arguments that are arrays."""
+    function, given = (COMPILED | OTHERS)[door]
+    return function, {name: VALUES[name] for name in given.split()} if isinstance(given, str) else given
 
 
 def masked(values):
@@ -248,7 +272,7 @@ def refusal(function, **given):
 
 @pytest.mark.parametrize("door", COMPILED | OTHERS)
 def test_a_door_takes_numbers_as_they_lie_and_names_those_that_are_hidden(door):
-    function, given = (COMPILED | OTHERS)[door]
+    function, given = opened(door)
     for name, values in given.items():
         found = function(**given | {name: awkward(values)})
         if door in COMPILED and not any(word in door for word in ("ancestors", "augmented", "mixture")):  # random draws
@@ -260,7 +284,7 @@ def test_a_door_takes_numbers_as_they_lie_and_names_those_that_are_hidden(door):
 @pytest.mark.parametrize("door", COMPILED)
 def test_what_does_not_fit_is_named_before_it_enters_a_compiled_loop(door):
     """Of lengths that differ either is named, and weights where their logarithms came."""
-    function, given = COMPILED[door]
+    function, given = opened(door)
     for name, values in given.items():
         for wrong in (values[None], values[..., :0], values[:-1]):
             words = refusal(function, **given | {name: wrong})

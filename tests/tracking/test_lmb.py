@@ -266,7 +266,7 @@ def test_without_clutter_every_detection_is_of_a_target(association, walk, clutt
 
 @cases(
     "options error expected",
-    ({"birth": [0.3]}, TypeError, "birth: expected a list of herdfilter.tracking.Birth"),
+    ({"birth": [0.3]}, TypeError, r"birth: expected a list of herdfilter.tracking.Birth\(.*, or BirthFromMeasurements"),
     ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
     ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can carry several"),
     ({"initial": [Birth(1, hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))]}, ValueError, "states of 2 dimensions"),
