@@ -1,7 +1,8 @@
 """What a fresh environment pays: seconds of import, CPU seconds of compilation, and whole commands from a fresh clone.
 
-`compile` is the CPU time of the first call of a process with an empty cache of compiled code, `first` that with the code on disk, `again` that of the same call in the same process. Machines differ threefold, so times also stand in
-yards: a yard is the CPU time of a loop of plain Python on the same machine, 1.3 s on a usual one.
+`compile` is the CPU time of the first call of a process with an empty cache of compiled code, `first` that with the code on
+disk, `again` that of the same call in the same process. Machines differ threefold, so times also stand in yards: a yard is
+the CPU time of a loop of plain Python on the same machine, 1.3 s on a usual one.
 
 python benchmarks/bench_startup.py [--repeats 3]
 python benchmarks/bench_startup.py --commands demo test     (half an hour; clones this repository)
