@@ -65,7 +65,7 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
     (package / "__init__.py").touch()
     (package / "ground.py").write_text("X = 1\n")
     (package / "other.py").write_text("Y = 1\n")
-    (package / "top.py").write_text('"""Top."""\n\n\ndef f():\n    """Say."""\n    from herdfilter import ground\n')
+    (package / "top.py").write_text('"""Top."""\n\n\ndef f():\n    """Say."""\n    from herdfilter import ground\n    return ground.X\n')
     (tmp_path / "toy.toml").write_text("a = 1\n")
     monkeypatch.setattr(dependencies, "ROOT", tmp_path)
 
@@ -78,7 +78,7 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
 
     first = digest()
     assert [path.name for path in dependencies.needed(["top"])] == ["ground.py", "top.py"]
-    same = '"""Top, told anew."""\n\n\ndef f():  # first\n    """Say more."""\n    from herdfilter import ground\n'
+    same = '"""Told anew."""\n\n\ndef f():  # first\n    """More."""\n    from herdfilter import ground\n    return ground.X\n'
     assert digest("herdfilter/top.py", same) == digest("herdfilter/other.py", "Y = 2\n") == first
     assert len({first, digest("herdfilter/ground.py", "X = 2\n"), digest("toy.toml", "a = 2\n")}) == 3
     listed = digest("toy.toml", "[mine]\nparts = 1\n[yours]\n")

@@ -214,12 +214,3 @@ def test_every_results_file_says_when_it_was_measured(make_pages):
     files = {path.stem for path in make_pages.RESULTS.iterdir()} - {"measured", "figures"}
     log = make_pages.RESULTS / "measured.csv"
     assert files == {line.split(",")[0] for line in log.read_text(encoding="utf-8").splitlines()[1:]}
-
-
-@pytest.mark.slow
-def test_no_figure_is_older_than_the_code_it_measures(make_pages):
-    """Make the figures anew, or keep them on purpose: `python benchmarks/make_figures.py --list` tells of each part."""
-    make_figures = importlib.import_module("make_figures")
-    written = sorted(table for part in make_figures.PARTS.values() for table in part.made)
-    assert written == sorted(make_figures.measured(make_pages.RESULTS)["table"])
-    assert [name for name in make_figures.PARTS if make_figures.stale(name)] == []

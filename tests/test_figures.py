@@ -1,0 +1,123 @@
+"""How the figures of the pages are made: what they hang on, when they are stale, and in which order they are run."""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not FOLDER.is_dir(), reason="the benchmarks are not part of this installation"),
+]
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """A function: a module of the benchmarks by name."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    return importlib.import_module
+
+
+@pytest.fixture
+def counted(scripts):
+    """A function: what counts of the text of a module."""
+    dependencies = scripts("dependencies")
+    return lambda text, **options: dependencies._written(dependencies.computing(ast.parse(text), **options))
+
+
+COMPUTES = """
+import warnings
+
+import numpy as np
+
+from herdfilter._checks import check_count
+from herdfilter.models import ungm
+
+
+def _look_at(x):
+    if x is None:
+        raise TypeError("x: expected numbers")
+
+
+def run(x, n: int = 3) -> float:
+    n = check_count("n", n)
+    if n > 10:
+        expected = "at most 10"
+        raise ValueError(f"n: expected {expected}, got {n}")
+    _look_at(x)
+    try:
+        y = ungm.run(x)
+    except KeyError as error:
+        raise ValueError(f"{error}: not known") from None
+    if y < 0:
+        warnings.warn("below zero", stacklevel=2)
+        return 0.0
+    return np.sqrt(y) * n
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"x: expected numbers"', '"x: expected an array of numbers"'),
+        ("x is None", "x is None or len(x) > 100"),
+        ("n > 10", "n > 20"),
+        ('"n"', '"number of points"'),
+        ('"at most 10"', '"ten at most"'),
+        ("    _look_at(x)\n", ""),
+        ('f"{error}: not known"', '"unknown"'),
+        ('"below zero"', '"lower than zero"'),
+        ("import warnings\n", "import math\nimport warnings\n\nfrom herdfilter.catalogue import names\n"),
+        ("n: int = 3) -> float", "n=3)"),
+        ("    return np", "    # a comment\n    return np"),
+        ("def run(x, n: int = 3) -> float:\n", 'def run(x, n: int = 3) -> float:\n    """Say what it does."""\n\n'),
+        ("    n = check", "    for name in x:\n        if not name:\n            raise ValueError(name)\n    n = check"),
+    ],
+)
+def test_words_and_refusals_do_not_count(counted, old, new):
+    assert old in COMPUTES
+    assert counted(COMPUTES.replace(old, new)) == counted(COMPUTES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("y < 0", "y <= 0"),
+        ("* n", "* (n + 1)"),
+        ("n: int = 3", "n: int = 4"),
+        ("return 0.0", "return 1.0"),
+        ("ungm.run(x)", "ungm.run(2 * x)"),
+        ("import ungm", "import bearings as ungm"),
+        ('raise ValueError(f"{error}: not known") from None', "y = 1.0"),
+        ('    if n > 10:\n        expected = "at most 10"\n', "    if n > 10:\n        n = 10\n"),
+        ("if n > 10:", "if (n := n + 1) > 10:"),
+        ("raise TypeError", "raise DegenerateWeightsError"),
+    ],
+)
+def test_what_computes_counts(counted, old, new):
+    assert old in COMPUTES
+    assert counted(COMPUTES.replace(old, new)) != counted(COMPUTES)
+
+
+def test_refusals_that_choose_a_reference_count_but_not_their_words(counted):
+    written = counted(COMPUTES, caught=True)
+    assert counted(COMPUTES.replace("n > 10", "n > 20"), caught=True) != written
+    assert counted(COMPUTES.replace("not known", "unknown"), caught=True) == written
+
+
+def test_a_module_that_is_needed_for_refusals_alone_is_not_needed(scripts):
+    dependencies = scripts("dependencies")
+    names = {name for name, path in dependencies.modules().items() if path in dependencies.needed(["filters"])}
+    assert {"filters.particle_filter", "models.contract", "mixture"} <= names
+    assert names.isdisjoint(dependencies.NO_NUMBERS)
+    assert set(dependencies.CAUGHT) <= set(dependencies.modules())
+
+
+def test_no_figure_is_older_than_the_code_it_measures(scripts):
+    """Make the figures anew, or keep them on purpose: `python benchmarks/make_figures.py --list` tells of each part."""
+    make_figures = scripts("make_figures")
+    written = sorted(table for part in make_figures.PARTS.values() for table in part.made)
+    assert written == sorted(make_figures.measured(make_figures.RESULTS)["table"])
+    assert [name for name in make_figures.PARTS if make_figures.stale(name)] == []
