@@ -8,7 +8,8 @@ import platform
 import shlex
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +22,11 @@ from rich.console import Console
 from rich.table import Table
 
 from herdfilter import GaussianMixture, __version__
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None  # type: ignore[assignment]
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED = ["table", "version", "date", "machine", "command", "digest"]
@@ -62,7 +68,22 @@ def stamp(name: str, folder: Path, command: str) -> None:
     machine = f"{_processor()}, {os.cpu_count()} cores"
     values = (name, __version__, f"{datetime.now(UTC):%Y-%m-%d}", machine, command, _digest(name))
     note = pd.DataFrame([dict(zip(MEASURED, values, strict=True))])
-    write(folder / "measured.csv", _merged(measured(folder), note, ["table"]).sort_values("table"))
+    with held(folder):
+        write(folder / "measured.csv", _merged(measured(folder), note, ["table"]).sort_values("table"))
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Hold a folder, so that no other script of ours changes its lists in the meantime; not on Windows."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def current(name: str, folder: Path) -> pd.DataFrame:

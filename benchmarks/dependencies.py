@@ -133,7 +133,8 @@ class Computing:
             raising = all(handler.body and isinstance(handler.body[-1], ast.Raise) for handler in handlers)
             for handler in handlers:
                 handler.body = self._block(handler.body)
-            if isinstance(node, ast.Try) and raising and not any(handler.body for handler in handlers) and not node.finalbody:
+            raising &= isinstance(node, ast.Try) and not node.finalbody and not any(handler.body for handler in handlers)
+            if raising:
                 kept += node.body + node.orelse  # an error is raised in other words
             elif not self._says_only(node):
                 kept.append(node)
@@ -168,7 +169,8 @@ class Computing:
 
     def _forget_unused(self, function: ast.AST) -> None:
         """Leave out what a function keeps under a name that it does not look at."""
-        looked_at = {part.id for part in _parts(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Store)}
+        names = [part for part in _parts(function) if isinstance(part, ast.Name)]
+        looked_at = {name.id for name in names if not isinstance(name.ctx, ast.Store)}
         for node in [function, *_statements(function)]:
             for name, block in _blocks(node):
                 kept = [one for one in block if not _is_unused(one, looked_at)]

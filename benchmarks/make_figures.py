@@ -1,11 +1,13 @@
 """Every results file of the pages: the command that makes it, and the code that it measures; ``make figures`` runs them.
 
 A part is stale when the code that it measures has changed since it was made to its end, as `dependencies.py` tells. Stale
-parts are made anew, one after the other, each in a process of its own; what is started again goes on where it was. Figures
+parts are made anew, each in a process of its own: first those whose subject is time, one after the other, then the others,
+two at a time, each on one core. What they print is in `results/figures`. What is started again goes on where it was. Figures
 may be kept on purpose, with a reason that the pages print.
 
 python benchmarks/make_figures.py                          make what is stale, then the pages
 python benchmarks/make_figures.py PARTS                    make these, stale or not
+python benchmarks/make_figures.py --together 1             one part at a time
 python benchmarks/make_figures.py --list                   say what is stale, and how long each part took
 python benchmarks/make_figures.py --keep REASON PARTS      keep the figures of these parts as they are
 """
@@ -13,21 +15,29 @@ python benchmarks/make_figures.py --keep REASON PARTS      keep the figures of t
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
-from common import RESULTS, measured, stamp, write
+from common import RESULTS, held, measured, stamp, write
 from dependencies import ROOT, digest
 
 SEED = 6_000_000
 """First seed of the claims; nobody had seen those from here on."""
 BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
+LOGS = ROOT / "results" / "figures"
+"""What parts print while they are made."""
+OF_WORKERS = ("bench_default", "bench_known", "bench_peers", "bench_study")
+"""Scripts that would use all cores."""
 CLAIM = f"--first-model {SEED} --runs 2 --reference 32768"
 
 
@@ -38,6 +48,10 @@ class Part:
     command: str
     files: str
     measures: str
+    alone: bool = False
+    """Whether nothing runs beside it, since it measures times."""
+    stores: str = ""
+    """Folder of stores that it shares with other parts: they run one after the other."""
 
     @property
     def made(self) -> tuple[str, ...]:
@@ -55,9 +69,9 @@ def known(part: str, files: str, measures: str, options: str = "") -> Part:
     return Part(f"python benchmarks/bench_known.py {part} {options}".rstrip(), files, measures)
 
 
-def default(part: str, files: str, options: str, measures: str = "filters") -> Part:
+def default(part: str, files: str, options: str, measures: str = "filters", alone: bool = False) -> Part:
     """Return a part of `bench_default.py`."""
-    return Part(f"python benchmarks/bench_default.py --part {part} {options}".rstrip(), files, measures)
+    return Part(f"python benchmarks/bench_default.py --part {part} {options}".rstrip(), files, measures, alone, "default")
 
 
 CATALOGUE = "filters herdfilter/catalogue/filters.toml"
@@ -72,16 +86,18 @@ PARTS = {
         "python benchmarks/bench_speed.py samplers plain components growth",
         "speed_samplers speed_plain speed_components speed_growth",
         "samplers",
+        alone=True,
     ),
     "steps": Part(
         "python benchmarks/bench_speed.py step sqmc compiled tracks together particles",
         "speed_step speed_sqmc speed_compiled speed_tracks speed_together speed_particles",
         CATALOGUE,
+        alone=True,
     ),
-    "crowd": Part("python benchmarks/bench_speed.py tracker", "speed_tracker", "tracking"),
-    "startup": Part("python benchmarks/bench_startup.py", "import startup", CATALOGUE),
-    "times": default("times", "default_times", f"--times-models 30 --first-model {SEED}"),
-    "demo": Part("make demo", "demo", CATALOGUE),
+    "crowd": Part("python benchmarks/bench_speed.py tracker", "speed_tracker", "tracking", alone=True),
+    "startup": Part("python benchmarks/bench_startup.py", "import startup", CATALOGUE, alone=True),
+    "times": default("times", "default_times", f"--times-models 30 --first-model {SEED}", alone=True),
+    "demo": Part("make demo", "demo", CATALOGUE, alone=True),
     # samplers
     "quality": Part(
         "python benchmarks/bench_quality.py --sizes 20 100 --mixtures 20"
@@ -172,9 +188,10 @@ def done() -> pd.DataFrame:
 
 def note(name: str, minutes: str, kept: str = "") -> None:
     """Say in `figures.csv` that a part's files are of the code of today, or are kept though they are not."""
-    log = done()
     row = pd.DataFrame([{"part": name, "minutes": minutes, "digest": PARTS[name].digest, "kept": kept}])
-    write(RESULTS / "figures.csv", pd.concat([log[log["part"] != name], row]).sort_values("part"))
+    with held(RESULTS):
+        log = done()
+        write(RESULTS / "figures.csv", pd.concat([log[log["part"] != name], row]).sort_values("part"))
 
 
 def stale(name: str) -> bool:
@@ -183,17 +200,62 @@ def stale(name: str) -> bool:
     return log.get(name) != PARTS[name].digest
 
 
-def run(name: str) -> None:
-    """Run the commands of a part, whose output is shown, and stamp its files; RuntimeError if one fails."""
+def run(name: str) -> bool:
+    """Run the commands of a part, and stamp its files; return False if one fails."""
     part, start = PARTS[name], time.monotonic()
-    for command in map(shlex.split, part.command.split(" && ")):
-        print(f"\n=== {name}: {shlex.join(command)}", flush=True)
-        full = command if command[0] == "make" else [sys.executable, *command[1:]]
-        if subprocess.run(full, cwd=ROOT, check=False).returncode:
-            raise RuntimeError(name)
+    LOGS.mkdir(parents=True, exist_ok=True)
+    with (LOGS / f"{name}.txt").open("w", encoding="utf-8") as log:
+        for command in map(shlex.split, part.command.split(" && ")):
+            print(f"{name}: {shlex.join(command)}", flush=True)
+            full = command if command[0] == "make" else [sys.executable, *command[1:]]
+            full += ["--workers", "1"] if Path(command[1]).stem in OF_WORKERS and not part.alone else []
+            if subprocess.run(full, cwd=ROOT, check=False, stdout=log, stderr=subprocess.STDOUT).returncode:
+                print(f"{name}: failed, see {log.name}", flush=True)
+                return False
     for table in part.made:
         stamp(table, RESULTS, part.command)
-    note(name, f"{(time.monotonic() - start) / 60:.1f}")
+    minutes = f"{(time.monotonic() - start) / 60:.1f}"
+    note(name, minutes)
+    print(f"{name}: {minutes} minutes", flush=True)
+    return True
+
+
+def run_all(names: Sequence[str], together: int) -> list[str]:
+    """Run parts: those that measure times alone, then the others, so many at a time. Return those that failed.
+
+    The longest begin first, as long as they took last time, so that the end is not a wait for one of them.
+    """
+    failed = [name for name in names if PARTS[name].alone and not run(name)]
+    took = pd.to_numeric(done().set_index("part")["minutes"], errors="coerce")
+    order = [name for name in names if not PARTS[name].alone]
+    order.sort(key=lambda name: -took.get(name, np.inf))
+    pending, running, ready = list(order), set(), threading.Condition()
+
+    def next_part() -> str | None:
+        with ready:
+            while pending:
+                free = [name for name in pending if not PARTS[name].stores or PARTS[name].stores not in running]
+                if free:
+                    pending.remove(free[0])
+                    running.add(PARTS[free[0]].stores)
+                    return free[0]
+                ready.wait()
+        return None
+
+    def work() -> None:
+        while (name := next_part()) is not None:
+            good = run(name)
+            with ready:
+                running.discard(PARTS[name].stores)
+                failed.extend([] if good else [name])
+                ready.notify_all()
+
+    threads = [threading.Thread(target=work) for _ in range(together)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return failed
 
 
 def listing() -> pd.DataFrame:
@@ -212,6 +274,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PARTS", help=", ".join(PARTS))
     options.add_argument("--list", action="store_true", help="only say what is stale")
     options.add_argument("--keep", metavar="REASON", help="keep the figures of the parts named")
+    options.add_argument("--together", type=int, default=min(2, os.cpu_count() or 1), help="parts that run at a time")
     args = options.parse_args(arguments)
     if args.list:
         print(listing().to_string(index=False, na_rep=""))
@@ -221,12 +284,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in args.parts:
             note(name, minutes.get(name, ""), args.keep)
         return 0
-    failed = []
-    for name in args.parts or [name for name in PARTS if stale(name)]:
-        try:
-            run(name)
-        except RuntimeError:
-            failed.append(name)
+    failed = run_all(args.parts or [name for name in PARTS if stale(name)], args.together)
     subprocess.run([sys.executable, ROOT / "docs" / "make_pages.py"], check=True)
     if failed:
         print("failed:", ", ".join(failed), file=sys.stderr)

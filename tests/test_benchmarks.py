@@ -65,7 +65,9 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
     (package / "__init__.py").touch()
     (package / "ground.py").write_text("X = 1\n")
     (package / "other.py").write_text("Y = 1\n")
-    (package / "top.py").write_text('"""Top."""\n\n\ndef f():\n    """Say."""\n    from herdfilter import ground\n    return ground.X\n')
+    (package / "top.py").write_text(
+        '"""Top."""\n\n\ndef f():\n    """Say."""\n    from herdfilter import ground\n    return ground.X\n'
+    )
     (tmp_path / "toy.toml").write_text("a = 1\n")
     monkeypatch.setattr(dependencies, "ROOT", tmp_path)
 
@@ -78,7 +80,9 @@ def test_a_digest_follows_the_code_and_not_its_comments(benchmark_module, tmp_pa
 
     first = digest()
     assert [path.name for path in dependencies.needed(["top"])] == ["ground.py", "top.py"]
-    same = '"""Told anew."""\n\n\ndef f():  # first\n    """More."""\n    from herdfilter import ground\n    return ground.X\n'
+    same = (
+        '"""Told anew."""\n\n\ndef f():  # first\n    """More."""\n    from herdfilter import ground\n    return ground.X\n'
+    )
     assert digest("herdfilter/top.py", same) == digest("herdfilter/other.py", "Y = 2\n") == first
     assert len({first, digest("herdfilter/ground.py", "X = 2\n"), digest("toy.toml", "a = 2\n")}) == 3
     listed = digest("toy.toml", "[mine]\nparts = 1\n[yours]\n")
@@ -107,15 +111,17 @@ def test_figures_are_made_part_by_part_or_kept_with_a_reason(benchmark_module, t
     parts = {name: make_figures.Part(f"python benchmarks/{name}.py", name, "points") for name in ("good", "bad")}
     monkeypatch.setattr(make_figures, "PARTS", parts)
     monkeypatch.setattr(make_figures, "RESULTS", tmp_path)
+    monkeypatch.setattr(make_figures, "LOGS", tmp_path / "logs")
     begun = []
 
     def process(command, **keywords):
-        begun.append(Path(command[1]).stem)
-        return SimpleNamespace(returncode=int(begun[-1] == "bad"))
+        name = Path(command[1]).stem
+        begun.append(name)
+        return SimpleNamespace(returncode=int(name == "bad"))
 
     monkeypatch.setattr(make_figures.subprocess, "run", process)
     assert make_figures.main([]) == 1
-    assert begun == ["good", "bad", "make_pages"]
+    assert sorted(begun[:2]) + begun[2:] == ["bad", "good", "make_pages"]
     assert "failed: bad" in capsys.readouterr().err
     assert make_figures.main([]) == 1  # what is done is not made again
     assert begun[3:] == ["bad", "make_pages"]

@@ -2,7 +2,9 @@
 
 import ast
 import importlib
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -113,6 +115,38 @@ def test_a_module_that_is_needed_for_refusals_alone_is_not_needed(scripts):
     assert {"filters.particle_filter", "models.contract", "mixture"} <= names
     assert names.isdisjoint(dependencies.NO_NUMBERS)
     assert set(dependencies.CAUGHT) <= set(dependencies.modules())
+
+
+def test_parts_that_measure_times_run_alone_and_the_others_in_pairs(scripts, tmp_path, monkeypatch):
+    make_figures = scripts("make_figures")
+    cases = {"clock": {"alone": True}, "one": {}, "two": {"stores": "own"}, "three": {"stores": "own"}, "four": {}}
+    parts = {name: make_figures.Part(f"python benchmarks/{name}.py", name, "points", **case) for name, case in cases.items()}
+    for name, value in {
+        "PARTS": parts,
+        "RESULTS": tmp_path,
+        "LOGS": tmp_path / "logs",
+        "OF_WORKERS": ("one", "clock"),
+    }.items():
+        monkeypatch.setattr(make_figures, name, value)
+    running, beside, commands = set(), {}, {}
+
+    def process(command, **keywords):
+        name = Path(command[1]).stem
+        running.add(name)
+        time.sleep(0.05)
+        beside.setdefault(name, set()).update(running)
+        commands[name] = command[2:]
+        running.discard(name)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(make_figures.subprocess, "run", process)
+    assert make_figures.run_all(list(parts), 2) == []
+    assert beside["clock"] == {"clock"}
+    assert max(len(names) for names in beside.values()) == 2
+    assert "two" not in beside["three"]
+    assert {name: bool(options) for name, options in commands.items()} == {name: name == "one" for name in parts}
+    assert {name for name in parts if make_figures.stale(name)} == set()
+    assert set(make_figures.measured(tmp_path)["table"]) == set(parts)
 
 
 def test_no_figure_is_older_than_the_code_it_measures(scripts):
