@@ -58,8 +58,8 @@ OTHERS = (BASELINE, "ranked", "mixture-kh", RIVAL)
 """Filters beside the default on named scenarios."""
 FEW = {"bearings_only": (50,)}
 """Further particle counts of a scenario, with which the default is known to fail."""
-SLOW = dict.fromkeys(("reentry", "crossing", "harbour_two", "meeting"), 0.5)
-"""Share of the runs that a scenario gets."""
+SLOW = dict.fromkeys(("reentry", "crossing", "meeting"), 6) | {"harbour_two": 2}
+"""Most runs of a scenario: six are the fewest with an interval; the runs of `harbour_two` are of one recording."""
 BEYOND = 900_000
 """Models of the scenario `random` come so far behind the first model: those before stay unseen for other parts."""
 ENDS = ("", "_low", "_high")
@@ -209,7 +209,7 @@ def scenarios(args) -> None:
         own, names = args.default, [args.default, *OTHERS]
         if base.targets is not None:
             own, names = f"lmb-{own}", list(base.filters)
-        runs = max(min(6, args.scenario_runs), round(args.scenario_runs * SLOW.get(name, 1.0)))
+        runs = min(args.scenario_runs, SLOW.get(name, args.scenario_runs))
         if base.models is not None:
             first = args.first_model + BEYOND
             base = replace(base, models=runs, first_model=first)

@@ -12,7 +12,7 @@ likelihood  where the maximum of a filter's log-likelihood lies, over three para
 roughness   how rough log-likelihoods are along a parameter: the standard deviation of second differences of (estimate -
             exact) on a grid, and on a grid ten times as fine. Of a smooth one they fall by 1000, of jumps hardly.
 randomised  the spread of the log-likelihood of randomised ranked particles over bootstrap's, with as many particles and at
-            equal time; and that its likelihood is unbiased, by 10,000 runs.
+            equal time; and that its likelihood is unbiased, by 6,000 runs.
 settling    how the log-likelihood of four-dimensional bearings settles as n grows, against a million random particles.
 chains      particle Metropolis-Hastings with these filters: how often it moves, and independent draws a second.
 smoothers   smoothed means against the exact ones, of series whose seeds are claims.
@@ -171,7 +171,9 @@ def likelihood(args) -> None:
         starts = args.starts if name in SMOOTH else 1
         missing = sorted({*range(likelihoods.CLAIMS, likelihoods.CLAIMS + args.series)} - done(name, starts, args.results))
         for k in range(0, len(missing), BATCH):
-            table = likelihoods.maxima(name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts)
+            table = likelihoods.maxima(
+                name, MAXIMA[name], missing[k : k + BATCH], args.workers, starts, args.stores / "exact"
+            )
             save("likelihood_series", table, args.results, ["filter", "n", "seed"])
     shown = likelihoods.overview(current("likelihood_series", args.results))
     save("likelihood", shown, args.results)
@@ -205,7 +207,7 @@ def randomised(args) -> None:
 
 def settling(args) -> None:
     """Write how the log-likelihood settles as n grows."""
-    table = likelihoods.settling(args.settling, args.series, args.seed, args.reference)
+    table = likelihoods.settling(args.settling, args.series, args.seed, args.reference, args.stores / "exact")
     save("settling", table, args.results, ["filter", "n"])
     show("Log-likelihood of bearings, error", table)
 

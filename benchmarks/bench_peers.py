@@ -207,7 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--large-dim", type=int, default=5)
     options.add_argument("--members", type=int, nargs="+", default=[100, 1000], help="with large")
     options.add_argument("--whole", type=int, default=80_000, help="most points that are thinned as a whole, too")
-    options.add_argument("--directions", type=int, default=50, help="of the projections that measure errors")
+    options.add_argument("--directions", type=int, default=20, help="of the projections that measure errors")
     known = libraries.LIBRARIES
     options.add_argument("--libraries", nargs="+", choices=known, default=list(known), help="with adapters")
     options.add_argument("--runs", type=int, default=50, help="of the adapters' filters, and of trackers")

@@ -33,6 +33,11 @@ SCENARIOS = ("ungm", "lorenz63", "bearings", "linear-d1", "linear-d4")
 OWN = {"manoeuvre": "bootstrap", "inertial_terrain": "bootstrap", "crossing": "lmb-bootstrap"}
 """Scenarios of which the filters are those that they name, and the filter that these are compared with there."""
 PARTICLES = (20, 100, 500)
+FEW = 100
+"""Most particles of the filters that are not in `CURVES`."""
+CURVES = (BASELINE, RIVAL, "auto", "herded-kh", "herded-chg", "kalman-mixture-kh", "augmented-kh", "augmented-gauss-kh")
+CURVES += ("guided-augmented-gauss-kh", "herded-quantile")
+"""Filters whose errors pages and pictures show at every count, or the cost of a model from which on they gain."""
 OWN_PARTICLES = (100,)
 MORE_PARTICLES = (1000, 2000, 5000)  # of the baseline, for the break-even cost
 COLUMNS = {
@@ -56,11 +61,14 @@ def herded(name: str) -> bool:
     return bool({"kh", "chg"} & set(name.split("-")))
 
 
-def cells(filters: Sequence[str], particles: Sequence[int], more: Sequence[int]) -> list[tuple[str, int]]:
-    """List filters and particle counts, the baseline and its rival first."""
+def cells(
+    filters: Sequence[str], particles: Sequence[int], more: Sequence[int], curves: Sequence[str] = CURVES
+) -> list[tuple[str, int]]:
+    """List filters and particle counts, the baseline and its rival first; `curves` are the filters with more than `FEW`."""
     first = [f for f in (BASELINE, RIVAL) if f in filters]
     ordered = [*first, *(f for f in filters if f not in first)]
-    return [(f, n) for f in ordered for n in sorted({*particles, *(more if f == BASELINE else ())})]
+    counts = {f: {n for n in particles if n <= FEW or f in curves} for f in ordered} | {BASELINE: {*particles, *more}}
+    return [(f, n) for f in ordered for n in sorted(counts[f])]
 
 
 def break_even(ours: np.ndarray, base: np.ndarray) -> tuple[float, int, float, bool]:
@@ -147,6 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--filters", nargs="+", default=[*of_one_target(), *VARIATIONS])
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
+    options.add_argument("--curves", nargs="*", default=CURVES, help=f"filters that get more than {FEW} particles, too")
     options.add_argument("--own-particles", type=int, nargs="+", default=OWN_PARTICLES, help=f"on {', '.join(OWN)}")
     options.add_argument("--runs", type=int, default=12)
     options.add_argument("--budget-ms", type=float, default=25.0, help="longest time per step")
@@ -163,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if name in OWN:
             summaries.append(with_errors(own_filters(name, args)).assign(scenario=name))
             continue
-        wanted = cells(args.filters, args.particles, args.more)
+        wanted = cells(args.filters, args.particles, args.more, args.curves)
         table = measured(name, wanted, args.runs, args.budget_ms, args)
         if table.empty or not {BASELINE, RIVAL} <= set(table["filter"]):
             print(f"{name}: no table, as {BASELINE} and {RIVAL} are not both measured")

@@ -119,6 +119,16 @@ def _merged(old: pd.DataFrame, new: pd.DataFrame, keys: list[str]) -> pd.DataFra
     return pd.concat([old[stays], new], ignore_index=True) if any(stays) else new
 
 
+def stored(path: Path, compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return numbers from a file, where they are computed first if it is not there: references that several parts need."""
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.npy")
+        np.save(part, compute())
+        part.replace(path)
+    return np.load(path)
+
+
 def load(name: str, folder: Path) -> pd.DataFrame:
     """Return a results file, an empty table if there is none."""
     path = folder / f"{name}.csv"

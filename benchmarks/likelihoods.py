@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from common import cpu_seconds
+from common import cpu_seconds, stored
 from joblib import Parallel, delayed
 
 import herdfilter as hf
@@ -100,13 +101,16 @@ def _rough(k: int, name: str, n: int, steps: int, seed: int) -> dict[str, object
     return row
 
 
-def maxima(name: str, n: int, seeds: Sequence[int], workers: int, starts: int = 2) -> pd.DataFrame:
-    """Estimate three parameters of stochastic volatility from series that were simulated, exactly and with a filter."""
-    rows = Parallel(workers)(delayed(_maximum)(name, n, seed, starts) for seed in seeds)
+def maxima(name: str, n: int, seeds: Sequence[int], workers: int, starts: int, folder: Path) -> pd.DataFrame:
+    """Estimate three parameters of stochastic volatility from series that were simulated, exactly and with a filter.
+
+    The exact estimates are kept in a folder: they are those of all filters.
+    """
+    rows = Parallel(workers)(delayed(_maximum)(name, n, seed, starts, folder) for seed in seeds)
     return pd.DataFrame(rows)
 
 
-def _maximum(name: str, n: int, seed: int, starts: int) -> dict[str, object]:
+def _maximum(name: str, n: int, seed: int, starts: int, folder: Path) -> dict[str, object]:
     warnings.simplefilter("ignore", hf.RoughLikelihoodWarning)
     z = hf.simulate(hf.models.StochasticVolatility(), STEPS, np.random.default_rng(seed))[1]
     factory = resolve_filters(name)[name]
@@ -118,17 +122,21 @@ def _maximum(name: str, n: int, seed: int, starts: int) -> dict[str, object]:
         return volatility_grid(hf.models.StochasticVolatility(*theta))
 
     near, far = [float(np.log(np.mean(z**2))), 0.95, 0.2], [-2.0, 0.9, 0.3]
-    best = hf.maximise_likelihood(exact, z, near, BOUNDS, NAMES)
+
+    def exact_maximum() -> np.ndarray:
+        best = hf.maximise_likelihood(exact, z, near, BOUNDS, NAMES)
+        return np.array([best.theta, best.standard_errors, np.full(len(NAMES), best.evaluations)])
+
+    best, errors, evaluations = stored(folder / f"volatility-{STEPS}-{seed}.npy", exact_maximum)
     found = [hf.maximise_likelihood(build, z, start, BOUNDS, NAMES) for start in [near, far][:starts]]
     own = found[0]
-    errors = best.standard_errors
-    off = {f"off_{name}": v for name, v in zip(NAMES, (own.theta - best.theta) / errors, strict=True)}
+    off = {f"off_{name}": v for name, v in zip(NAMES, (own.theta - best) / errors, strict=True)}
     ratio = float(np.max(np.abs(own.standard_errors / errors - 1)))
     apart = float(np.max(np.abs(found[-1].theta - own.theta) / errors)) if starts > 1 else np.nan
     tops = _tops(build, z, own.theta, errors) if starts > 1 else np.nan
     return (
         {"filter": name, "n": n, "seed": seed, **off, "farthest": float(np.max(np.abs(list(off.values()))))}
-        | {"errors": ratio, "evaluations": own.evaluations, "exact_evaluations": best.evaluations}
+        | {"errors": ratio, "evaluations": own.evaluations, "exact_evaluations": int(evaluations[0])}
         | {
             "starts": starts,
             "apart": apart,
@@ -193,7 +201,7 @@ RANDOMISED = {
     "unguided": hf.RankedProposal(guided=False, randomised=True),
     "sqmc": hf.SequentialQuasiMonteCarlo(),
 }
-FEW, SHORT, MANY = 20, 5, 10_000  # particles, steps and runs of the test for a bias
+FEW, SHORT, MANY = 20, 5, 6_000  # particles, steps and runs of the test for a bias
 
 
 def randomised(counts: Sequence[int], steps: int, runs: int, seed: int, series: int = 4) -> pd.DataFrame:
@@ -332,7 +340,7 @@ SETTLING = {
 }
 
 
-def settling(counts: Sequence[int], series: int, seed: int, reference: int) -> pd.DataFrame:
+def settling(counts: Sequence[int], series: int, seed: int, reference: int, folder: Path) -> pd.DataFrame:
     """Errors of the log-likelihood of the scenario bearings as n grows, against a large bootstrap filter."""
     shown = load_scenario("bearings")
     model, errors = shown.build_model(), []
@@ -342,7 +350,7 @@ def settling(counts: Sequence[int], series: int, seed: int, reference: int) -> p
         def log_likelihood(n: int, proposal: object, z: np.ndarray = z) -> float:
             return hf.ParticleFilter(model.compiled(), n, proposal, rng=0).run(z, dt=shown.dt).log_likelihood
 
-        exact = log_likelihood(reference, None)
+        exact = float(stored(folder / f"bearings-{seed}-{k}-{reference}.npy", partial(log_likelihood, reference, None)))
         errors.append([[log_likelihood(n, p) - exact for n in counts] for p in SETTLING.values()])
         print(k, exact, np.round(errors[-1][0], 2), flush=True)
     rows = []

@@ -120,39 +120,39 @@ PARTS = {
         "paper",
     ),
     # filters on random models
-    "equal": default("equal", "default default_models default_again", f"--models 200 {CLAIM}"),
-    "kinds": default("kinds", "default_other_kinds", f"--kind-models 20 {CLAIM}"),
-    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"),
-    "budget": default("budget", "default_budget", f"--budget-models 24 {CLAIM}"),
+    "equal": default("equal", "default default_models default_again", f"--models 120 {CLAIM}"),
+    "kinds": default("kinds", "default_other_kinds", f"--kind-models 13 {CLAIM}"),
+    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 25 {CLAIM}"),
+    "budget": default("budget", "default_budget", f"--budget-models 15 {CLAIM}"),
     "modes": known("modes", "modes", CATALOGUE, "--models 40"),
     # filters on named scenarios
     "scenarios": default(
         "scenarios",
         "default_scenarios",
-        f"--first-model {SEED} --reference 32768 --seed {SEED} --scenario-runs 12",
+        f"--first-model {SEED} --reference 32768 --seed {SEED} --scenario-runs 9",
         f"{CATALOGUE} tracking scenarios",
     ),
     "study": Part(
-        f"python benchmarks/bench_study.py --seed {SEED} --workers 1",
+        f"python benchmarks/bench_study.py --seed {SEED} --runs 9",
         "study break_even",
         f"{CATALOGUE} tracking {' '.join(f'scenarios/{name}.toml' for name in SCENARIOS)}",
     ),
-    "linear": known("linear", "linear_parts", CATALOGUE),
-    "clutter": known("clutter", "clutter", CATALOGUE),
+    "linear": known("linear", "linear_parts", CATALOGUE, "--linear-runs 13"),
+    "clutter": known("clutter", "clutter", CATALOGUE, "--targets 60"),
     "hidden": known("hidden", "hidden", CATALOGUE, "--targets 40"),
     "hard": known("hard", "hard_radar", CATALOGUE, "--seed 5000000"),
-    "forecast": known("forecast", "forecasts", CATALOGUE, "--forecasts 400"),
+    "forecast": known("forecast", "forecasts", CATALOGUE, "--forecasts 240"),
     "smoothers": known("smoothers", "smoothers", "smoothing"),
     # likelihoods
     "evidence": known("evidence", "evidence", CATALOGUE),
-    "likelihood": known("likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}"),
+    "likelihood": known("likelihood", "likelihood likelihood_series", f"likelihood {CATALOGUE}", "--series 12"),
     "roughness": known("roughness", "roughness", f"likelihood {CATALOGUE}"),
     "randomised": known("randomised", "randomised unbiased", CATALOGUE, "--runs 50"),
-    "settling": known("settling", "settling", CATALOGUE),
-    "chains": known("chains", "chains", f"likelihood {CATALOGUE}"),
+    "settling": known("settling", "settling", CATALOGUE, "--series 13"),
+    "chains": known("chains", "chains", f"likelihood {CATALOGUE}", "--moves 900"),
     # association and many targets
     "association": known("association", "association association_times", "association"),
-    "trackers": Part(f"python benchmarks/bench_peers.py trackers --runs 100 --seed {SEED}", "trackers", SETS),
+    "trackers": Part(f"python benchmarks/bench_peers.py trackers --runs 60 --seed {SEED}", "trackers", SETS),
     "harbour": known("harbour", "harbour harbour_two harbour_sensors", f"{HARBOUR} {CATALOGUE}", f"--runs 8 --seed {SEED}"),
     "delays": known("delays", "harbour_delays harbour_late", HARBOUR),
     "misses": known("misses", "harbour_misses", HARBOUR),
@@ -161,14 +161,17 @@ PARTS = {
     "papers": known("papers", "as_published", f"smoothing association discrepancy {CATALOGUE}"),
     "long": known("long", "long_runs long_records", CATALOGUE, "--long-particles 100"),
     "board": Part(
-        f"python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",
+        "python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf"
+        f" --board-date {BOARD_DATE} --board-models 120",
         "board",
         f"{CATALOGUE} study.board",
     ),
     "libraries": Part(
-        f"python benchmarks/bench_peers.py filters --seed {SEED}", "peers_filters peers_budget peers_agreement", CATALOGUE
+        f"python benchmarks/bench_peers.py filters --seed {SEED} --peer-runs 7",
+        "peers_filters peers_budget peers_agreement",
+        CATALOGUE,
     ),
-    "adapters": Part("python benchmarks/bench_peers.py adapters", "adapters", f"adapters {CATALOGUE}"),
+    "adapters": Part("python benchmarks/bench_peers.py adapters --runs 30", "adapters", f"adapters {CATALOGUE}"),
     "calls": Part("python benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
 }
 """Name -> part. `measures` are modules or folders of the package, and other files of the project."""

@@ -74,7 +74,7 @@ def exponent() -> Figure:
     look, figure = styles(names), Figure(figsize=(WIDTH, 5.0))
     above, below = figure.subplots(2, 1, height_ratios=[2.4, 1])
     lines = [
-        ("auto", growth[growth["filter"] == "auto"], "auto, 40 random models", {}),
+        ("auto", growth[growth["filter"] == "auto"], f"auto, {growth['models'].max()} random models", {}),
         ("sqmc", growth[growth["filter"] == "sqmc"], "sqmc, the same models", {}),
     ]
     for scenario, title, line in (
