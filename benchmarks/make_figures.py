@@ -36,7 +36,7 @@ BOARD_DATE = "2026-11-27"
 """Day whose models the rows of the board are made on."""
 LOGS = ROOT / "results" / "figures"
 """What parts print while they are made."""
-OF_WORKERS = ("bench_default", "bench_known", "bench_peers", "bench_study")
+OF_WORKERS = ("bench_default", "bench_known", "bench_peers", "bench_quality", "bench_study")
 """Scripts that would use all cores."""
 CLAIM = f"--first-model {SEED} --runs 2 --reference 32768"
 
@@ -83,7 +83,7 @@ HARBOUR = "tracking " + " ".join(
 PARTS = {
     # times first, while nothing else runs
     "speed": Part(
-        "python benchmarks/bench_speed.py samplers plain components growth",
+        "python benchmarks/bench_speed.py samplers plain components growth --patience 40",
         "speed_samplers speed_plain speed_components speed_growth",
         "samplers",
         alone=True,
@@ -100,8 +100,8 @@ PARTS = {
     "demo": Part("make demo", "demo", CATALOGUE, alone=True),
     # samplers
     "quality": Part(
-        "python benchmarks/bench_quality.py --sizes 20 100 --mixtures 20"
-        " && python benchmarks/bench_quality.py --sizes 300 --samplers kh chg --mixtures 20",
+        "python benchmarks/bench_quality.py --sizes 20 100 --mixtures 13"
+        " && python benchmarks/bench_quality.py --sizes 300 --samplers kh chg --mixtures 13",
         "quality",
         "samplers discrepancy",
     ),
@@ -161,13 +161,12 @@ PARTS = {
     "papers": known("papers", "as_published", f"smoothing association discrepancy {CATALOGUE}"),
     "long": known("long", "long_runs long_records", CATALOGUE, "--long-particles 100"),
     "board": Part(
-        "python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf"
-        f" --board-date {BOARD_DATE} --board-models 120",
+        f"python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",
         "board",
         f"{CATALOGUE} study.board",
     ),
     "libraries": Part(
-        f"python benchmarks/bench_peers.py filters --seed {SEED} --peer-runs 7",
+        f"python benchmarks/bench_peers.py filters --seed {SEED} --peer-runs 7 --seconds 12",
         "peers_filters peers_budget peers_agreement",
         CATALOGUE,
     ),

@@ -3,9 +3,12 @@
 import ast
 import importlib
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -147,6 +150,35 @@ def test_parts_that_measure_times_run_alone_and_the_others_in_pairs(scripts, tmp
     assert {name: bool(options) for name, options in commands.items()} == {name: name == "one" for name in parts}
     assert {name for name in parts if make_figures.stale(name)} == set()
     assert set(make_figures.measured(tmp_path)["table"]) == set(parts)
+
+
+def test_commands_of_all_parts_are_understood(scripts):
+    for name, part in scripts("make_figures").PARTS.items():
+        for command in part.command.split(" && "):
+            python, script, *arguments = command.split()
+            if python == "python" and script.startswith("benchmarks/"):
+                with pytest.raises(SystemExit) as end, redirect_stdout(StringIO()):
+                    scripts(Path(script).stem).main([*arguments, "--help"])
+                assert end.value.code == 0, name
+
+
+def test_a_reference_is_computed_once(scripts, tmp_path):
+    calls = []
+
+    def compute():
+        calls.append(1)
+        return np.array([1.5, 2.5])
+
+    for _ in range(2):
+        assert scripts("common").stored(tmp_path / "exact" / "model-1.npy", compute).tolist() == [1.5, 2.5]
+    assert calls == [1]
+    assert [path.name for path in (tmp_path / "exact").iterdir()] == ["model-1.npy"]
+
+
+def test_only_filters_of_a_curve_have_many_particles_in_the_study(scripts):
+    found = scripts("bench_study").cells(["ukf", "auto", "bootstrap"], [20, 100, 500], [1000])
+    assert found[:4] == [("bootstrap", n) for n in (20, 100, 500, 1000)]
+    assert found[4:] == [("ukf", 20), ("ukf", 100), ("auto", 20), ("auto", 100), ("auto", 500)]
 
 
 def test_no_figure_is_older_than_the_code_it_measures(scripts):
