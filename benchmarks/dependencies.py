@@ -7,7 +7,8 @@ The code is that of the modules named and of all that they import, wherever in a
 - code that only refuses: an `if` or a loop that does nothing but raise one of `REFUSALS`, and calls of functions that do
   nothing else; what is computed or imported for it alone.
 
-An exception of our own counts, since filters catch it, and so does every refusal in a module of `CAUGHT`.
+An exception of our own counts, since filters catch it, and so does every refusal in a module of `CAUGHT`. For what measures
+the refusals themselves, the module `_checks`, all of them count.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "herdfilter"
-NO_NUMBERS = ("_checks", "_repr", "_version", "by_name", "pictures", "plotting", "testing")
+CHECKS = "_checks"
+NO_NUMBERS = (CHECKS, "_repr", "_version", "by_name", "pictures", "plotting", "testing")
 """Modules of the package that decide no number."""
 CAUGHT = ("filters.grid",)
 """Modules whose refusals decide numbers: a reference that the grid refuses is made with particles."""
@@ -52,7 +54,7 @@ def _without(value: Any, keys: Iterable[str]) -> Any:
 
 
 @cache
-def read(path: Path) -> tuple[str, frozenset[str]]:
+def read(path: Path, refusals: bool = False) -> tuple[str, frozenset[str]]:
     """Return the text of a file, of a module what counts of its tree, and the modules of the package that it imports."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".toml":
@@ -61,8 +63,8 @@ def read(path: Path) -> tuple[str, frozenset[str]]:
         return json.dumps(tables, sort_keys=True, default=str), frozenset()
     if path.suffix != ".py":
         return text, frozenset()
-    caught = any(path == modules().get(name) for name in CAUGHT)
-    tree = computing(ast.parse(text), caught, packaged=path.name == "__init__.py")
+    refusals = refusals or any(path == modules().get(name) for name in CAUGHT)
+    tree = computing(ast.parse(text), refusals, packaged=path.name == "__init__.py")
     found = set()
     for node in _parts(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
@@ -82,19 +84,19 @@ def _written(node: Any) -> str:
     return f"[{','.join(map(_written, node))}]" if isinstance(node, list) else repr(node)
 
 
-def computing(tree: ast.Module, caught: bool = False, packaged: bool = False) -> ast.Module:
+def computing(tree: ast.Module, refusals: bool = False, packaged: bool = False) -> ast.Module:
     """Return the part of a module that computes, made of its tree, which is changed.
 
-    If `caught`, its refusals count, though not their words. What a package imports, it may import for others: that counts.
+    It may have its `refusals`, without their words. What a package imports, it may import for others: that counts.
     """
-    return Computing(tree, caught, packaged).tree
+    return Computing(tree, refusals, packaged).tree
 
 
 class Computing:
     """What leaves out, of the tree of one module, all that computes nothing."""
 
-    def __init__(self, tree: ast.Module, caught: bool, packaged: bool) -> None:
-        self.tree, self.caught = tree, caught
+    def __init__(self, tree: ast.Module, refusals: bool, packaged: bool) -> None:
+        self.tree, self.refusals = tree, refusals
         self.refusing = {  # functions that return at most what they are given
             alias.asname or alias.name
             for node in _parts(tree)
@@ -144,12 +146,12 @@ class Computing:
     def _says_only(self, node: ast.stmt) -> bool:
         """Whether a statement only refuses or says something, or is nothing but a docstring or an ellipsis."""
         if isinstance(node, ast.Raise):
-            return not self.caught and getattr(node.exc, "id", "") in REFUSALS
+            return not self.refusals and getattr(node.exc, "id", "") in REFUSALS
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return not node.names
         if isinstance(node, ast.Expr):
             if isinstance(node.value, ast.Call):
-                return ast.unparse(node.value.func) in WORDS or self._refuses(node.value.func)
+                return ast.unparse(node.value.func) in WORDS or (not self.refusals and self._refuses(node.value.func))
             return isinstance(node.value, ast.Constant)
         if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
             return True
@@ -245,7 +247,9 @@ def needed(measures: Iterable[str]) -> list[Path]:
         name = pending.pop()
         if name not in reached:
             reached.add(name)
-            pending += [found for found in read(modules()[name])[1] if found.split(".")[0] not in NO_NUMBERS]
+            pending += [
+                found for found in read(modules()[name], CHECKS in measures)[1] if found.split(".")[0] not in NO_NUMBERS
+            ]
     return sorted(files | {modules()[name] for name in reached})
 
 
@@ -254,5 +258,5 @@ def digest(*measures: str) -> str:
     """Return twelve hexadecimal digits that change when the measured code does."""
     text = hashlib.sha256()
     for path in needed(measures):
-        text.update(f"{path.relative_to(ROOT).as_posix()}\n{read(path)[0]}\n".encode())
+        text.update(f"{path.relative_to(ROOT).as_posix()}\n{read(path, CHECKS in measures)[0]}\n".encode())
     return text.hexdigest()[:12]

@@ -120,9 +120,9 @@ PARTS = {
         "paper",
     ),
     # filters on random models
-    "equal": default("equal", "default default_models default_again", f"--models 120 {CLAIM}"),
+    "equal": default("equal", "default default_models default_again", f"--models 130 {CLAIM}"),
     "kinds": default("kinds", "default_other_kinds", f"--kind-models 13 {CLAIM}"),
-    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 25 {CLAIM}"),
+    "exponent": default("exponent", "default_exponent default_growth", f"--exponent-models 40 {CLAIM}"),
     "budget": default("budget", "default_budget", f"--budget-models 15 {CLAIM}"),
     "modes": known("modes", "modes", CATALOGUE, "--models 40"),
     # filters on named scenarios
@@ -171,7 +171,7 @@ PARTS = {
         CATALOGUE,
     ),
     "adapters": Part("python benchmarks/bench_peers.py adapters --runs 30", "adapters", f"adapters {CATALOGUE}"),
-    "calls": Part("python benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models"),
+    "calls": Part("python benchmarks/bench_engine.py calls", "engine_calls", "_checks filters samplers models", alone=True),
 }
 """Name -> part. `measures` are modules or folders of the package, and other files of the project."""
 
@@ -255,8 +255,11 @@ def run_all(names: Sequence[str], together: int) -> list[str]:
     threads = [threading.Thread(target=work) for _ in range(together)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    finally:
+        pending.clear()  # of an interrupt: what runs ends, nothing else begins
     return failed
 
 

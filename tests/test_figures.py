@@ -107,9 +107,17 @@ def test_what_computes_counts(counted, old, new):
 
 
 def test_refusals_that_choose_a_reference_count_but_not_their_words(counted):
-    written = counted(COMPUTES, caught=True)
-    assert counted(COMPUTES.replace("n > 10", "n > 20"), caught=True) != written
-    assert counted(COMPUTES.replace("not known", "unknown"), caught=True) == written
+    written = counted(COMPUTES, refusals=True)
+    assert counted(COMPUTES.replace("n > 10", "n > 20"), refusals=True) != written
+    assert counted(COMPUTES.replace("not known", "unknown"), refusals=True) == written
+
+
+def test_refusals_count_where_they_are_what_is_measured(counted, scripts):
+    assert counted(COMPUTES.replace("    _look_at(x)\n", ""), refusals=True) != counted(COMPUTES, refusals=True)
+    dependencies = scripts("dependencies")
+    module = dependencies.modules()["points"]
+    assert "Raise(" in dependencies.read(module, True)[0]
+    assert "Raise(" not in dependencies.read(module)[0]
 
 
 def test_a_module_that_is_needed_for_refusals_alone_is_not_needed(scripts):
