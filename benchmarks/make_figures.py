@@ -111,7 +111,7 @@ PARTS = {
         "kernels",
         "samplers discrepancy",
     ),
-    "points": Part("python benchmarks/bench_peers.py samplers", "peers", "samplers discrepancy"),
+    "points": Part("python benchmarks/bench_peers.py samplers --sizes 16 64", "peers", "samplers discrepancy"),
     "thinning": Part("python benchmarks/bench_peers.py thin", "thinning", "discrete discrepancy"),
     "thinning-large": Part("python benchmarks/bench_peers.py large", "thinning_large", "discrete discrepancy"),
     "paper": Part(

@@ -4,12 +4,16 @@ import ast
 import importlib
 import time
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+import herdfilter as hf
+from herdfilter.study.scenario import load_scenario
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 pytestmark = [
@@ -181,6 +185,14 @@ def test_a_reference_is_computed_once(scripts, tmp_path):
         assert scripts("common").stored(tmp_path / "exact" / "model-1.npy", compute).tolist() == [1.5, 2.5]
     assert calls == [1]
     assert [path.name for path in (tmp_path / "exact").iterdir()] == ["model-1.npy"]
+
+
+def test_parts_of_one_seed_share_the_references_of_a_scenario(tmp_path, monkeypatch):
+    monkeypatch.setenv("HERDFILTER_CACHE", str(tmp_path))
+    scenario = replace(load_scenario("double_well"), steps=5)
+    for name, n in (("bootstrap", 20), ("sqmc", 50)):
+        hf.compare(scenario, [name], [n], 2, 7, 1)
+        assert len(list(tmp_path.rglob("*.npz"))) == 2
 
 
 def test_only_filters_of_a_curve_have_many_particles_in_the_study(scripts):
