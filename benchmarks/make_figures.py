@@ -138,7 +138,7 @@ PARTS = {
         f"{CATALOGUE} tracking {' '.join(f'scenarios/{name}.toml' for name in SCENARIOS)}",
     ),
     "linear": known("linear", "linear_parts", CATALOGUE, "--linear-runs 13"),
-    "clutter": known("clutter", "clutter", CATALOGUE, "--targets 60"),
+    "clutter": known("clutter", "clutter", CATALOGUE),
     "hidden": known("hidden", "hidden", CATALOGUE, "--targets 40"),
     "hard": known("hard", "hard_radar", CATALOGUE, "--seed 5000000"),
     "forecast": known("forecast", "forecasts", CATALOGUE, "--forecasts 240"),
