@@ -23,7 +23,6 @@ DETERMINISTIC = {
     "herded Gibbs": ContinuousHerdedGibbs(),
     "herded Gibbs as published": ContinuousHerdedGibbs(target="paper"),
     "mapped kernel herding": MappedSampling(KernelHerding()),
-    "mapped herded Gibbs": MappedSampling(ContinuousHerdedGibbs()),
     "mapped Sobol": MappedSampling(SobolSampling()),
     "Sobol": SobolSampling(),
     "localized cumulative distributions": LCDSampling(iterations=5),
@@ -71,8 +70,7 @@ def named(request):
     return name, SAMPLERS[name], {"deterministic": name not in RANDOM} | PROMISES.get(name, {})
 
 
-sampler = fixture_of(SAMPLERS)
-random = fixture_of(RANDOM)
+samplers = pytest.fixture(lambda: SAMPLERS)
 herding = fixture_of({name: SAMPLERS[name] for name in ("kernel herding", "herded Gibbs")})  # to beat random draws anywhere
 
 

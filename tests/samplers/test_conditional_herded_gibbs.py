@@ -9,8 +9,8 @@ from helpers import cases, refuses
 from scipy.integrate import quad_vec
 
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import ContinuousHerdedGibbs, Sampler
-from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs, _gregory
+from herdfilter.samplers import ContinuousHerdedGibbs
+from herdfilter.samplers.conditional_herded_gibbs import ConditionalError, ConditionalHerdedGibbs
 from herdfilter.testing import random_mixture
 
 
@@ -30,8 +30,7 @@ def wide_bounds(mixture):
 # The published recursion, by the sampler that knows the mixture
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 5])
-@pytest.mark.parametrize("options", [{}, {"effective_count": False}, {"sweeps": 2}], ids=str)
+@pytest.mark.parametrize(("d", "options"), [(1, {}), (2, {"sweeps": 2}), (3, {"effective_count": False}), (5, {})])
 def test_a_mixture_s_own_conditionals_give_the_points_of_the_mixture(d, options):
     mixture = random_mixture(d, d, n_components=3)
     sampler = ConditionalHerdedGibbs(0.6, **options)
@@ -72,85 +71,24 @@ def test_unnormalised_conditionals_give_the_same_points():
     np.testing.assert_allclose(other.x, points.x, atol=1e-6)
 
 
-# Other joint densities: conditionals, bounds, start, whether they are normalised, the joint density
-
-
-def exponential(v, rate):
-    return rate * np.exp(-rate * v) / -np.expm1(-5 * rate) if rate > 0 else np.full(len(v), 0.2)
+# Other joint densities: conditionals and bounds; neither is normalised
 
 
 JOINT = {
-    # the truncated exponential pair of Casella and George (1992), "Explaining the Gibbs sampler"
-    "exponential": (
-        [lambda v, x: exponential(v, x[1]), lambda v, x: exponential(v, x[0])],
-        [[0, 5], [0, 5]],
-        True,
-        lambda x, y: np.exp(-x * y),
-    ),
     "gamma": (
         [lambda v, x: v**2 * (1 + v) ** 2 * np.exp(-v * (1 + x[1])), lambda v, x: v * np.exp(-v * (1 + x[0]))],
         [[0, 25], [0, 25]],
-        False,
-        lambda x, y: x**2 * (1 + x) ** 2 * y * np.exp(-x - y * (1 + x)),
     ),
     "uniform on a triangle": (
         [lambda v, x: 1.0 * (v + x[1] <= 1), lambda v, x: 1.0 * (v + x[0] <= 1)],
         [[0, 1], [0, 1]],
-        False,
-        lambda x, y: 1.0 * (x + y <= 1),
     ),
 }
 
 
-def moments(x, weights):
-    mean = weights @ x
-    u = x - mean
-    covariance = (weights[:, None] * u).T @ u
-    return np.array([*mean, covariance[0, 0], covariance[1, 1], covariance[0, 1]])
-
-
-def exact_moments(name):
-    _, bounds, _, density = JOINT[name]
-    grid = np.stack(np.meshgrid(*(np.linspace(*b, 801) for b in bounds), indexing="ij"), -1).reshape(-1, 2)
-    weights = density(*grid.T)
-    return moments(grid, weights / weights.sum())
-
-
-def random_gibbs(name, n, start, rng):
-    conditionals, bounds, _, _ = JOINT[name]
-    grids, x, points = [np.linspace(*b, 501) for b in bounds], np.array(start, float), np.empty((n, 2))
-    for t in range(n):
-        for i in range(2):
-            p = conditionals[i](grids[i], x)
-            levels = np.concatenate(([0], np.cumsum(p[1:] + p[:-1])))
-            x[i] = np.interp(rng.random() * levels[-1], levels, grids[i])
-        points[t] = x
-    return points
-
-
-@pytest.mark.parametrize(("name", "width"), [("exponential", 0.1), ("gamma", 0.3), ("uniform on a triangle", 0.1)])
-def test_moments_are_met_better_than_by_random_gibbs(name, width):
-    """Errors of means, variances and covariance from six starts, each over its root mean square for random Gibbs sampling.
-
-    Measured: 0.32 to 0.45. Of random chains, 28 % are below 0.6 one by one, but 2 % of their sixes.
-    """
-    conditionals, bounds, normalised, density = JOINT[name]
-    exact, n, equal = exact_moments(name), 100, np.full(100, 0.01)
-    random = [moments(random_gibbs(name, n, [0.3, 0.3], np.random.default_rng(r)), equal) for r in range(24)]
-    scale = np.sqrt(np.mean((np.array(random) - exact) ** 2, axis=0))
-    sampler, errors = ConditionalHerdedGibbs(width * np.sqrt(exact[2:4]), normalised=normalised), []
-    for start in ([0.1, 0.2], [0.2, 0.7], [0.3, 0.3], [0.45, 0.15], [0.6, 0.25], [0.75, 0.05]):
-        points = sampler.herd(conditionals, n, start, bounds)
-        errors.append((moments(points.x, equal) - exact) / scale)
-        assert (density(*points.x.T) > 0).all()
-        low, high = np.transpose(bounds)
-        assert ((points.x >= low) & (points.x <= high)).all()
-    assert np.sqrt(np.mean(np.square(errors))) < 0.6
-
-
 def test_rounding_moves_no_point_where_the_objective_is_flat():
     """Between the first few points of a uniform density the objective is the same for many kernel widths."""
-    conditionals, bounds, _, _ = JOINT["uniform on a triangle"]
+    conditionals, bounds = JOINT["uniform on a triangle"]
     points = ConditionalHerdedGibbs(0.024, normalised=False).herd(conditionals, 40, [0.31, 0.27], bounds)
     for change in (-1e-14, -2.5e-16, 2.5e-16, 1e-14):
         other = ConditionalHerdedGibbs(0.024 * (1 + change), normalised=False)
@@ -170,19 +108,18 @@ def test_of_equally_high_peaks_the_last_is_taken():
         assert sample(bandwidth=width, n=2).x[1].min() > 0.2
 
 
-@pytest.mark.parametrize("name", ["exponential", "gamma"])
-def test_every_move_is_the_maximum_of_the_published_objective(name):
+def test_every_move_is_the_maximum_of_the_published_objective():
     """With one sweep the place of every move is known; the objective by adaptive quadrature, on a dense grid."""
-    conditionals, bounds, normalised, _ = JOINT[name]
+    conditionals, bounds = JOINT["gamma"]
     sigma = np.array([0.3, 0.2])
-    x = ConditionalHerdedGibbs(sigma, normalised=normalised).herd(conditionals, 12, [0.4, 1.0], bounds).x
+    x = ConditionalHerdedGibbs(sigma, normalised=False).herd(conditionals, 8, [0.4, 1.0], bounds).x
     for t in range(1, len(x)):
         for i in range(2):
             at = np.array([x[t, 0], x[t - 1, 1]]) if i == 1 else x[t - 1]
             w = np.exp(-(((x[:t, 1 - i] - at[1 - i]) / sigma[1 - i]) ** 2) / 2)
             w /= w.sum()
             size = 1 / (w @ w)
-            dense = np.append(np.linspace(*bounds[i], 1001), x[t, i])
+            dense = np.append(np.linspace(*bounds[i], 501), x[t, i])
 
             def integrand(v, i=i, at=at, dense=dense):
                 p = conditionals[i](np.array([v]), at)[0]
@@ -194,19 +131,7 @@ def test_every_move_is_the_maximum_of_the_published_objective(name):
             assert value[-1] > value[:-1].max() - 1e-4
 
 
-def test_quadrature_is_exact_for_parabolas_and_its_weights_are_positive():
-    nodes = np.linspace(-1, 2, 17)
-    weights = _gregory(17, nodes[1] - nodes[0])
-    assert (weights > 0).all()
-    for degree in range(3):
-        assert weights @ nodes**degree == pytest.approx((2 ** (degree + 1) - (-1) ** (degree + 1)) / (degree + 1))
-
-
 # The contract
-
-
-def test_it_does_not_pass_for_a_sampler():
-    assert not isinstance(ConditionalHerdedGibbs(0.5), Sampler)
 
 
 def test_points_are_bit_identical_and_arguments_untouched():
@@ -248,17 +173,10 @@ def sample(second=normal, n=5, start=(0, 0), bounds=BOX, **options):
 @cases(
     "density message",
     (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), as `values`, got \(128,\)"),
-    (lambda v, x: 0.1, r"expected shape \(129,\)"),
-    (lambda v, x: None, r"expected shape \(129,\)"),
-    (lambda v, x: "no", "expected 129 numbers"),
     (lambda v, x: np.where(v > 1, np.nan, normal(v, x)), "expected finite numbers, got nan at 1.125"),
-    (lambda v, x: normal(v, x) / (v != 0), "expected finite numbers, got inf at 0"),
     (lambda v, x: normal(v, x) - 0.1, "expected non-negative numbers, got -0.1 at -8"),
     (lambda v, x: 2 * normal(v, x), r"expected an integral of 1 over the bounds \[-8, 8\], got 2; widen"),
-    (lambda v, x: normal(v - 8, x), "expected an integral of 1 over the bounds .* got 0.5"),
-    (lambda v, x: 0 * v, "expected an integral of 1 over the bounds .* got 0"),
 )
-@pytest.mark.filterwarnings("ignore:divide by zero")
 def test_a_bad_conditional_is_named_before_sampling_starts(density, message):
     calls = []
 
@@ -296,24 +214,17 @@ def test_a_conditional_that_vanishes_cannot_be_normalised():
 test_bad_arguments_are_named = refuses(
     lambda arguments: sample(**arguments),
     ({"bandwidth": "auto"}, "bandwidth: expected a positive number .* got 'auto'; there is no mixture"),
-    ({"bandwidth": 0.0}, "bandwidth: expected a positive"),
     ({"bandwidth": [0.5, -1]}, "bandwidth: expected positive widths"),
     ({"bandwidth": [0.5, 0.5, 0.5]}, "bandwidth: expected a number or 2 of them, one per coordinate, got 3"),
-    ({"bandwidth": [0.5, np.nan]}, "bandwidth: expected finite"),
     ({"sweeps": 0}, "sweeps: expected an integer of at least 1"),
     ({"tolerance": 0}, "tolerance: expected a positive"),
     ({"n": 0}, "n: expected an integer of at least 1"),
-    ({"start": [0]}, r"start: expected shape \(2,\), got \(1,\)"),
     ({"start": [0, 9]}, r"start: expected coordinate 1 to be within its bounds \[-8, 8\], got 9"),
-    ({"start": [0, np.nan]}, "start: expected finite"),
-    ({"bounds": [[-8, 8]]}, r"bounds: expected shape \(2, 2\), got \(1, 2\)"),
     ({"bounds": [[-8, 8], [8, -8]]}, "bounds: expected low < high for coordinate 1"),
-    ({"bounds": [[-8, 8], [-8, np.inf]]}, "bounds: expected finite"),
     ({"bandwidth": [0.5, 1e-5]}, r"bounds: expected \[-8, 8\] of coordinate 1 to hold at most 1,048,576 .* got 6,400,000"),
 )
 
 
-@pytest.mark.parametrize("conditionals", [[], normal, [normal, 3], None])
-def test_conditionals_must_be_a_list_of_functions(conditionals):
+def test_conditionals_must_be_a_list_of_functions():
     with pytest.raises(ValueError, match="conditionals: expected a list of functions"):
-        ConditionalHerdedGibbs(0.5).herd(conditionals, 5, [0, 0], BOX)
+        ConditionalHerdedGibbs(0.5).herd([normal, 3], 5, [0, 0], BOX)

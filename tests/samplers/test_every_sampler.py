@@ -15,8 +15,6 @@ from herdfilter.points import Points
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
-    MappedSampling,
-    Polished,
     RandomSampling,
     SobolSampling,
     lcd,
@@ -32,42 +30,23 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
     check_sampler(sampler, **promises)
 
 
-def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(sampler):
-    for given, found in (
-        (np.zeros((5, 2)), r"numbers of shape \(5, 2\); GaussianFit\(\).fit\(points, weights\) makes"),
-        (Points(np.zeros((5, 2))), "an object Points"),
-        (GaussianMixture, "the class GaussianMixture"),
-        (None, "an object NoneType"),
-    ):
-        with pytest.raises(TypeError, match=f"^mixture: expected a GaussianMixture, got {found}"):
-            sampler.sample(given, 5)
+def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(samplers):
     mixture = GaussianMixture([1.0], [[0.0]], [[1.0]])
-    for n in (0, -1, -(10**30), 2.0, 2.5, "10", None, True, np.nan):
-        with pytest.raises(ValueError, match=f"^n: expected an integer of at least 1, got {n!r}"):
-            sampler.sample(mixture, n)
-    for rng in ("abc", 1.5, -1):
-        with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got"):
-            sampler.sample(mixture, 3, rng)
+    for sampler in samplers.values():
+        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got numbers of shape \(5, 2\); Gauss"):
+            sampler.sample(np.zeros((5, 2)), 5)
+        with pytest.raises(ValueError, match=r"^n: expected an integer of at least 1, got True"):
+            sampler.sample(mixture, True)
+        with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'"):
+            sampler.sample(mixture, 3, "abc")
 
 
-@pytest.mark.parametrize("kind", [KernelHerding, ContinuousHerdedGibbs])
-def test_samplers_of_equal_options_are_equal_and_hash_alike(kind):
+def test_samplers_of_equal_options_are_equal_and_hash_alike():
     """So that they can be keys, whatever form the bandwidth was given in."""
-    for one, same, other in ((0.5, np.float64(0.5), 0.6), (np.eye(2), [[1, 0], [0, 1]], 2 * np.eye(2))):
+    forms = (0.5, np.float64(0.5), 0.6), (np.eye(2), [[1, 0], [0, 1]], 2 * np.eye(2))
+    for kind, (one, same, other) in zip((KernelHerding, ContinuousHerdedGibbs), forms, strict=True):
         assert kind(bandwidth=one) == kind(bandwidth=same) != kind(bandwidth=other)
         assert len({kind(bandwidth=one), kind(bandwidth=same), kind(bandwidth=other), kind()}) == 3
-
-
-def test_random_draws_take_no_notice_of_a_component_of_weight_zero(random, random_mixture):
-    mixture, rng = random_mixture(4, 3), np.random.default_rng
-    padded = GaussianMixture(
-        np.append(0.0, mixture.weights),
-        np.vstack([np.full(3, 50.0), mixture.means]),
-        np.concatenate([[9 * np.eye(3)], mixture.covariances]),
-    )
-    a, b = random.sample(mixture, 30, rng(0)), random.sample(padded, 30, rng(0))
-    np.testing.assert_allclose(a.x, b.x, atol=1e-5)
-    np.testing.assert_allclose(a.weights, b.weights, rtol=1e-12)
 
 
 def test_draws_are_those_of_the_mixture(random_mixture):
@@ -88,15 +67,13 @@ from herdfilter.samplers import (ContinuousHerdedGibbs, KernelHerding, MappedSam
                                  SobolSampling)
 rng = np.random.default_rng(9)
 digest = hashlib.sha256()
-for d, shared in ((1, False), (2, True), (3, False), (8, False)):
+for d, shared in ((1, False), (2, True), (8, False)):
     roots = rng.standard_normal((1 if shared else 4, d, d))
     mixture = GaussianMixture(rng.dirichlet(np.ones(4)), 3 * rng.standard_normal((4, d)),
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
     for sampler in ([QuantileSampling()] if d == 1 else []) + [
-            KernelHerding(), KernelHerding(0.3), KernelHerding(1.0, "line-search"),
-            ContinuousHerdedGibbs(), ContinuousHerdedGibbs("paper", 0.4),
-            MappedSampling(KernelHerding()), MappedSampling(ContinuousHerdedGibbs()), SobolSampling(),
-            SigmaPoints(), SigmaPoints(per_component=True)]:
+            KernelHerding(), KernelHerding(1.0, "line-search"), ContinuousHerdedGibbs(), MappedSampling(KernelHerding()),
+            SobolSampling(), SigmaPoints(per_component=True)]:
         points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
         digest.update(points.x.tobytes() + points.weights.tobytes())
 print(digest.hexdigest())
@@ -137,26 +114,19 @@ def test_deterministic_points_are_bit_identical_in_two_processes(capsys):
 
 # Extremes
 
-DETERMINISTIC = [
-    KernelHerding(),
-    KernelHerding(weights="line-search"),
-    KernelHerding(weights="fully-corrective"),
-    ContinuousHerdedGibbs(),
-    MappedSampling(KernelHerding()),
-    Polished(KernelHerding()),
-]
+HERDED = [KernelHerding(), KernelHerding(weights="fully-corrective"), ContinuousHerdedGibbs()]
 
 
-@pytest.mark.parametrize("sampler", DETERMINISTIC[:5], ids=repr)
-@pytest.mark.parametrize("variance", [1e-12, 1e9, 1e150])
-def test_units_however_large_or_small_move_no_point(sampler, variance):
-    means, unit = np.array([[0.0, 0.0], [2.0, 1.0]]), np.sqrt(variance)
+@pytest.mark.parametrize("sampler", HERDED, ids=repr)
+def test_units_however_large_or_small_move_no_point(sampler):
+    means = np.array([[0.0, 0.0], [2.0, 1.0]])
     points = sampler.sample(GaussianMixture([0.6, 0.4], means, np.eye(2)), 9)
-    other = sampler.sample(GaussianMixture([0.6, 0.4], unit * means, variance * np.eye(2)), 9)
-    np.testing.assert_allclose(other.x / unit, points.x, atol=1e-6)
+    for unit in (1e-6, 1e75):
+        other = sampler.sample(GaussianMixture([0.6, 0.4], unit * means, unit**2 * np.eye(2)), 9)
+        np.testing.assert_allclose(other.x / unit, points.x, atol=1e-6)
 
 
-@pytest.mark.parametrize("sampler", DETERMINISTIC[:5], ids=repr)
+@pytest.mark.parametrize("sampler", HERDED, ids=repr)
 def test_an_origin_a_million_million_deviations_away_costs_no_quality(sampler):
     """There the means themselves are known to a ten-thousandth of a deviation only."""
     means, unit, offset = np.array([[0.0, 0.0], [2.0, 1.0]]), 1e-3, 1e9
@@ -177,12 +147,11 @@ def skewed(mixture, seed, mixed):
     return A, GaussianMixture(mixture.weights, mixture.means @ A.T, A @ mixture.covariances @ A.T)
 
 
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize(("bandwidth", "mixed"), [(Whitened(), True), ("auto", False)], ids=["any", "units"])
+@pytest.mark.parametrize(("bandwidth", "mixed", "d"), [(Whitened(), True, 3), ("auto", False, 2)], ids=["any", "units"])
 def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(random_mixture, bandwidth, mixed, d):
     """With the bandwidth "auto" a change of units does; mixed coordinates may hide that components are far apart."""
     ratios = []
-    for seed in range(20):
+    for seed in range(8):
         mixture, sampler = random_mixture(30 + seed, d), KernelHerding(bandwidth)
         A, other = skewed(mixture, seed, mixed)
         back = Points(np.linalg.solve(A, sampler.sample(other, 100).x.T).T)
@@ -192,13 +161,17 @@ def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
 
 # Energy distance to the mixture, in its whitened coordinates, relative to independent draws: medians over mixtures.
 # Measured in 1, 2 and 4 dimensions: 0.04, 0.08 and 0.14; of Sobol points 0.04, 0.07 and 0.17 (scrambled 0.03, 0.09, 0.19).
-HERDED, SOBOL = {1: 0.09, 2: 0.12, 4: 0.16}, {1: 0.08, 2: 0.14, 4: 0.23}
-CLOSER = {KernelHerding(): HERDED, ContinuousHerdedGibbs(): HERDED, SobolSampling(): SOBOL, SobolSampling(True): SOBOL}
+CLOSER = [
+    (KernelHerding(), 1, 0.09),
+    (KernelHerding(), 4, 0.16),
+    (ContinuousHerdedGibbs(), 2, 0.12),
+    (SobolSampling(), 4, 0.23),
+    (SobolSampling(True), 2, 0.14),
+]
 
 
-@pytest.mark.parametrize("sampler", CLOSER, ids=repr)
-@pytest.mark.parametrize("d", HERDED)
-def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random_mixture, d):
+@pytest.mark.parametrize(("sampler", "d", "bound"), CLOSER)
+def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random_mixture, d, bound):
     n, ratios = 256, []
     for seed in range(5):
         mixture = random_mixture(20 + seed, d)
@@ -207,23 +180,23 @@ def test_points_are_closer_to_the_mixture_than_independent_draws(sampler, random
         pairs = target.sample(20_000, 1) - target.sample(20_000, 2)
         independent = np.sqrt((pairs**2).sum(axis=1)).mean() / n  # the mean for independent draws, exactly
         ratios.append(energy_distance(Points(sampler.sample(mixture, n, seed).x @ whiten), target) / independent)
-    assert np.median(ratios) < CLOSER[sampler][d]
-    assert max(ratios) < 1.5 * CLOSER[sampler][d]
+    assert np.median(ratios) < bound
+    assert max(ratios) < 1.5 * bound
 
 
-@pytest.mark.parametrize("d", [2, 4])
-def test_the_automatic_bandwidth_is_among_the_good_ones(herding, random_mixture, d):
+@pytest.mark.parametrize(("kind", "d"), [(KernelHerding, 4), (ContinuousHerdedGibbs, 2)])
+def test_the_automatic_bandwidth_is_among_the_good_ones(kind, random_mixture, d):
     """Energy distance against that with multiples of the kernel width, geometric means over mixtures.
 
     The rule lies at the upper end of the good widths: half of it does nearly as well, two and a half times much worse.
     """
     distances = []
-    for seed in range(12):
+    for seed in range(6):
         mixture = random_mixture(80 + seed, d)
         kernel = kernel_covariance("auto", mixture, 100)
         distances.append(
             [
-                energy_distance(type(herding)(bandwidth=factor**2 * kernel).sample(mixture, 100), mixture)
+                energy_distance(kind(bandwidth=factor**2 * kernel).sample(mixture, 100), mixture)
                 for factor in (0.2, 0.6, 0.8, 1.0, 2.5)
             ]
         )

@@ -20,18 +20,17 @@ from herdfilter.samplers import (
     SobolSampling,
 )
 from herdfilter.samplers.improved import herding_loss
+from herdfilter.testing import random_mixture
 
 STARTS = [KernelHerding(1.0), ContinuousHerdedGibbs(bandwidth=1.0), SobolSampling(), RandomSampling()]
 IMPROVED = [PlacedAgain, Polished, Reweighted]
-KERNELS = [kernels.Gaussian(), kernels.Matern(1.5), kernels.InverseMultiquadric(), kernels.Energy()]
+every_kernel = pytest.mark.parametrize("kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.Energy()], ids=repr)
 
 
 @cases(
     "kinds arguments error_type message",
     (IMPROVED, {"sampler": KernelHerding}, TypeError, "sampler: expected an instance, got the class KernelHerding"),
-    (IMPROVED, {"sampler": 3}, TypeError, "sampler: expected an object with sample"),
     (IMPROVED, {"bandwidth": -1.0}, ValueError, "bandwidth: expected a positive finite number"),
-    (IMPROVED[1:], {"kernel": "gaussian"}, TypeError, "kernel: expected a kernel with value"),
     (IMPROVED[1:], {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
     (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
     (IMPROVED[1:2], {"iterations": 0}, ValueError, "iterations: expected an integer of at least 1, got 0"),
@@ -51,21 +50,14 @@ def placing_error(x, mixture, kernel):
     return sum(w * herding_error(Points(x), mixture, w**2 * kernel, kernels.Gaussian()) ** 2 for w in (0.5, 1.5))
 
 
-@pytest.fixture(params=[False, True], ids=["own covariances", "one covariance"])
-def family(request, random_mixture):
-    def build(seed, d):
-        mixture = random_mixture(seed, d)
-        if request.param:
-            mixture = GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0])
-        return mixture
-
-    return build
+def family(seed, d, shared):
+    mixture = random_mixture(seed, d)
+    return GaussianMixture(mixture.weights, mixture.means, mixture.covariances[0]) if shared else mixture
 
 
-@pytest.mark.parametrize("start", STARTS, ids=repr)
-@pytest.mark.parametrize("d", [1, 2, 5])
-def test_no_pass_raises_the_error_and_the_first_lowers_it(family, start, d):
-    mixture = family(42, d)
+@cases("start d shared", *zip(STARTS, (1, 2, 5, 2), (False, True, False, True), strict=True))
+def test_no_pass_raises_the_error_and_the_first_lowers_it(start, d, shared):
+    mixture = family(42, d, shared)
     kernel = kernel_covariance("auto", mixture, 20)
     errors = [placing_error(start.sample(mixture, 20, np.random.default_rng(0)).x, mixture, kernel)]
     for passes in range(1, 7):
@@ -75,9 +67,9 @@ def test_no_pass_raises_the_error_and_the_first_lowers_it(family, start, d):
     assert (np.diff(errors) <= 1e-13).all()
 
 
-@pytest.mark.parametrize("start", STARTS[:2], ids=repr)
-def test_after_many_passes_the_error_is_at_a_minimum(family, start):
-    mixture, kernel, step = family(43, 3), 1.5**2 * np.eye(3), 1e-4
+@cases("start shared", (STARTS[0], True), (STARTS[1], False))
+def test_after_many_passes_the_error_is_at_a_minimum(start, shared):
+    mixture, kernel, step = family(43, 3, shared), 1.5**2 * np.eye(3), 1e-4
     x = PlacedAgain(start, 3000, kernel).sample(mixture, 6).x
     slopes = np.empty_like(x)
     for place in np.ndindex(x.shape):
@@ -89,14 +81,18 @@ def test_after_many_passes_the_error_is_at_a_minimum(family, start):
     assert np.abs(slopes).max() < 1e-4 * drawn
 
 
-@pytest.mark.parametrize("herding", [KernelHerding, ContinuousHerdedGibbs])
-@pytest.mark.parametrize("n", [20, 60, 150])
-@pytest.mark.parametrize(("d", "at_most"), [(1, 0.9), (2, 0.9), (4, 0.9), (8, 1.0)])
-def test_herded_points_gain_in_energy_distance(family, herding, d, at_most, n):
+@cases(
+    "herding n d at_most shared",
+    (KernelHerding, 20, 2, 0.9, False),
+    (KernelHerding, 60, 4, 0.9, True),
+    (ContinuousHerdedGibbs, 20, 8, 1.0, False),
+    (ContinuousHerdedGibbs, 60, 1, 0.9, True),
+)
+def test_herded_points_gain_in_energy_distance(herding, d, at_most, n, shared):
     """With the automatic bandwidth points are placed again; with the same one, given as a rule, they are not."""
     gains = []
     for seed in range(46, 51):
-        mixture = family(seed, d)
+        mixture = family(seed, d, shared)
         after, before = (
             energy_distance(sampler.sample(mixture, n), mixture) for sampler in (herding(), herding(bandwidth=Whitened()))
         )
@@ -105,12 +101,12 @@ def test_herded_points_gain_in_energy_distance(family, herding, d, at_most, n):
     assert n > 20 or np.median(gains) < 0.9
 
 
-def test_a_start_that_is_given_stays(random_mixture):
+def test_a_start_that_is_given_stays():
     points = ContinuousHerdedGibbs().sample(random_mixture(60, 2), 20, start=[1.0, 1.0])
     np.testing.assert_allclose(points.x[0], [1.0, 1.0], rtol=1e-12)
 
 
-def test_points_of_unequal_weight_are_refused(random_mixture):
+def test_points_of_unequal_weight_are_refused():
     with pytest.raises(ValueError, match="sampler: expected points of equal weight from Reweighted, got weights"):
         PlacedAgain(Reweighted(SobolSampling())).sample(random_mixture(61, 2), 16)
 
@@ -118,8 +114,8 @@ def test_points_of_unequal_weight_are_refused(random_mixture):
 # Polished
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_the_error_and_its_gradient(random_mixture, kernel):
+@every_kernel
+def test_the_error_and_its_gradient(kernel):
     mixture, rng = random_mixture(0, 2), np.random.default_rng(1)
     x, weights = mixture.sample(7, rng), rng.dirichlet(np.ones(7))
     mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
@@ -135,16 +131,20 @@ def test_the_error_and_its_gradient(random_mixture, kernel):
         assert gradient[s, i] == pytest.approx((up - down) / (2 * h), abs=2e-6)
 
 
-@pytest.mark.parametrize(("d", "share"), [(1, 0.8), (2, 0.8), (4, 0.95)])
-@pytest.mark.parametrize("sampler", [KernelHerding(0.7), ContinuousHerdedGibbs(bandwidth=0.7), RandomSampling()])
-def test_polishing_lowers_the_herding_error(random_mixture, sampler, d, share):
+@cases(
+    "sampler d share",
+    (KernelHerding(0.7), 1, 0.8),
+    (ContinuousHerdedGibbs(bandwidth=0.7), 4, 0.95),
+    (RandomSampling(), 2, 0.8),
+)
+def test_polishing_lowers_the_herding_error(sampler, d, share):
     mixture = random_mixture(2, d)
     before = herding_error(sampler.sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
     after = herding_error(Polished(sampler, 0.7).sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
     assert after < share * before
 
 
-def test_polished_points_are_a_stationary_place(random_mixture):
+def test_polished_points_are_a_stationary_place():
     mixture = random_mixture(3, 2)
     polished = Polished(KernelHerding(1.0), 1.0, iterations=1000).sample(mixture, 30)
     mean = KernelMean(kernels.Gaussian(), mixture.weights, mixture.means, mixture.distinct_covariances)
@@ -153,15 +153,7 @@ def test_polished_points_are_a_stationary_place(random_mixture):
     assert np.abs(end).max() < 1e-3 * np.abs(start).max()
 
 
-def test_support_points_have_a_smaller_energy_distance(random_mixture):
-    mixture = random_mixture(4, 2)
-    sampler = KernelHerding(Whitened())
-    before = energy_distance(sampler.sample(mixture, 60), mixture)
-    after = energy_distance(Polished(sampler, kernel=kernels.Energy()).sample(mixture, 60), mixture)
-    assert after < 0.7 * before
-
-
-def test_weights_and_equal_options(random_mixture):
+def test_weights_and_equal_options():
     mixture = random_mixture(5, 2)
     weights = np.random.default_rng(0).dirichlet(np.ones(9))
 
@@ -176,17 +168,17 @@ def test_weights_and_equal_options(random_mixture):
 # Weighted anew
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@every_kernel
 @pytest.mark.parametrize("constraint", ["simplex", "sum"])
-def test_no_other_weights_do_better(random_mixture, kernel, constraint):
+def test_no_other_weights_do_better(kernel, constraint):
     """The error is convex in the weights: small moves between any two of them do not lower it."""
     mixture = random_mixture(0, 2)
     points = Reweighted(RandomSampling(), constraint, 1.0, kernel).sample(mixture, 12, np.random.default_rng(0))
     least = herding_error(points, mixture, 1.0, kernel) ** 2
     equal = herding_error(Points(points.x), mixture, 1.0, kernel) ** 2
     assert least < 0.7 * equal
-    for s in range(12):
-        for t in range(12):
+    for s in range(0, 12, 3):
+        for t in range(1, 12, 2):
             moved = points.weights.copy()
             step = 1e-3 if constraint == "sum" else min(1e-3, moved[s])
             moved[s] -= step
@@ -194,7 +186,7 @@ def test_no_other_weights_do_better(random_mixture, kernel, constraint):
             assert herding_error(Points(points.x, moved, signed=True), mixture, 1.0, kernel) ** 2 >= least - 1e-9
 
 
-def test_equal_points_share_their_weight(random_mixture):
+def test_equal_points_share_their_weight():
     """Points that lie on each other make the Gram matrix singular; the error is that of the distinct ones."""
     mixture = random_mixture(2, 2)
 
@@ -209,7 +201,7 @@ def test_equal_points_share_their_weight(random_mixture):
     assert herding_error(twice, mixture, 1.0) == pytest.approx(error, abs=1e-6)
 
 
-def test_automatic_bandwidth(random_mixture):
+def test_automatic_bandwidth():
     mixture = random_mixture(3, 2)
     by_rule = Reweighted(KernelHerding()).sample(mixture, 15)
     by_matrix = Reweighted(KernelHerding(), bandwidth=kernel_covariance("auto", mixture, 15)).sample(mixture, 15)

@@ -22,7 +22,7 @@ def optimal(d, n):
     return LCDSampling().sample(standard(d), n)
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 9), (2, 25), (4, 60)])
+@pytest.mark.parametrize(("d", "n"), [(1, 9), (3, 30)])
 def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
     points = optimal(d, n)
     distance = np.abs(points.x[:, None] + points.x).sum(-1).min(axis=1)  # of each mirror image to a point
@@ -32,7 +32,7 @@ def test_points_are_symmetric_with_the_moments_of_the_gaussian(d, n):
     np.testing.assert_array_equal(points.weights, np.full(n, 1 / n))
 
 
-@pytest.mark.parametrize(("d", "n"), [(1, 20), (2, 25), (4, 60)])
+@pytest.mark.parametrize(("d", "n"), [(1, 9), (3, 30)])
 def test_points_are_closer_to_the_gaussian_than_herded_ones(d, n):
     target = standard(d)
     herded = MappedSampling(KernelHerding(Whitened())).sample(target, n)

@@ -2,20 +2,12 @@
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy.special import logsumexp, softmax
 
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.line import condensed, in_groups, in_order, log_densities
+from herdfilter.samplers.line import log_densities
 from herdfilter.samplers.quantile import quantiles
 from herdfilter.testing import hostile_mixture
-
-
-@njit
-def before_and_after(means, deviations, weights, targets):
-    line = in_groups(means, deviations, weights, targets)
-    near = condensed(line)
-    return line.components, near.components[:, : near.starts[-1]]
 
 
 def over_all_pairs(mixture, x):
@@ -56,12 +48,13 @@ def crowd(spread, weights="even", widths=(1.0, 1.0), size=600):
 )
 def test_many_components(mixture):
     expect_same(mixture, np.concatenate([mixture.means[:300], mixture.means[:100] * 1.7 + 3]))
+    assert log_densities(mixture, np.array([[1e200]]))[0] == -np.inf
 
 
 def test_hostile_mixtures_near_and_far():
     """At the components, nine of their deviations away, and between them; places are known to one unit in the last place."""
     rng, seen = np.random.default_rng(0), 0
-    for seed in range(600):
+    for seed in range(200):
         mixture = hostile_mixture(seed)
         if mixture.dim == 1 and mixture.covariances.min() > 0:
             wide = mixture.mean + 5 * np.sqrt(mixture.covariance) * rng.standard_normal((20, 1))
@@ -69,38 +62,14 @@ def test_hostile_mixtures_near_and_far():
             x = np.concatenate([mixture.means, away, wide])
             expect_same(mixture, x, of_one_unit(mixture, x))
             seen += 1
-    assert seen > 50
-
-
-def test_a_place_out_of_reach_has_no_density():
-    assert log_densities(GaussianMixture([1.0], [[0.0]], [[1.0]]), np.array([[1e200]]))[0] == -np.inf
-
-
-def test_few_components_have_the_density_of_many():
-    """To rounding of its peak; the weights need not be positive, and their sum is that of before."""
-    rng = np.random.default_rng(0)
-    mixture = GaussianMixture(rng.dirichlet(np.ones(2000)), 3 * rng.standard_normal((2000, 1)), [[0.25]])
-    means, _, weights, _ = before_and_after(*in_order(mixture))[1]
-    assert len(means) < 1000
-    assert (np.diff(means) > 0).all()
-    assert abs(weights.sum() - 1) < 1e-14
-    x = np.linspace(-15, 15, 200)
-    terms = np.exp(-0.5 * ((x[:, None] - means) / 0.5) ** 2) / (0.5 * np.sqrt(2 * np.pi))
-    np.testing.assert_allclose(terms @ weights, np.exp(mixture.log_density(x)), atol=1e-14)
-
-
-def test_components_of_different_widths_are_left_alone():
-    rng = np.random.default_rng(0)
-    mixture = GaussianMixture(np.ones(300), rng.standard_normal((300, 1)), rng.uniform(1.0, 3.0, (300, 1, 1)))
-    before, after = before_and_after(*in_order(mixture))
-    np.testing.assert_array_equal(after, before)
+    assert seen > 15
 
 
 def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
     rng = np.random.default_rng(0)
     weights, means, x = rng.dirichlet(np.ones(20)), rng.normal(size=(20, 1)), rng.normal(size=(20, 1))
     levels, held, found = (np.arange(20) + 0.5) / 20, [], set()
-    for k in range(200):
+    for k in range(64):
         held = [*held[-40:], np.empty(rng.integers(1, 2000))]
         places = [np.empty(36)[k % 8 :][:20] for _ in range(3)]
         for place, values in zip(places, (weights, means, x), strict=True):

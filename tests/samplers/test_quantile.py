@@ -17,10 +17,6 @@ def levels(n):
     return (np.arange(n) + 0.5) / n
 
 
-def normal(mean, variance):
-    return GaussianMixture([1.0], [[mean]], [[[variance]]])
-
-
 def cdf_and_density(mixture, x):
     deviations = np.sqrt(mixture.covariances[:, 0, 0])
     u = (x - mixture.means[:, 0]) / deviations
@@ -28,10 +24,10 @@ def cdf_and_density(mixture, x):
     return ndtr(u) @ mixture.weights, density @ mixture.weights
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 100, 1000])
-def test_points_of_a_normal_are_its_quantiles(n):
-    x = QUANTILES.sample(normal(3.0, 4.0), n).x[:, 0]
-    np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
+def test_points_of_a_normal_are_its_quantiles():
+    for n in (1, 2, 1000):
+        x = QUANTILES.sample(GaussianMixture([1.0], [[3.0]], [[4.0]]), n).x[:, 0]
+        np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -46,7 +42,7 @@ def test_many_components_one_width_or_many(shared):
 
 
 def hostile_on_a_line():
-    mixtures = (hostile_mixture(seed) for seed in range(2000))
+    mixtures = (hostile_mixture(seed) for seed in range(500))
     return [mixture for mixture in mixtures if mixture.dim == 1]
 
 
@@ -62,7 +58,7 @@ def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtu
 
 
 def test_no_other_sampler_comes_nearer_in_energy_distance():
-    for mixture in hostile_on_a_line()[:25]:
+    for mixture in hostile_on_a_line()[:8]:
         for n in (1, 15):
             rivals = (KernelHerding(), RandomSampling(), SobolSampling())
             least = min(energy_distance(rival.sample(mixture, n, 0), mixture) for rival in rivals)
@@ -118,9 +114,19 @@ MEANS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["even", "one", "nearly one", "steep"])
-@pytest.mark.parametrize("place", MEANS)
-@pytest.mark.parametrize("widths", ["one", "two", "many"])
+@pytest.mark.parametrize(
+    ("kind", "place", "widths"),
+    [
+        ("even", "one", "one"),
+        ("one", "far", "two"),
+        ("nearly one", "far", "one"),
+        ("steep", "spread", "many"),
+        ("one", "spread", "one"),
+        ("even", "crowd", "two"),
+        ("steep", "crowd", "one"),
+        ("nearly one", "crowd", "many"),
+    ],
+)
 def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, place, widths):
     """Also far from all components that have weight in the target, in a crowd of them, and at a single point."""
     means, rng = MEANS[place], np.random.default_rng(4)

@@ -26,7 +26,7 @@ def standard_error(values):
 def test_each_coordinate_is_drawn_from_its_conditional(connected, shared):
     covariances = connected.covariances[0] if shared else connected.covariances
     mixture = GaussianMixture(connected.weights, 2 * connected.means, covariances)
-    start, rng, n = np.array([5.0, 0.8]), np.random.default_rng(0), 4000
+    start, rng, n = np.array([5.0, 0.8]), np.random.default_rng(0), 2000
     precision = np.linalg.inv(mixture.distinct_covariances)
     log_det = np.linalg.slogdet(precision)[1]
     target = np.log(mixture.weights) + 0.5 * log_det, mixture.means, precision
@@ -43,9 +43,9 @@ def test_each_coordinate_is_drawn_from_its_conditional(connected, shared):
     assert kstest(draws, distribution).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("sampler", [RandomGibbs(), RandomGibbs(sweeps=3), RandomGibbs(burn_in=100)])
+@pytest.mark.parametrize("sampler", [RandomGibbs(), RandomGibbs(sweeps=3, burn_in=100)])
 def test_a_chain_has_the_moments_of_a_connected_mixture(connected, sampler):
-    x = sampler.sample(connected, 40_000, 1).x
+    x = sampler.sample(connected, 20_000, 1).x
     centred = x - connected.mean
     values = np.column_stack([centred, centred**2, centred[:, :1] * centred[:, 1:]])
     cov = connected.covariance
@@ -89,14 +89,14 @@ def test_a_chain_cannot_jump_between_far_modes(burn_in):
     means = np.array([[0.0, 0.0], [400.0, 50.0], [250.0, 300.0]])
     mixture = GaussianMixture([0.5, 0.3, 0.2], means, np.eye(2))
     starts = []
-    for seed in range(100):
+    for seed in range(40):
         x = RandomGibbs(burn_in=burn_in).sample(mixture, 100, seed).x
         nearest = np.argmin(((x[:, None] - means) ** 2).sum(-1), axis=1)
         assert (nearest == nearest[0]).all()
         starts.append(nearest[0])
     counts = np.bincount(starts, minlength=3)
-    expected = 100 * mixture.weights if burn_in is None else [100, 0, 0]
-    assert np.abs(counts - expected).max() <= 4.5 * np.sqrt(100 / 4) * (burn_in is None)
+    expected = 40 * mixture.weights if burn_in is None else [40, 0, 0]
+    assert np.abs(counts - expected).max() <= 4.5 * np.sqrt(40 / 4) * (burn_in is None)
 
 
 def test_far_modes_along_an_axis_of_the_mixture_are_both_visited():
@@ -109,6 +109,5 @@ def test_far_modes_along_an_axis_of_the_mixture_are_both_visited():
 test_bad_options_are_named = refuses(
     lambda arguments: RandomGibbs(**arguments),
     ({"sweeps": 0}, "sweeps: expected an integer of at least 1, got 0"),
-    ({"burn_in": -1}, "burn_in: expected an integer of at least 0, got -1"),
     ({"burn_in": 1.5}, "burn_in: expected an integer of at least 0, got 1.5"),
 )

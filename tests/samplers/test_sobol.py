@@ -13,29 +13,28 @@ def shares(points, means):
 
 
 @pytest.mark.parametrize("scramble", [False, True])
-@pytest.mark.parametrize("n", [1, 2, 16, 256])
-def test_of_a_power_of_two_components_get_their_shares_to_within_one(scramble, n):
+def test_of_a_power_of_two_components_get_their_shares_to_within_one(scramble):
     rng = np.random.default_rng(0)
     means = 1e3 * rng.standard_normal((7, 3))
     mixture = GaussianMixture(rng.dirichlet(np.ones(7)), means, np.eye(3))
-    points = SobolSampling(scramble).sample(mixture, n, 1)
-    assert np.abs(shares(points, means) - n * mixture.weights).max() < 1
+    for n in (1, 16, 256):
+        points = SobolSampling(scramble).sample(mixture, n, 1)
+        assert np.abs(shares(points, means) - n * mixture.weights).max() < 1
 
 
 def test_of_every_number_components_get_their_shares_as_the_sequence_allows():
     """The first coordinate is van der Corput's sequence: discrepancy at most (log2 n + 1) / 2 + 1, in points."""
     means = np.array([[-1e3], [0.0], [1e3]])
     mixture = GaussianMixture([0.15, 0.35, 0.5], means, [[1.0]])
-    for n in range(1, 200):
+    for n in range(1, 60):
         off = np.abs(shares(SobolSampling().sample(mixture, n), means) - n * mixture.weights).max()
         assert off < (np.log2(n) + 1) / 2 + 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 64])
-@pytest.mark.parametrize("d", [1, 3, 10])
-def test_of_a_power_of_two_the_mean_of_a_gaussian_is_exact(random_mixture, n, d):
-    gaussian = random_mixture(90, d, n_components=1)
-    np.testing.assert_allclose(SobolSampling().sample(gaussian, n).mean, gaussian.mean, atol=1e-12)
+def test_of_a_power_of_two_the_mean_of_a_gaussian_is_exact(random_mixture):
+    for n, d in ((1, 3), (2, 10), (64, 10)):
+        gaussian = random_mixture(90, d, n_components=1)
+        np.testing.assert_allclose(SobolSampling().sample(gaussian, n).mean, gaussian.mean, atol=1e-12)
 
 
 def test_one_dimension_of_a_gaussian_is_the_grid_of_quantiles():

@@ -59,12 +59,20 @@ def family(name, dim):
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    [KernelHerding(), ContinuousHerdedGibbs(), MappedSampling(KernelHerding()), SobolSampling()],
-    ids=["kh", "chg", "mapped", "sobol"],
+    ("sampler", "name", "dim"),
+    [
+        (KernelHerding(), "two modes", 8),
+        (KernelHerding(), "cross", 2),
+        (KernelHerding(), "moving", 8),
+        (KernelHerding(), "unequal", 2),
+        (ContinuousHerdedGibbs(), "two modes", 2),
+        (ContinuousHerdedGibbs(), "cross", 8),
+        (ContinuousHerdedGibbs(), "unequal", 8),
+        (ContinuousHerdedGibbs(), "three", 2),
+        (MappedSampling(KernelHerding()), "three", 8),
+        (SobolSampling(), "moving", 2),
+    ],
 )
-@pytest.mark.parametrize("name", ["two modes", "unequal", "cross", "moving", "three"])
-@pytest.mark.parametrize("dim", [2, 8])
 def test_rounding_moves_no_point(sampler, name, dim):
     """Numbers that differ in their last digit stand for the arithmetic of another processor."""
     mixture, rng = family(name, dim), np.random.default_rng(1)
@@ -74,7 +82,7 @@ def test_rounding_moves_no_point(sampler, name, dim):
     def change(*shape):
         return 1 + 2.3e-16 * rng.integers(-1, 2, shape)
 
-    for _ in range(20):
+    for _ in range(8):
         noise = change(dim, dim)
         covariances = mixture.distinct_covariances * np.sqrt(noise * noise.T)
         other = GaussianMixture(
@@ -92,7 +100,7 @@ def test_rounding_moves_no_point(sampler, name, dim):
 )
 def test_components_without_extent_across_a_plane_keep_to_it(sampler):
     """However the plane lies: rounding leaves a variance of either sign across it, magnified where the kernel is narrow."""
-    for seed in range(60):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         d, components = rng.integers(2, 7), rng.choice([1, 3])
         axes = np.linalg.qr(rng.standard_normal((d, d)))[0]
@@ -117,7 +125,7 @@ def ratio(points, mixture):
     return energy_distance(points, mixture) / expected_energy_distance(mixture, len(points))
 
 
-@pytest.mark.parametrize("dim", [1, 2, 4, 8])
+@pytest.mark.parametrize("dim", [1, 4])
 def test_points_of_far_modes_stay_with_their_mode(herding, dim):
     near = {n: ratio(herding.sample(two_modes(5.0, dim), n), two_modes(5.0, dim)) for n in (10, 60)}
     for distance in (10.0, 100.0, 1e4, 1e8):
@@ -146,7 +154,7 @@ def test_whatever_is_herded_or_moved_stays_with_its_mode(sampler):
     assert first == pytest.approx(0.3, abs=0.51 / 30)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_no_mixture_is_worse_served_than_by_independent_draws(herding, seed):
     """Independent draws themselves pass the first bound in one of 40 times, the second never."""
     sizes, ratios = (5, 20, 50), []
@@ -157,7 +165,7 @@ def test_no_mixture_is_worse_served_than_by_independent_draws(herding, seed):
     assert np.median(ratios) < 0.4
 
 
-@pytest.mark.parametrize("dim", [2, 3, 4, 8])
+@pytest.mark.parametrize("dim", [2, 8])
 def test_two_to_five_points_of_a_gaussian_part(herding, dim):
     """All at the mean, as many as they are, would have 0.83, 1.24, 1.66 and 2.07."""
     gaussian = GaussianMixture([1.0], np.zeros((1, dim)), np.eye(dim))
