@@ -1,152 +1,189 @@
-"""Division: one Gaussian where the particles are, more where they are not, and the true density in the end."""
+"""Division: the whole fit and its statistics against the same written out, and what it leaves whole or divides."""
 
 import numpy as np
 import pytest
-from helpers import assert_same, refuses
+from scipy.stats import chi2, multivariate_normal
 
 import herdfilter as hf
-from herdfilter.fitting import DivisiveFit
+from herdfilter.fitting import division, divisive
+from herdfilter.fitting.division import CHANCE, FINAL_ROUNDS, LEAST_VARIANCE, NEGLIGIBLE_PART, TRIAL_ROUNDS
 
-FIT = DivisiveFit()
-
-
-def equal(n):
-    return np.full(n, 1 / n)
+EDGES, NORMAL = divisive.EDGES, divisive.NORMAL
 
 
-def ring(n, rng):
-    angle, radius = rng.uniform(0, 2 * np.pi, n), 3 + 0.2 * rng.standard_normal(n)
-    return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+def points(seed, d, n):
+    """Points with a bend, tails or two modes of any strength, or none; their weights."""
+    rng = np.random.default_rng(seed)
+    x, strength = rng.standard_normal((n, d)), rng.uniform(0, 1.2)
+    kind = seed % 4
+    if kind == 1:
+        x[:, -1] += strength * (x[:, 0] ** 2 - 1)
+    elif kind == 2:
+        x *= np.exp(0.7 * strength * rng.standard_normal((n, 1)))
+    elif kind == 3:
+        x[:, 0] += 2 * strength * rng.choice([-1, 1], n)
+    return x, rng.dirichlet(np.full(n, 5.0))
 
 
-def banana(n, rng):
-    x = rng.standard_normal((n, 2))
-    return np.column_stack([x[:, 0], 0.8 * x[:, 0] ** 2 + 0.4 * x[:, 1]])
+def white(x, w):
+    """Points of mean 0 and covariance I, with their mean and covariance, and whether that had to be widened."""
+    mean = w @ x
+    covariance = (w * (x - mean).T) @ (x - mean)
+    narrow = np.linalg.eigvalsh(covariance)[0] < LEAST_VARIANCE
+    covariance = covariance + narrow * LEAST_VARIANCE * np.eye(len(mean))
+    return np.linalg.solve(np.linalg.cholesky(covariance), (x - mean).T), mean, covariance
 
 
-def two_modes(n, rng):
-    x = np.sqrt(np.maximum(9 + 2.5 * rng.standard_normal(n), 0.01))
-    return (np.where(rng.random(n) < 0.35, -x, x))[:, None]
+def statistics(y, w):
+    """Mardia's skewness, unevenness and sum of the fourth moments, and Anderson and Darling's distance on the worst axis.
+
+    Also the excess of the fourth moments, and the lines to cut: their axes, the third moments and the radius.
+    """
+    d, effective = len(y), 1 / (w @ w)
+    q = w * (y**2).sum(axis=0)
+    third, fourth = y @ q, (q * y) @ y.T
+    excess = np.trace(fourth) - d * (d + 2) * (effective - 1) / (effective + 1)
+    uneven = (fourth**2).sum() - np.trace(fourth) ** 2 / d
+    lines, distances = np.linalg.eigh(fourth)[1].T @ y, []
+    for line in lines:
+        below = np.array([w[line < edge].sum() for edge in EDGES])
+        terms = 0.5 * (NORMAL[2:] - NORMAL[:-2]) * ((below - NORMAL) ** 2 / (NORMAL * (1 - NORMAL)))[1:-1]
+        distances.append(effective * terms.sum())
+    moments = [third @ third / (2 * (d + 2)), uneven / (4 * (d + 4)), excess**2 / (8 * d * (d + 2))]
+    lines = np.vstack([lines, third @ y / np.linalg.norm(third), np.sqrt((y**2).sum(axis=0))])
+    return np.array([*(effective * np.array(moments)), max(distances)]), excess, lines
 
 
-def skewed(n, rng):
-    return np.exp(0.6 * rng.standard_normal((n, 1)))
+def test_points_are_told_from_a_gaussian_by_the_statistics_written_out():
+    """Each by itself: just above its bound they are, and just below it they are not."""
+    signs = set()
+    for seed in range(30):
+        d = 1 + seed % 3
+        x, w = points(seed, d, 80)
+        y = np.ascontiguousarray(white(x, w)[0])
+        values, excess, _ = statistics(y, w)
+        for i, value in enumerate(values):
+            if value < 1e-9:  # nothing is uneven on a line
+                continue
+            answers = []
+            for factor in (1 - 1e-6, 1 + 1e-6):
+                limits, room = np.where(np.arange(4) == i, factor * value, np.inf), np.empty((d + 6, 80))
+                given = (room[: d + 2], room[d + 2 :], np.empty(d), limits, EDGES, NORMAL)
+                answers.append(division._misfit(y, w, 80, 1 / (w @ w), *given))
+            assert answers == [int(excess > 0), -1]
+            signs.add(answers[0])
+    assert signs == {0, 1}
 
 
-def heavy_tailed(n, rng):
-    return rng.standard_normal((n, 2)) / np.sqrt(rng.chisquare(4, (n, 1)) / 4)
+def cut(line, w, d, radial):
+    """Where the two sides have the least ``sum_k p_k log |covariance_k|``, a bin's width of variance added."""
+    step, places = EDGES[1] - EDGES[0], EDGES - (EDGES[0] if radial else 0.0)
+    best, threshold = np.inf, np.inf
+    bins = np.clip(np.trunc((line - places[0]) / step + 1), 0, len(EDGES))
+    for b, place in enumerate(places):
+        score = 0.0
+        for side in (bins <= b, bins > b):
+            part = w[side].sum()
+            if part <= 0 or part**2 <= (d + 2) * (w[side] ** 2).sum():
+                score = np.inf
+                break
+            square = w[side] @ line[side] ** 2 / part
+            if radial:
+                score += part * d * np.log(square / d + step**2)
+            else:
+                score += part * np.log(square - (w[side] @ line[side] / part) ** 2 + step**2)
+        if score < best:
+            best, threshold = score, place
+    return threshold
 
 
-SHAPES = {f.__name__: f for f in (ring, banana, two_modes, skewed, heavy_tailed)}
+def raise_two(y, w, part, effective, count):
+    """The part of each point that is the first of two Gaussians', after some rounds, and the rise over N(0, I)."""
+    d, gain = len(y), -np.inf
+    base = w @ multivariate_normal(np.zeros(d), np.eye(d)).logpdf(y.T).reshape(-1)
+    for _ in range(count):
+        last = gain
+        if not LEAST_VARIANCE < w @ part < 1 - LEAST_VARIANCE:
+            return part, -np.inf
+        logs = []
+        for share in (w * part, w * (1 - part)):
+            _, mean, covariance = white(y.T, share / share.sum())
+            logs.append(np.log(share.sum()) + multivariate_normal(mean, covariance).logpdf(y.T).reshape(-1))
+        whole = np.logaddexp(*logs)
+        gain, part = w @ whole - base, np.exp(logs[0] - whole)
+        if effective * (gain - last) < CHANCE:
+            break
+    return part, gain
 
 
-@pytest.mark.parametrize("d", [1, 2, 4, 8])
-@pytest.mark.parametrize("n", [30, 300])
-def test_a_gaussian_is_left_whole(n, d):
+def price(w, d):
+    """How much better a Gaussian fits its own points than new ones: the corrected criterion of Akaike."""
+    effective = w.sum() ** 2 / (w @ w) if w.any() else 0.0
+    return 0.5 * effective * d * (d + 3) / (effective - d - 2) if effective > d + 2 else np.inf
+
+
+def divided(x, w, limits, allowed):
+    """Weights, means and covariances: the best of all ways to divide, one round each, as long as it pays."""
+    d, share = x.shape[1], w / w.sum()
+    y, mean, covariance = white(x, share)
+    whole = [(w.sum(), mean, covariance)]
+    effective = 1 / (share @ share)
+    if allowed == 1 or effective <= 2 * (d + 2):
+        return whole
+    values, excess, lines = statistics(y, share)
+    if (values <= limits).all():
+        return whole
+    ways = [c for c in range(d + 2) if not (c == d == 1 or (c == d + 1 and excess <= 0))]
+    cuts = [(lines[c] < cut(lines[c], share, d, c == d + 1)).astype(float) for c in ways]
+    part, gain = max((raise_two(y, share, one, effective, TRIAL_ROUNDS) for one in cuts), key=lambda tried: tried[1])
+    if gain == -np.inf:
+        return whole
+    part, gain = raise_two(y, share, part, effective, FINAL_ROUNDS)
+    part = np.where(part < NEGLIGIBLE_PART, 0.0, np.where(part >= 1 - NEGLIGIBLE_PART, 1.0, part))
+    first, second = part > 0, part < 1
+    asked = 1 - price(share, d) + price(share * part, d) + price(share * (1 - part), d)
+    if effective * gain <= asked:
+        return whole
+    own = int(np.clip(np.floor(allowed * (share @ part) + 0.5), 1, allowed - 1))  # of the components that are allowed
+    halves = (first, part, own), (second, 1 - part, allowed - own)
+    return [one for side, part, left in halves for one in divided(x[side], (w * part)[side], limits, left)]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_whole_division_is_that_of_the_criteria_written_out(d):
+    sizes = []
+    for seed in range(16):
+        x, w = points(seed, d, 200)
+        narrow = seed % 5 == 4
+        if narrow:
+            x[:80] = x[:80] * ([1e-4] + [1.0] * (d - 1)) + 5.0  # narrower than a component may be
+        level = (0.01, 0.3)[seed % 2]
+        uneven = chi2.isf(level, d * (d + 1) / 2 - 1) if d > 1 else np.inf
+        distance = np.roots([0.0186, -5.709, 1.2937 - np.log(level / d)]).min()
+        y, mean, covariance = white(x, w)
+        factor = np.linalg.cholesky(covariance)
+        most = 4 if narrow else 200
+        limits = np.array([chi2.isf(level, d), uneven, chi2.isf(level, 1), distance])
+        parts = divided(y.T, w, limits, min(most, 200 // (d + 2) + 1))
+        weights, means, covariances = (np.array(one) for one in zip(*parts, strict=True))
+        expected = hf.GaussianMixture(weights, mean + means @ factor.T, factor @ covariances @ factor.T)
+        fit = hf.DivisiveFit(level, most).fit(x, w)
+        assert len(fit) == len(expected)
+        np.testing.assert_allclose(fit.log_density(x), expected.log_density(x), rtol=1e-5, atol=1e-4)
+        sizes.append(len(fit))
+    assert len(set(sizes)) > 2
+
+
+def test_a_gaussian_is_left_whole_and_two_far_modes_are_divided_at_the_gap():
     rng = np.random.default_rng(1)
-    uneven = [rng.dirichlet(np.full(n, 2.0)) for _ in range(30)]
-    sizes = [len(FIT.fit(rng.standard_normal((n, d)), w)) for w in [equal(n)] * 30 + uneven]
-    assert sizes.count(1) >= 58
-
-
-def test_one_gaussian_is_that_of_the_moments():
-    x = np.random.default_rng(2).standard_normal((50, 2))
-    ours, theirs = FIT.fit(x, equal(50)), hf.GaussianFit().fit(x, equal(50))
-    assert_same(ours, theirs, "means", "covariances")
-
-
-@pytest.mark.parametrize("d", [1, 2, 4])
-@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
-@pytest.mark.parametrize("sd", [0.1, 1.0])
-def test_two_far_modes_are_divided_at_the_gap(d, share, sd):
-    rng = np.random.default_rng(3)
-    first = np.arange(200) < 200 * share
-    x = rng.standard_normal((200, d)) * np.where(first, sd, 1.0)[:, None]
-    x[first] += 12.0
-    mixture = FIT.fit(x, equal(200))
-    assert len(mixture) == 2
-    order = np.argsort(-mixture.means[:, 0])
-    np.testing.assert_allclose(mixture.weights[order], [share, 1 - share], atol=1e-9)
-    np.testing.assert_allclose(mixture.means[order], [x[first].mean(0), x[~first].mean(0)], atol=1e-9)
-    for covariance, side in zip(mixture.covariances[order], (first, ~first), strict=True):
-        np.testing.assert_allclose(covariance, np.cov(x[side].T, bias=True).reshape(d, d), atol=1e-9)
-
-
-@pytest.mark.parametrize("d", [1, 2, 4])
-def test_the_halves_of_two_overlapping_gaussians_are_not_divided_on(d):
-    rng = np.random.default_rng(4)
-    x = rng.standard_normal((3000, d))
-    x[:, 0] += np.where(np.arange(3000) % 2, 1.7, -1.7)
-    mixture = FIT.fit(x, equal(3000))
-    assert len(mixture) == 2
-    np.testing.assert_allclose(np.sort(mixture.means[:, 0]), [-1.7, 1.7], atol=0.15)
-
-
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_components_grow_and_the_distance_to_the_truth_falls_with_the_number_of_particles(shape):
-    rng = np.random.default_rng(5)
-    truth = hf.Points(shape(1500, rng), equal(1500))
-    sizes, distances = [], []
-    for n in (30, 300, 3000):
-        few = [FIT.fit(shape(n, rng), equal(n)) for _ in range(3)]
-        sizes.append(np.mean([len(fit) for fit in few]))
-        distances.append(np.mean([hf.energy_distance(truth, fit) for fit in few]))
-    assert sizes[0] < sizes[1] <= sizes[2]
-    assert distances[0] > distances[1] > distances[2]
-
-
-def test_uneven_weights_give_the_density_that_they_stand_for():
-    target = hf.GaussianMixture([0.3, 0.7], [[-3.0], [2.0]], [[[0.5]], [[1.0]]])
-    wide = hf.GaussianMixture([1.0], [target.mean], [2 * target.covariance])
-    x = wide.sample(4000, 7)
-    w = np.exp(target.log_density(x) - wide.log_density(x))
-    mixture = FIT.fit(x, w / w.sum())
-    at = np.linspace(-5, 5, 41)[:, None]
-    np.testing.assert_allclose(np.exp(mixture.log_density(at)), np.exp(target.log_density(at)), atol=0.02)
-
-
-def test_few_effective_particles_are_one_gaussian():
-    """Two modes that 400 particles show, and an effective number of eight does not."""
-    x = np.random.default_rng(8).standard_normal((400, 1)) + 2.0 * (-1.0) ** np.arange(400)[:, None]
-    weights = np.full(400, 1e-12)
-    weights[:8] = (1 - 392e-12) / 8
-    assert [len(FIT.fit(x, w)) for w in (equal(400), weights)] == [2, 1]
-
-
-@pytest.mark.parametrize("d", [1, 2, 4])
-def test_affine_maps_map_the_mixture(d):
-    rng = np.random.default_rng(9)
-    x = rng.standard_normal((300, d)) + 4.0 * (np.arange(300) % 3 == 0)[:, None]
-    matrix, shift = (rng.standard_normal((d, d)) * 10.0 ** rng.integers(-4, 4, d)[:, None], rng.standard_normal(d))
-    plain, mapped = FIT.fit(x, equal(300)), FIT.fit(x @ matrix.T + shift, equal(300))
-    assert len(plain) > 1
-    jacobian = np.linalg.slogdet(matrix)[1]
-    np.testing.assert_allclose(
-        mapped.log_density(x @ matrix.T + shift) + jacobian, plain.log_density(x), rtol=1e-5, atol=1e-5
-    )
-
-
-def test_particles_in_a_plane_are_divided_within_it():
-    """Whether three dimensions hold a flat ring or two a ring: the components are the same."""
-    x = ring(400, np.random.default_rng(10))
-    basis = np.linalg.qr(np.random.default_rng(11).standard_normal((3, 2)))[0]
-    flat, plain = FIT.fit(x @ basis.T + 5.0, equal(400)), FIT.fit(x, equal(400))
-    assert len(flat) == len(plain) > 3
-    by_weight = [np.argsort(mixture.weights) for mixture in (flat, plain)]
-    np.testing.assert_allclose(flat.weights[by_weight[0]], plain.weights[by_weight[1]], rtol=1e-6)
-    np.testing.assert_allclose((flat.means[by_weight[0]] - 5.0) @ basis, plain.means[by_weight[1]], atol=1e-6)
-
-
-def test_particles_in_two_places_give_two_components():
-    mixture = FIT.fit(np.array([[0.0], [1.0]] * 20), equal(40))
-    assert len(mixture) == 2
-    np.testing.assert_allclose(np.sort(mixture.means[:, 0]), [0.0, 1.0], atol=1e-9)
-
-
-test_bad_options_are_named = refuses(
-    lambda options: DivisiveFit(**options),
-    ({"significance": 0.0}, "significance: expected a number between 0 and 1, got 0.0"),
-    ({"significance": 1}, "significance: expected a number between 0 and 1, got 1"),
-    ({"significance": "low"}, "significance: expected a number between 0 and 1, got 'low'"),
-    ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
-)
+    with pytest.raises(ValueError, match="significance: expected a number between 0 and 1, got 1"):
+        hf.DivisiveFit(significance=1)
+    for d in (1, 2, 4):
+        assert [len(hf.DivisiveFit().fit(rng.standard_normal((300, d)))) for _ in range(20)].count(1) >= 19
+        side = np.arange(200) < 60
+        x = rng.standard_normal((200, d)) + 12.0 * side[:, None]
+        mixture = hf.DivisiveFit().fit(x)
+        order = np.argsort(-mixture.means[:, 0])
+        np.testing.assert_allclose(mixture.weights[order], [0.3, 0.7], atol=1e-9)
+        np.testing.assert_allclose(mixture.means[order], [x[side].mean(0), x[~side].mean(0)], atol=1e-9)
+        assert len(hf.DivisiveFit(max_components=1).fit(x)) == 1

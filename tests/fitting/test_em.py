@@ -35,11 +35,10 @@ def test_the_likelihood_never_falls_where_the_floor_is_active():
     assert min(lowest) == pytest.approx(0.01, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", [4, 5, 6])
 @pytest.mark.parametrize("truth", [TWO, THREE], ids=["two in the plane", "three on a line"])
-def test_a_known_mixture_is_recovered_from_weighted_draws(truth, seed):
+def test_a_known_mixture_is_recovered_from_weighted_draws(truth):
     wide = GaussianMixture([1.0], [truth.mean], [1.5 * truth.covariance])
-    x = wide.sample(5000, seed)
+    x = wide.sample(5000, 4)
     weights = np.exp(truth.log_density(x) - wide.log_density(x))
     weights /= weights.sum()
     fitted = EMFit(len(truth), tolerance=1e-8, max_iterations=1000).fit(x, weights)
@@ -47,14 +46,13 @@ def test_a_known_mixture_is_recovered_from_weighted_draws(truth, seed):
         np.testing.assert_allclose(ours, true, atol=atol)
 
 
-@pytest.mark.parametrize("dims", [1, 2, 3, 4, 5, 6])
-@pytest.mark.parametrize("components", [1, 2, 3])
+@pytest.mark.parametrize(("components", "dims"), [(1, 6), (2, 3), (3, 1)])
 def test_bic_finds_the_number_of_well_separated_components(components, dims):
     means = np.zeros((components, dims))
     means[:, 0] = 8.0 * np.arange(components)
     if dims > 1:
         means[1:2, 1] = 8.0
-    for seed in range(5):
+    for seed in range(2):
         x = means[np.arange(200) % components] + np.random.default_rng(seed).standard_normal((200, dims))
         assert len(EMFit("bic").fit(x, equal(200))) == components, seed
         assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components, seed
@@ -89,7 +87,7 @@ def test_a_weight_is_as_good_as_repeated_particles(fit):
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
-@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("d", [1, 5])
 def test_units_and_origin_do_not_matter(d):
     rng = np.random.default_rng(11)
     x = rng.standard_normal((100, d)) + 5.0 * (np.arange(100) % 2)[:, None]
@@ -117,41 +115,25 @@ def test_components_with_too_few_particles_are_dropped():
     assert len(EMFit(2, least=1.5).fit(np.concatenate([bulk, corner[:2]]), equal(52))) == 2
 
 
-def test_particles_in_two_places_give_at_most_two_components():
-    x = np.array([[0.0], [1.0]] * 10)
-    mixture = EMFit(5).fit(x, equal(20))
-    assert len(mixture) == 2
-    np.testing.assert_allclose(np.sort(mixture.means[:, 0]), [0.0, 1.0], atol=1e-9)
-    np.testing.assert_allclose(mixture.covariances[:, 0, 0], 0.25 * 1e-6, rtol=1e-6)
-
-
-def test_a_shared_covariance_is_shared():
-    mixture = EMFit(2, shared=True).fit(TWO.sample(100, 17), equal(100))
-    assert mixture.shared
-    assert len(mixture) == 2
-
-
 test_bad_options_are_named = refuses(
     lambda options: EMFit(**({"n_components": 2} | options)),
     ({"n_components": 0}, "n_components: expected an integer of at least 1, got 0"),
-    ({"n_components": 2.0}, "n_components: expected an integer of at least 1, got 2.0"),
     ({"n_components": "aic"}, "n_components: expected an integer of at least 1 or 'bic', got 'aic'"),
     ({"max_components": 0}, "max_components: expected an integer of at least 1, got 0"),
     ({"least": 0}, "least: expected a positive finite number, got 0"),
     ({"floor": 2.0}, "floor: expected a fraction of at most 1, got 2.0"),
-    ({"floor": 0.0}, "floor: expected a positive finite number, got 0.0"),
     ({"tolerance": np.nan}, "tolerance: expected a positive finite number, got nan"),
     ({"max_iterations": 0}, "max_iterations: expected an integer of at least 1, got 0"),
 )
 
 
-@pytest.mark.parametrize("n_components", [1, 3, "bic"])
-def test_weights_that_all_but_underflow_leave_a_fit(n_components):
+def test_weights_that_all_but_underflow_leave_a_fit():
     """After an outlier one particle may hold the weight but for 1e-309: the spread of the rest is lost to rounding."""
     rng = np.random.default_rng(0)
     particles, weights = rng.normal(size=(100, 4)), np.zeros(100)
     weights[7], weights[8] = 1.0, 1e-309
-    fitted = EMFit(n_components).fit(particles, weights)
-    assert len(fitted) == 1
-    np.testing.assert_allclose(fitted.means[0], particles[7])
-    assert np.linalg.eigvalsh(fitted.covariances[0])[0] > 0
+    for n_components in (1, 3, "bic"):
+        fitted = EMFit(n_components).fit(particles, weights)
+        assert len(fitted) == 1
+        np.testing.assert_allclose(fitted.means[0], particles[7])
+        assert np.linalg.eigvalsh(fitted.covariances[0])[0] > 0

@@ -15,9 +15,7 @@ KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
     "kernel density": KernelDensityFit(),
     "division": DivisiveFit(),
-    "narrow kernels": KernelDensityFit(0.3),
     "kernels of one width": KernelDensityFit(modes=1),
-    "EM, 1": EMFit(1),
     "EM, 3": EMFit(3),
     "EM, number by BIC": EMFit("bic"),
     "EM, one covariance": EMFit(3, shared=True),
@@ -25,7 +23,7 @@ KEEPING_MOMENTS = {
 FITS = KEEPING_MOMENTS | {"ensemble Gaussian mixture": KernelDensityFit(shrink=False, modes=1)}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 every_fit_that_keeps_moments = pytest.mark.parametrize("fit", KEEPING_MOMENTS.values(), ids=KEEPING_MOMENTS)
-few = settings(max_examples=30, deadline=None, derandomize=True)
+few = settings(max_examples=6, deadline=None, derandomize=True)
 
 
 def particles(seed, n, d):
@@ -47,16 +45,15 @@ def test_fits_follow_the_contract(fit):
     assert isinstance(fit, Fit)
     x, weights = particles(0, 30, 2)
     before = x.copy(), weights.copy()
-    assert isinstance(fit.fit(x, weights), GaussianMixture)
+    first = fit.fit(x, weights)
+    assert isinstance(first, GaussianMixture)
     np.testing.assert_array_equal(x, before[0])
     np.testing.assert_array_equal(weights, before[1])
-
-
-@every_fit
-def test_without_weights_all_particles_count_alike(fit):
-    x = particles(1, 20, 2)[0]
-    found, given = fit.fit(x), fit.fit(x, np.full(20, 1 / 20))
-    assert_same(found, given, "means", "covariances")
+    assert_same(fit.fit(x), fit.fit(x, np.full(30, 1 / 30)), "means", "covariances")
+    assert_same(fit.fit(x, weights), first, "weights", "means", "covariances")
+    order = np.random.default_rng(11).permutation(30)
+    shuffled = fit.fit(x[order], weights[order])
+    np.testing.assert_allclose(shuffled.log_density(x), first.log_density(x), rtol=1e-9)
 
 
 @every_fit_that_keeps_moments
@@ -96,32 +93,16 @@ def test_angles_are_fitted_alike_wherever_they_lie(fit):
 
 
 @every_fit
-def test_draws_from_a_fit_at_the_seam_are_at_the_seam(fit):
-    angles = np.array([[3.1], [-3.1], [3.0], [-3.0]])
-    drawn = wrap_angles(fit.fit(angles, np.full(4, 0.25), (0,)).sample(500, 3), (0,))
-    assert (np.abs(drawn) > 2.5).all()
-    assert (drawn > 0).any()
-    assert (drawn < 0).any()
-
-
-@every_fit
-@pytest.mark.parametrize(
-    ("x", "weights"),
-    [
-        (np.array([[1.0, -2.0]]), np.ones(1)),
-        (np.tile([[1.0, -2.0]], (5, 1)), np.full(5, 0.2)),
-        (np.array([[1.0, -2.0], [7.0, 7.0]]), np.array([1.0, 0.0])),
-    ],
-    ids=["one particle", "all in one place", "all weight on one"],
-)
-def test_particles_in_one_place_give_a_mixture_there(fit, x, weights):
-    drawn = fit.fit(x, weights).sample(50, 4)
-    assert np.abs(drawn - [1.0, -2.0]).max() < 1e-2
+def test_particles_in_one_place_give_a_mixture_there(fit):
+    """One particle, some in one place, and all weight on one."""
+    for x, weights in (([], [1.0]), ([[1.0, -2.0]] * 4, [0.2] * 5), ([[7.0, 7.0]], [1.0, 0.0])):
+        drawn = fit.fit(np.array([[1.0, -2.0], *x]), np.array(weights)).sample(50, 4)
+        assert np.abs(drawn - [1.0, -2.0]).max() < 1e-2
 
 
 @every_fit
 def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit):
-    for d in (1, 2, 3, 4, 5, 6):
+    for d in (1, 2, 5):
         rng = np.random.default_rng(8)
         x, weights = rng.standard_normal((20, d)), np.full(20, 1e-13)
         weights[3] = 1 - 19e-13
@@ -168,29 +149,6 @@ def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit):
         np.testing.assert_allclose(mixture.means[:, 1], value, rtol=1e-9)
 
 
-@every_fit
-def test_the_order_of_the_particles_does_not_matter(fit):
-    x, weights = particles(10, 60, 3)
-    order = np.random.default_rng(11).permutation(60)
-    at = x[:10]
-    np.testing.assert_allclose(
-        fit.fit(x[order], weights[order]).log_density(at), fit.fit(x, weights).log_density(at), rtol=1e-9
-    )
-
-
-@every_fit
-def test_a_fit_has_no_state(fit):
-    x, weights = particles(12, 50, 2)
-    first = fit.fit(x, weights)
-    fit.fit(x + 1.0, weights)
-    second = fit.fit(x, weights)
-    for name in ("weights", "means", "covariances"):
-        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-
-
-# The Gaussian
-
-
 # The kernel density
 
 
@@ -204,7 +162,7 @@ def test_the_width_is_the_rule_for_a_gaussian():
     np.testing.assert_allclose(narrow.covariances[0], 0.25 * mixture.covariances[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("d", [1, 2, 4])
+@pytest.mark.parametrize("d", [1, 4])
 def test_kernels_are_as_wide_as_a_mode_asks_for(d):
     """However far the modes are apart, their kernels stay the same, and no density comes to lie between them."""
     rng = np.random.default_rng(14)
@@ -268,14 +226,6 @@ def test_a_wide_scale_gives_one_gaussian_and_negligible_particles_no_component()
     assert len(KernelDensityFit(modes=1).fit(np.arange(4.0)[:, None], weights / weights.sum())) == 2
 
 
-@pytest.mark.parametrize("most", [2, 3])
-def test_two_modes_are_told_apart_where_two_are_allowed(most):
-    rng = np.random.default_rng(31)
-    x = np.concatenate([rng.normal(-9, 1, (60, 1)), rng.normal(9, 1, (60, 1))])
-    narrow, wide = (KernelDensityFit(modes=count).fit(x).covariances[0, 0, 0] for count in (most, 1))
-    assert narrow < 0.05 * wide
-
-
 def test_equal_numbers_have_no_variance_whatever_rounding_leaves():
     weights = np.random.default_rng(0).dirichlet(np.ones(30))
     for value in (0.1, 1 / 3, -123.456, 1e9):
@@ -289,10 +239,7 @@ def test_equal_numbers_have_no_variance_whatever_rounding_leaves():
 test_bad_options_are_named = refuses(
     lambda given: KernelDensityFit(**given),
     ({"modes": 0}, "modes: expected"),
-    *(
-        ({"scale": bad}, f"scale: expected a positive finite number, got {bad!r}")
-        for bad in (0.0, -1.0, np.nan, np.inf, "wide")
-    ),
+    ({"scale": 0.0}, "scale: expected a positive finite number, got 0.0"),
 )
 
 
