@@ -42,27 +42,9 @@ def moved(points, mixture, rotation, shift, scale=1.0):
 # Herding error
 
 
-def test_herding_error_by_monte_carlo_in_three_dimensions():
-    points, sigma_k, n = some_points(3), 0.9, 200_000
-    x, y = SPACE.sample(n, 1), SPACE.sample(n, 2)
-    k = lambda u: np.exp(log_normaliser(sigma_k**2 * np.eye(3)) - (u**2).sum(-1) / (2 * sigma_k**2))  # noqa: E731
-    terms = k(x - y) - 2 * sum(w * k(x - s) for w, s in zip(points.weights, points.x, strict=True))
-    own = points.weights @ k(points.x[:, None] - points.x) @ points.weights
-    error = 4.5 * terms.std() / np.sqrt(n)
-    assert error < 0.02 * own
-    assert abs(herding_error(points, SPACE, sigma_k) ** 2 - (terms.mean() + own)) < error
-
-
 def test_herding_error_of_a_mixture_of_points_with_itself_vanishes():
     points = some_points(3)
     assert herding_error(points, kernel_density(points, np.zeros((3, 3))), 0.5) < 1e-7
-
-
-def test_herding_error_of_far_points_is_that_of_two_separate_densities():
-    far = Points([[1e3]])
-    apart = 1 / np.sqrt(2 * np.pi * (2 * 4 + 0.25)) + 1 / np.sqrt(2 * np.pi * 0.25)
-    gaussian = GaussianMixture([1.0], [[0.0]], [[4.0]])
-    assert herding_error(far, gaussian, 0.5) == pytest.approx(np.sqrt(apart), rel=1e-12)
 
 
 # Normalised L2 error
@@ -77,32 +59,30 @@ def test_normalised_l2_of_a_kernel_density_with_itself_is_zero_and_of_disjoint_o
 # Energy distance
 
 
-@pytest.mark.parametrize("shared", [False, True])
-def test_energy_distance_by_monte_carlo_in_three_dimensions(shared):
-    points, n = some_points(3), 400_000
-    target = GaussianMixture(SPACE.weights, SPACE.means, np.eye(3) + 0.5) if shared else SPACE
-    x, y = target.sample(n, 3), target.sample(n, 4)
+def test_energy_distance_and_herding_error_by_monte_carlo_in_three_dimensions():
+    points, n, sigma_k = some_points(3), 200_000, 0.9
+    x, y = SPACE.sample(n, 3), SPACE.sample(n, 4)
     length = lambda u: np.sqrt((u**2).sum(-1))  # noqa: E731
     terms = 2 * sum(w * length(x - s) for w, s in zip(points.weights, points.x, strict=True)) - length(x - y)
     own = points.weights @ length(points.x[:, None] - points.x) @ points.weights
     error = 4.5 * terms.std() / np.sqrt(n)
-    assert error < 0.05 * energy_distance(points, target)
-    assert abs(energy_distance(points, target) - (terms.mean() - own)) < error
+    assert error < 0.05 * energy_distance(points, SPACE)
+    assert abs(energy_distance(points, SPACE) - (terms.mean() - own)) < error
+    k = lambda u: np.exp(log_normaliser(sigma_k**2 * np.eye(3)) - (u**2).sum(-1) / (2 * sigma_k**2))  # noqa: E731
+    terms = k(x - y) - 2 * sum(w * k(x - s) for w, s in zip(points.weights, points.x, strict=True))
+    own = points.weights @ k(points.x[:, None] - points.x) @ points.weights
+    error = 4.5 * terms.std() / np.sqrt(n)
+    assert error < 0.02 * own
+    assert abs(herding_error(points, SPACE, sigma_k) ** 2 - (terms.mean() + own)) < error
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("d", [1, 3, 10, 50])
+@pytest.mark.parametrize(("d", "scale"), [(1, 1.0), (3, 1e6), (50, 1e-6)])
 def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
     """2 E|Z| - E|Z - Z'| = (2 - sqrt 2) E|Z|, with E|Z| the mean of a chi distribution."""
     length = scale * np.sqrt(2) * np.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
     gaussian = GaussianMixture([1.0], np.zeros((1, d)), scale**2 * np.eye(d))
     measured = energy_distance(Points(np.zeros((1, d))), gaussian)
     assert measured == pytest.approx((2 - np.sqrt(2)) * length, rel=10 * QUADRATURE, abs=0)
-
-
-def test_energy_distance_of_far_points_is_twice_the_distance():
-    measured = energy_distance(Points([[1e9, 0.0]]), GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)))
-    assert measured == pytest.approx(2e9, rel=1e-8)
 
 
 # All three
@@ -133,39 +113,26 @@ def test_weights_are_multiplicities(measure):
 
 
 @every_measure
-def test_split_components_change_nothing(measure):
-    points = some_points(2)
-    split = GaussianMixture(
-        [0.1, 0.5, 0.4, 0.0], PLANE.means[[0, 0, 1, 1]] + [[0], [0], [0], [9]], PLANE.covariances[[0, 0, 1, 1]]
-    )
-    assert measure(points, split) == pytest.approx(measure(points, PLANE), rel=1e-9)
-
-
-@every_measure
 def test_dimensions_must_agree(measure):
     with pytest.raises(ValueError, match="points: expected dimension 2 as the mixture, got 3"):
         measure(some_points(3), PLANE)
 
 
-@pytest.mark.parametrize("function", [herding_error, normalised_l2])
 @cases(
-    "sigma_k message",
-    (0.0, "expected a positive finite number, got 0.0"),
-    (-1.0, "expected a positive finite number, got -1.0"),
-    (np.nan, "expected a positive finite number, got nan"),
-    ("auto", "expected a positive finite number, got 'auto'"),
-    ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
-    (np.eye(3), r"expected shape \(2,\) or \(2, 2\)"),
+    "function sigma_k message",
+    (herding_error, "auto", "expected a positive finite number, got 'auto'"),
+    (normalised_l2, [[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
+    (normalised_l2, np.eye(3), r"expected shape \(2,\) or \(2, 2\)"),
 )
 def test_bad_kernel_widths_are_named(function, sigma_k, message):
     with pytest.raises(ValueError, match=f"sigma_k: {message}"):
         function(some_points(2), PLANE, sigma_k)
 
 
-@pytest.mark.parametrize("dim", [1, 3])
-def test_independent_draws_have_the_energy_distance_expected_of_them(dim):
+def test_independent_draws_have_the_energy_distance_expected_of_them():
+    dim = 3
     mixture = GaussianMixture([0.3, 0.7], [np.zeros(dim), np.full(dim, 2.0)], [np.eye(dim), 0.2 * np.eye(dim)])
-    drawn = [energy_distance(Points(mixture.sample(10, seed)), mixture) for seed in range(300)]
+    drawn = [energy_distance(Points(mixture.sample(10, seed)), mixture) for seed in range(240)]
     error = np.std(drawn) / np.sqrt(len(drawn))
     assert np.mean(drawn) == pytest.approx(expected_energy_distance(mixture, 10), abs=4 * error)
     assert error < 0.05 * np.mean(drawn)

@@ -8,7 +8,7 @@ from scipy.stats import ortho_group
 from herdfilter.discrepancy.energy import expected_norms
 
 STATED = 1e-9
-ratios = pytest.mark.parametrize("ratio", [0.0, 1e-6, 0.3, 1.0, 3.0, 10.0, 30.0, 1e3, 1e8])
+ratios = pytest.mark.parametrize("ratio", [0.0, 1e-6, 1.0, 30.0, 1e8])
 
 
 def both_ways(mean, covariance):
@@ -51,20 +51,19 @@ def test_three_dimensions_are_the_maxwell_distribution_off_its_centre(ratio):
     assert both_ways(mean, np.eye(3)) == pytest.approx(expected, rel=STATED)
 
 
-@pytest.mark.parametrize("axis", [1.0, 0.5, 1e-2, 1e-5, 1e-10])
+@pytest.mark.parametrize("axis", [0.5, 1e-5, 1e-10])
 def test_an_ellipse_about_the_origin_is_an_elliptic_integral(axis):
     mean, covariance = turned(np.array([1.0, axis**2]), np.zeros(2))
     assert both_ways(mean, covariance) == pytest.approx(np.sqrt(2 / np.pi) * ellipe(1 - axis**2), rel=STATED)
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
-@pytest.mark.parametrize("d", [2, 7, 50, 200])
+@pytest.mark.parametrize(("d", "scale"), [(2, 1e30), (200, 1e-30)])
 def test_a_standard_normal_of_any_dimension_is_the_chi_distribution(d, scale):
     expected = scale * np.sqrt(2) * np.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
     assert both_ways(np.zeros(d), scale**2 * np.eye(d)) == pytest.approx(expected, rel=STATED)
 
 
-@pytest.mark.parametrize("ratio", [2.0, 10.0, 1e3])
+@pytest.mark.parametrize("ratio", [2.0, 1e3])
 def test_a_flat_direction_adds_its_distance(ratio):
     """Along the first axis only: E sqrt(z^2 + c^2), by Gauss-Hermite quadrature where it is smooth."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(150)

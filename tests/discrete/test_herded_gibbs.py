@@ -48,11 +48,9 @@ def ising():
 # The distribution
 
 
-@pytest.mark.parametrize("shape", [(2, 2, 2, 2), (3, 2, 4)])
-def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length(shape):
-    lengths = 2 ** np.arange(6, 13)
-    herded = []
-    for seed in range(4):
+def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length():
+    lengths, shape, herded = 2 ** np.arange(6, 12), (3, 2, 4), []
+    for seed in range(3):
         table = random_table(seed, shape)
         herded.append(total_variation(HerdedGibbs.from_joint(table).sample(lengths[-1]), table, lengths))
     herded = np.mean(herded, axis=0)
@@ -146,18 +144,6 @@ def test_a_full_dictionary_is_an_error_that_keeps_the_states_so_far():
     np.testing.assert_array_equal(copied.states, error.states)
 
 
-def test_a_bound_hit_during_burn_in_leaves_no_states():
-    with pytest.raises(DictionaryFullError) as caught:
-        HerdedGibbs.from_joint(random_table(4, (2,) * 6), max_vectors=20).sample(10, burn_in=200)
-    assert caught.value.states.shape == (0, 6)
-
-
-def test_a_bound_of_all_possible_vectors_is_never_hit():
-    sampler = HerdedGibbs.from_joint(random_table(5, (2, 3, 2)), max_vectors=6 + 4 + 6, strict=True)
-    assert sampler.possible_vectors == 16
-    assert len(sampler.sample(1000)) == 1000
-
-
 def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
     def never(i, x):
         raise AssertionError("asked for a conditional")
@@ -175,14 +161,8 @@ def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
 @cases(
     "came message",
     ([0.5, 0.6], r"conditional of variable 1 at x = \[1, 0\]: expected a sum of 1, got 1.1 from"),
-    ([0.0, 0.0], "expected a sum of 1, got 0"),
     ([1.5, -0.5], "expected non-negative numbers, got"),
-    ([np.nan, 1.0], "expected non-negative numbers, got"),
-    ([np.inf, 0.0], "expected a sum of 1, got inf"),
     ([0.2, 0.3, 0.5], r"expected 2 numbers, got \[0.2, 0.3, 0.5\]"),
-    (1.0, "expected 2 numbers, got 1.0"),
-    (None, "expected 2 numbers, got None"),
-    (["a", "b"], "expected 2 numbers, got"),
 )
 def test_a_bad_conditional_is_named_with_its_variable_and_state(came, message):
     sampler = HerdedGibbs(lambda i, x: [0.25, 0.75] if i == 0 else came, [2, 2])
@@ -195,21 +175,16 @@ def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
     table = random_table(6, (2, 2, 2))
     with pytest.raises(ValueError, match=r"neighbours: expected variable 0 to depend on its neighbours .* only"):
         HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]]).sample(100)
-    approximate = HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]], remember=False).sample(4000)
-    assert total_variation(approximate, table, [4000]) < 0.1
+    approximate = HerdedGibbs.from_joint(table, neighbours=[[1], [0, 2], [0, 1]], remember=False).sample(2000)
+    assert total_variation(approximate, table, [2000]) < 0.1
 
 
 test_bad_options_are_named = refuses(
     lambda options: HerdedGibbs(**{"conditional": lambda i, x: [0.5, 0.5], "cardinalities": [2, 2]} | options),
     ({"conditional": 3}, "conditional: expected a function"),
-    ({"cardinalities": []}, "cardinalities: expected positive integers"),
-    ({"cardinalities": [2, 0]}, "cardinalities: expected positive integers"),
     ({"cardinalities": [2.5]}, "cardinalities: expected positive integers"),
     ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one per variable, got 1"),
     ({"neighbours": [[0], [0]]}, "neighbours: expected distinct variables from 0 to 1 other than 0"),
-    ({"neighbours": [[1, 1], [0]]}, "neighbours: expected distinct variables"),
-    ({"neighbours": [[2], [0]]}, "neighbours: expected distinct variables"),
-    ({"neighbours": [[0.5], [0]]}, "neighbours: expected distinct variables"),
     ({"max_vectors": 0}, "max_vectors: expected an integer of at least 1"),
 )
 
@@ -218,16 +193,12 @@ test_bad_arguments_of_sample_are_named = refuses(
     lambda arguments: HerdedGibbs(lambda i, x: [0.5, 0.5], [2, 2]).sample(**{"n": 5} | arguments),
     ({"n": 0}, "n: expected an integer of at least 1"),
     ({"burn_in": -1}, "burn_in: expected an integer of at least 0"),
-    ({"start": [0]}, r"start: expected shape \(2,\), got \(1,\)"),
-    ({"start": [0, 2]}, "start: expected variable 1 to be an integer from 0 to 1, got 2"),
     ({"start": [0.5, 0]}, "start: expected variable 0 to be an integer from 0 to 1, got 0.5"),
 )
 
 
 test_a_bad_table_is_named = refuses(
     HerdedGibbs.from_joint,
-    (0.5, "table: expected one axis per variable"),
     ([[0.5, -0.5], [0.5, 0.5]], "table: expected non-negative"),
-    ([[0.5, np.nan], [0.5, 0.5]], "table: expected finite"),
     (np.zeros((2, 2)), "table: expected a positive finite sum"),
 )

@@ -14,13 +14,12 @@ def excess(states, p):
     return np.cumsum(np.eye(len(p))[states], axis=0) - np.arange(1, len(states) + 1)[:, None] * p
 
 
-@pytest.mark.parametrize("size", [2, 3, 10, 100])
-@pytest.mark.parametrize("concentration", [0.2, 1.0, 10.0])
+@pytest.mark.parametrize(("size", "concentration"), [(2, 10.0), (10, 0.2), (100, 1.0)])
 def test_counts_stay_close_to_the_probabilities_at_every_length(size, concentration):
     """Over by less than 1; short by at most the harmonic number, the known bound on always emptying the fullest cup."""
     rng = np.random.default_rng(size)
     harmonic = (1 / np.arange(1, size + 1)).sum()
-    for _ in range(5):
+    for _ in range(3):
         p = rng.dirichlet(np.full(size, concentration))
         e = excess(herding(p, 3000), p)
         assert e.max() < 1
@@ -34,7 +33,7 @@ def test_probabilities_are_normalised_and_impossible_states_never_come():
     assert np.bincount(herding([3, 0, 1], 40), minlength=3).tolist() == [30, 0, 10]
 
 
-@pytest.mark.parametrize("shares", [[3, 3, 2, 2], [1, 1, 1], [7, 2, 1], [5, 3, 1, 3, 2]], ids=str)
+@pytest.mark.parametrize("shares", [[1, 1, 1], [5, 3, 1, 3, 2]], ids=str)
 def test_ties_are_those_of_exact_arithmetic(shares):
     """Herding with fractions; numbers that are rounded differ from them in the last digit, and every few steps tie."""
     p, lack, expected = [Fraction(share, sum(shares)) for share in shares], [Fraction()] * len(shares), []
@@ -45,25 +44,20 @@ def test_ties_are_those_of_exact_arithmetic(shares):
     for change in (-1e-15, 0.0, 1e-15):
         changed = np.array(shares) / sum(shares) * (1 + change * np.arange(len(shares)))
         np.testing.assert_array_equal(herding(changed, 500), expected)
+        np.testing.assert_array_equal(herded_labels(changed, 500), expected)
         np.testing.assert_array_equal(herding(changed, 500, np.eye(len(shares))), expected)
 
 
-@pytest.mark.parametrize(("size", "k"), [(4, 1), (10, 3), (50, 5), (200, 10)])
+@pytest.mark.parametrize(("size", "k"), [(10, 3), (200, 10)])
 def test_moments_are_matched_at_the_rate_of_one_over_the_length(size, k):
     rng = np.random.default_rng(size)
     phi = rng.standard_normal((size, k))
     moments = rng.dirichlet(np.ones(size)) @ phi
-    states = herding(moments, 20_000, phi)
+    states = herding(moments, 8_000, phi)
     t = np.arange(1, len(states) + 1)
     gap = np.linalg.norm(np.cumsum(phi[states], axis=0) - t[:, None] * moments, axis=1)  # t times the error
     assert gap.max() < 2 * np.linalg.norm(phi, axis=1).max()
-    assert gap[10_000:].max() < 1.5 * gap[:10_000].max()
-
-
-def test_indicator_features_are_the_default():
-    p = np.array([0.5, 0.125, 0.25, 0.125])  # exact in binary, so that ties are ties in both
-    np.testing.assert_array_equal(herding(p, 500, np.eye(4)), herding(p, 500))
-    np.testing.assert_array_equal(herded_labels(p, 500), herding(p, 500))
+    assert gap[4_000:].max() < 1.5 * gap[:4_000].max()
 
 
 def test_each_state_is_the_best_for_the_weights():
@@ -74,14 +68,6 @@ def test_each_state_is_the_best_for_the_weights():
     for x in herding(moments, 300, phi):
         assert (phi @ w)[x] == pytest.approx((phi @ w).max(), abs=1e-10)
         w += moments - phi[x]
-
-
-def test_moments_of_a_single_state_lie_on_the_hull_and_are_met():
-    phi = np.random.default_rng(1).standard_normal((20, 3))
-    corner = phi[:, 0].argmax()
-    assert (herding(phi[corner], 200, phi) == corner).all()
-    edge = 0.1 * phi[corner] + 0.9 * phi[phi[:, 0].argmin()]
-    assert len(herding(edge, 2000, phi)) == 2000
 
 
 def test_moments_outside_the_hull_are_refused():
@@ -95,13 +81,8 @@ def test_moments_outside_the_hull_are_refused():
 test_bad_input_is_named = refuses(
     lambda moments, features, n=10: herding(moments, n, features),
     ([0.5, -0.1], None, "moments: expected non-negative"),
-    ([0.5, np.nan], None, "moments: expected finite"),
     ([0.0, 0.0], None, "moments: expected a positive finite sum"),
-    ([], None, "moments: expected at least one"),
     ([0.5, 0.5], np.eye(3), r"moments: expected shape \(3,\), got \(2,\)"),
-    ([np.inf], [[1.0], [2.0]], "moments: expected finite"),
-    ([0.5], [1.0, 0.0], r"features: expected shape \(\*, \*\)"),
     ([0.5], np.empty((0, 1)), "features: expected at least one state"),
-    ([0.5], [[np.nan], [1.0]], "features: expected finite"),
     ([1.0], None, 0, "n: expected an integer of at least 1, got 0"),
 )

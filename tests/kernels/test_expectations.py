@@ -9,11 +9,6 @@ from herdfilter.mixture import GaussianMixture
 PLANE_KERNEL = np.array([[0.7, 0.3], [0.3, 0.5]])
 
 
-def plane_grid():
-    y = np.linspace(-9, 10, 301)
-    return np.stack(np.meshgrid(y, y), axis=-1).reshape(-1, 2), (y[1] - y[0]) ** 2
-
-
 def kernel(x, y, covariance):
     u = x[:, None] - y
     return np.exp(-0.5 * np.einsum("nmi,ij,nmj->nm", u, np.linalg.inv(covariance), u))
@@ -31,9 +26,9 @@ def test_expectations_have_the_square_root_that_the_published_ones_lack():
     assert pair == pytest.approx(1 / np.sqrt(pair_det), rel=1e-12)
     assert abs(alone * single_det - 1) > 10  # the published forms would make these 1
     assert abs(pair * pair_det - 1) > 10
-    drawn = gaussian.sample(200_000, 0)
+    drawn = gaussian.sample(50_000, 0)
     values = constant * kernel(gaussian.means, drawn, K)[0]
-    assert abs(values.mean() - alone) < 4.5 * values.std() / np.sqrt(200_000)
+    assert abs(values.mean() - alone) < 4.5 * values.std() / np.sqrt(50_000)
 
 
 def test_the_kernel_peaks_at_one_whatever_its_width():
@@ -41,9 +36,3 @@ def test_the_kernel_peaks_at_one_whatever_its_width():
     for sigma in (1e-8, 0.1, 1e8):
         point = GaussianMixture([1.0], np.ones((1, 10)), np.zeros((10, 10)))
         np.testing.assert_allclose(expected_kernel(point, np.ones((1, 10)), sigma**2 * np.eye(10)), 1, rtol=1e-9)
-
-
-def test_log_normaliser_makes_the_kernel_a_density():
-    y, cell = plane_grid()
-    total = kernel(np.zeros((1, 2)), y, PLANE_KERNEL).sum() * cell
-    assert np.exp(log_normaliser(PLANE_KERNEL)) * total == pytest.approx(1, rel=1e-9)

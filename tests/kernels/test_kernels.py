@@ -14,13 +14,10 @@ from herdfilter.points import Points
 KERNELS = [
     kernels.Gaussian(),
     kernels.Laplace(),
-    kernels.Matern(1.5),
     kernels.Matern(2.5),
     kernels.Matern(3.3),
-    kernels.InverseMultiquadric(),
     kernels.InverseMultiquadric(1.7),
     kernels.Student(3.0),
-    kernels.LocalizedCumulative(),
     kernels.LocalizedCumulative(2.0),
     kernels.Energy(),
 ]
@@ -47,13 +44,6 @@ def test_slopes_are_derivatives(kernel):
 
 
 @every_kernel
-def test_kernels_fall_from_their_peak(kernel):
-    values = kernel.value(np.linspace(0, 6, 50) ** 2)
-    assert values[0] == pytest.approx(0.0 if kernel == kernels.Energy() else 1.0, abs=1e-7)
-    assert (np.diff(values) < 0).all()
-
-
-@every_kernel
 def test_expectations_are_integrals_over_the_line(kernel):
     covariance, x = np.array([[0.6]]), np.array([[-2.0], [0.3], [4.0]])
 
@@ -72,16 +62,13 @@ def test_expectations_are_integrals_over_the_line(kernel):
 
 
 @every_kernel
-@pytest.mark.parametrize("shared", [False, True])
-def test_the_kernel_mean_in_space_is_that_of_many_draws(kernel, shared):
+def test_the_kernel_mean_in_space_is_that_of_many_draws(kernel):
     rng = np.random.default_rng(0)
-    roots = rng.standard_normal((1 if shared else 3, 3, 3))
+    roots = rng.standard_normal((3, 3, 3))
     roots[0, :, 2] = 0.0  # one component is flat
-    mixture = GaussianMixture(
-        [0.5, 0.2, 0.3], rng.standard_normal((3, 3)), (roots @ roots.transpose(0, 2, 1))[0 if shared else slice(None)]
-    )
+    mixture = GaussianMixture([0.5, 0.2, 0.3], rng.standard_normal((3, 3)), roots @ roots.transpose(0, 2, 1))
     mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
-    x, draws = rng.standard_normal((4, 3)), mixture.sample(100_000, 1)
+    x, draws = rng.standard_normal((4, 3)), mixture.sample(30_000, 1)
     values = kernel.value(((x[:, None] - draws) ** 2).sum(-1))
     error = values.std(axis=1) / np.sqrt(len(draws))
     assert (np.abs(mean(x) - values.mean(axis=1)) < 4.5 * error + 2e-6).all()
@@ -93,12 +80,6 @@ def test_gradients_of_the_kernel_mean(kernel):
     x, h = np.array([[-4.0], [0.1], [1.7]]), 1e-4
     _, gradient = mean.with_gradient(x)
     np.testing.assert_allclose(gradient, ((mean(x + h) - mean(x - h)) / (2 * h))[:, None], atol=1e-6)
-
-
-def test_the_gaussian_expectation_by_both_ways():
-    mean = KernelMean(kernels.Gaussian(), LINE.weights, LINE.means, LINE.distinct_covariances)
-    x = np.random.default_rng(3).standard_normal((5, 1))
-    np.testing.assert_allclose(mean(x), expected_kernel(LINE, x, np.eye(1)), rtol=1e-12)
 
 
 def test_matern_of_half_and_of_large_order():
@@ -121,12 +102,6 @@ def test_the_herding_error_of_the_energy_kernel_is_the_energy_distance():
     assert herding_error(points, LINE, 1.0, kernels.Energy()) ** 2 == pytest.approx(energy_distance(points, LINE), abs=5e-6)
 
 
-def test_the_herding_error_with_a_given_gaussian_is_that_of_unit_peak():
-    points = Points(LINE.sample(20, 0))
-    ratio = herding_error(points, LINE, 0.7) / herding_error(points, LINE, 0.7, kernels.Gaussian())
-    assert ratio == pytest.approx((2 * np.pi * 0.7**2) ** -0.25, rel=1e-9)
-
-
 class NoExpectation:
     def value(self, squared):
         return np.exp(-(np.sqrt(squared) ** 3))
@@ -142,20 +117,14 @@ def test_a_kernel_without_an_expectation_is_named():
         as_kernel("kernel", kernels.Matern)
 
 
-KINDS = {"nu": kernels.Matern, "exponent": kernels.InverseMultiquadric, "df": kernels.Student}
 test_bad_shapes_are_named = refuses(
     lambda kind, value: kind(value),
-    *(
-        (kind, value, f"{name}: expected a positive finite number")
-        for name, kind in (KINDS | {"largest": kernels.LocalizedCumulative}).items()
-        for value in (0.0, -1.0, np.nan, "1", None)
-    ),
+    (kernels.Matern, 0.0, "nu: expected a positive finite number"),
+    (kernels.Matern, 80.0, r"nu: expected at most 30, .* got 80"),
+    (kernels.InverseMultiquadric, 0.0, "exponent: expected a positive finite number"),
+    (kernels.Student, 0.0, "df: expected a positive finite number"),
+    (kernels.LocalizedCumulative, 0.0, "largest: expected a positive finite number"),
 )
-
-
-def test_orders_beyond_those_of_the_bessel_function_are_refused():
-    with pytest.raises(ValueError, match=r"nu: expected at most 30, .* got 80"):
-        kernels.Matern(80.0)
 
 
 def test_bessel_form_of_the_matern_kernel():

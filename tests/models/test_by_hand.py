@@ -33,8 +33,6 @@ BOX = np.sqrt(8 / 3 * 27)
 @pytest.mark.parametrize(
     ("model", "x", "dt", "control", "expected"),
     [
-        (UNGM(), [0.0], 1.0, None, [8 * np.cos(3.6)]),
-        (UNGM(), [1.0], 1.0, None, [0.5 + 12.5 + 8 * np.cos(3.6)]),
         (UNGM(), [-2.0], 1.0, None, [-1.0 - 10.0 + 8 * np.cos(3.6)]),
         (SHEAR, [1.0, 2.0], 1.0, None, [3.0, 2.0]),
         (CirclingRange(turn=PI / 2, damping=0.5), [2.0, 0.0], 1.0, None, [0.0, 1.0]),
@@ -43,10 +41,8 @@ BOX = np.sqrt(8 / 3 * 27)
         (Lorenz96(dim=6), np.full(6, 8.0), 0.5, None, np.full(6, 8.0)),
         (CoordinatedTurn(), [5.0, 3.0, 7.0, -4.0, 0.0], 2.0, None, [11.0, 3.0, -1.0, -4.0, 0.0]),
         (ROBOT, [X, Y, H], T, [V, W], ARC),
-        (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 0.0], [1, 8, PI / 2]),
         (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 1e-11], [1, 8, PI / 2]),
         (ROBOT, [0, 0, 0], 2 * PI, [2.0, 0.5], [0, 8, PI]),
-        (BEACONS, [1, 2, PI / 2], 1.0, [3.0, 0.5, 0.1], [0.5, 5.0, PI / 2 + 0.1]),
         (BEACONS, [1, 2, PI], 1.0, [3.0, 0.5, -0.1], [-2.0, 1.5, PI - 0.1]),
     ],
 )
@@ -59,17 +55,11 @@ def test_a_step_without_noise(model, x, dt, control, expected):
     ("model", "x", "expected"),
     [
         (UNGM(), [10.0], [5.0]),
-        (BearingsTracking(sensors=[[0, 0], [1, 1]]), [1.0, 0.0, 0.0, 0.0], [0, -PI / 2]),
         (BearingsTracking(sensors=[[0, 0], [1, 1]]), [0.0, 1.0, 5.0, 5.0], [PI / 2, PI]),
-        (RadarTracking(radar=[0, 0, 0]), [3, 4, 0, 0, 0, 0], [5, np.arctan2(4, 3), 0]),
-        (RadarTracking(radar=[0, 0, 0]), [0, 2, 2, 0, 0, 0], [np.sqrt(8), PI / 2, PI / 4]),
         (RadarTracking(radar=[-6, 0, 1]), [-7, 0, 0, 0, 0, 0], [np.sqrt(2), PI, -PI / 4]),
         (LandmarkLocalisation([[3.0, 4.0]]), [0, 0, PI / 2], [5.0, np.arctan2(4, 3) - PI / 2]),
-        (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, PI / 2], [5.0, PI / 2]),
         (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, -3.0], [5.0, 3 - PI]),
-        (Lorenz96(dim=5, observed_every=1), np.arange(5.0), [0, 1, 2, 3, 4]),
         (Lorenz96(dim=5, observed_every=2), np.arange(5.0), [0, 2, 4]),
-        (Lorenz96(dim=5, observed_every=5), np.arange(5.0), [0]),
     ],
 )
 def test_an_observation_without_noise(model, x, expected):

@@ -33,19 +33,12 @@ def test_it_is_the_model_for_every_other_filter():
     [
         (curved, None, [0, 1], r"transition_mean is linear given the others, got \[0, 1\]; leave out"),
         (lambda x: x, lambda x: x[:, 1:2] * x[:, 2:], [1, 2], "observation_mean is linear given the others"),
-        (curved, None, [0, 1, 2], "not all and no angle"),
         (curved, None, [], "not all and no angle"),
-        (curved, None, [3], "linear: expected"),
     ],
 )
 def test_dimensions_that_are_not_linear_are_refused(f, h, linear, message):
     with pytest.raises(ValueError, match=message):
         ConditionallyLinear(model(f) if h is None else model(f, h), linear)
-
-
-def test_an_angle_is_not_linear():
-    with pytest.raises(ValueError, match="no angle"):
-        ConditionallyLinear(model(circular=[1]), [1])
 
 
 def test_noise_that_is_not_additive_is_refused():
