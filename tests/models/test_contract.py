@@ -42,7 +42,6 @@ class Case:
 CASES = {
     "ungm": Case(UNGM()),
     "bearings": Case(BearingsTracking(), dt=0.3, angles=(0, 1)),
-    "bearings, three sensors": Case(BearingsTracking(sensors=[[0, 0], [1, 0], [0, 1]]), dt=0.1, angles=(0, 1, 2)),
     "lorenz63": Case(Lorenz63(), dt=0.25),
     "linear gaussian": Case(
         LinearGaussian(
@@ -55,14 +54,11 @@ CASES = {
         )
     ),
     "lorenz96": Case(Lorenz96(), dt=0.05),
-    "lorenz96, all observed": Case(Lorenz96(dim=4, observed_every=1), dt=0.1),
     "landmarks": Case(LandmarkLocalisation(), dt=0.5, control=[1.0, 0.3], angles=(1, 3, 5)),
-    "one landmark": Case(LandmarkLocalisation([[3.0, 4.0]]), control=[1.0, 0.0], angles=(1,)),
     "radar": Case(RadarTracking(radar=[30.0, -20.0, 5.0]), dt=0.5, angles=(1, 2)),
     "range only": Case(RangeOnly([[0, 0], [20, 0], [5, 15]]), dt=0.5, control=[0.4, -0.1, 0.2]),
     "bearings only": Case(BearingsOnly(), dt=1.5, angles=(0,)),
     "constant velocity": Case(ConstantVelocity(0.3, 2.0, [1.0, -2.0, 3.0, 0.5], np.diag([4.0, 1.0, 2.0, 0.5])), dt=1.7),
-    "constant velocity, one axis": Case(ConstantVelocity(0.3, 2.0, [1.0, -2.0], np.eye(2)), dt=0.7),
     "coordinated turn": Case(CoordinatedTurn(), dt=1.5, angles=(1,)),
     "re-entry": Case(BallisticReentry(), dt=0.3, angles=(1,)),
     "stochastic volatility": Case(StochasticVolatility()),
@@ -88,12 +84,9 @@ def observe(case, x, step=1, seed=4):
     return sample_observation(case.model, x, np.random.default_rng(seed), step)
 
 
-def test_initial_states_are_finite_points(case, states):
+def test_states_and_transitions_are_as_documented_and_pickled(case, states):
     assert states.shape == (50, case.model.dim)
     assert np.isfinite(states).all()
-
-
-def test_transition_has_the_documented_shapes(case, states):
     moved = case.model.transition_mean(states, case.dt, case.control, 1)
     Q = case.model.transition_covariance(case.dt, 1)
     assert moved.shape == states.shape
@@ -102,11 +95,13 @@ def test_transition_has_the_documented_shapes(case, states):
     np.testing.assert_array_equal(Q, Q.T)
     values = np.linalg.eigvalsh(Q)
     assert values[0] >= -1e-15 * len(Q) * values[-1]  # 0 where noise has no full rank, to within rounding
+    pickled = pickle.loads(pickle.dumps(case.model))
+    np.testing.assert_array_equal(pickled.transition_mean(states, case.dt, case.control, 1), moved)
 
 
 def test_each_state_is_treated_alone(case, states):
-    """A particle's successor and likelihood do not depend on the particles beside it."""
-    z = observe(case, states[:1])[0]
+    """A particle's successor and likelihood do not depend on the particles beside it, and it is left as it was."""
+    z, before = observe(case, states[:1])[0], states.copy()
     together = case.model.transition_mean(states, case.dt, case.control, 2)
     likelihoods = case.model.log_likelihood(z, states, 2)
     assert likelihoods.shape == (50,)
@@ -119,13 +114,10 @@ def test_each_state_is_treated_alone(case, states):
         near = case.model.log_likelihood(z, one * (1 + 2.0**-40 * np.eye(one.shape[1])), 2)
         units = 2.0**-52 * 2.0**40 * np.abs(near - alone).sum()
         np.testing.assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
-
-
-def test_states_passed_in_are_left_alone(case, states):
-    before = states.copy()
     propagate(case.model, states, np.zeros((len(states), noise_dim(case.model))), case.dt, case.control, 1)
-    case.model.log_likelihood(observe(case, states[:1])[0], states, 1)
     np.testing.assert_array_equal(states, before)
+    with pytest.raises(ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"):
+        case.model.log_likelihood(np.append(z, 0.0), states, 1)
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if hasattr(case.model, "observation_jacobian")])
@@ -151,7 +143,7 @@ def test_jacobians_are_the_derivatives(name):
 
 
 def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
-    n = 40_000
+    n = 10_000
     x = np.repeat(states[:1], n, axis=0)
     noise = np.random.default_rng(5).standard_normal((n, noise_dim(case.model)))
     moved = propagate(case.model, x, noise, case.dt, case.control, 3)
@@ -168,8 +160,12 @@ def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states)
     assert np.abs(whitened @ whitened.T / n - np.eye(noisy.sum())).max() < 4.5 * np.sqrt(2 / n)
 
 
+@pytest.mark.parametrize("case", sorted(CASES.keys() - set(ADDITIVE)), indirect=True)
 def test_likelihood_is_a_density_of_the_observation(case, states):
-    """E[p(z | x') / p(z | x)] = 1 for z simulated at x, since p(. | x') integrates to 1."""
+    """E[p(z | x') / p(z | x)] = 1 for z simulated at x, since p(. | x') integrates to 1.
+
+    Of observations that are no mean with Gaussian noise, whose density is tested below.
+    """
     n = 4000
     here = states[:1]
     noise_sd = np.sqrt(np.diag(case.model.transition_covariance(case.dt, 1)))
@@ -185,7 +181,7 @@ def test_likelihood_is_a_density_of_the_observation(case, states):
 
 @pytest.mark.parametrize("case", ADDITIVE, ids=list(ADDITIVE), indirect=True)
 def test_observations_have_the_stated_mean_and_covariance(case, states):
-    n = 40_000
+    n = 10_000
     z = observe(case, np.repeat(states[:1], n, axis=0))
     R = case.model.observation_covariance(1)
     offset = z - case.model.observation_mean(states[:1], 1)
@@ -195,28 +191,15 @@ def test_observations_have_the_stated_mean_and_covariance(case, states):
 
 
 def test_simulation_is_finite_and_repeats_with_its_seed(case):
-    truth, observations = simulate(case.model, 30, np.random.default_rng(1), case.dt)
-    again, _ = simulate(case.model, 30, np.random.default_rng(1), case.dt)
-    other, _ = simulate(case.model, 30, np.random.default_rng(2), case.dt)
-    assert truth.shape == (30, case.model.dim)
-    assert len(observations) == 30
+    truth, observations = simulate(case.model, 12, np.random.default_rng(1), case.dt)
+    again, _ = simulate(case.model, 12, np.random.default_rng(1), case.dt)
+    other, _ = simulate(case.model, 12, np.random.default_rng(2), case.dt)
+    assert truth.shape == (12, case.model.dim)
+    assert len(observations) == 12
     assert np.isfinite(truth).all()
     assert np.isfinite(observations).all()
     np.testing.assert_array_equal(truth, again)
     assert (truth != other).any()
-
-
-def test_model_survives_the_journey_to_a_worker_process(case, states):
-    copy = pickle.loads(pickle.dumps(case.model))
-    np.testing.assert_array_equal(
-        copy.transition_mean(states, case.dt, case.control, 1), case.model.transition_mean(states, case.dt, case.control, 1)
-    )
-
-
-def test_observation_of_the_wrong_length_is_refused(case, states):
-    z = np.append(observe(case, states[:1])[0], 0.0)
-    with pytest.raises(ValueError, match=rf"z: expected shape \({len(z) - 1},\), got \({len(z)},\)"):
-        case.model.log_likelihood(z, states, 1)
 
 
 @pytest.mark.parametrize("case", ADDITIVE, ids=list(ADDITIVE), indirect=True)
@@ -241,10 +224,10 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
             model.log_likelihood([np.inf, *z[1:]], states, 1)
 
 
-AXES = ("bearings", "ranges", "radar", "constant velocity", "constant velocity, one axis")
+AXES = ("bearings", "radar", "constant velocity")
 
 
-@pytest.mark.parametrize("name", [*AXES, "coordinated turn", "double well", "one landmark"])
+@pytest.mark.parametrize("name", [*AXES, "coordinated turn", "double well", "landmarks"])
 def test_two_short_steps_are_one_long_one(name):
     """The mean composes; where the motion is linear, so does the covariance of noise that is white in time."""
     case = CASES[name]
@@ -256,8 +239,3 @@ def test_two_short_steps_are_one_long_one(name):
         F = model.transition_mean(np.eye(model.dim), 0.3, None, 1).T
         composed = F @ model.transition_covariance(0.2, 1) @ F.T + model.transition_covariance(0.3, 1)
         np.testing.assert_allclose(composed, model.transition_covariance(0.5, 1), rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize("model", [LandmarkLocalisation(), RangeOnly([[0, 0], [20, 0], [5, 15]])])
-def test_without_a_control_a_robot_stays(model):
-    np.testing.assert_array_equal(model.transition_mean(np.array([[1.0, 2.0, 3.0]]), 1.0, None, 1), [[1.0, 2.0, 3.0]])

@@ -68,11 +68,11 @@ def test_the_double_wells_flow_is_exact():
 
 @pytest.mark.parametrize(
     ("make", "rate", "time", "atol"),
-    [(Lorenz63, lorenz, 0.25, 5e-4), (Lorenz63, lorenz, 0.123, 5e-4), (lambda **k: Lorenz96(dim=7, **k), ring, 0.2, 1e-5)],
+    [(Lorenz63, lorenz, 0.123, 5e-4), (lambda **k: Lorenz96(dim=7, **k), ring, 0.2, 1e-5)],
 )
 def test_lorenz_systems_are_integrated_to_fourth_order(make, rate, time, atol):
     """Over a time that is no multiple of the step, too."""
-    states = make().initial.sample(10, np.random.default_rng(0))
+    states = make().initial.sample(4, np.random.default_rng(0))
     exact = solved(rate, states, time)
     np.testing.assert_allclose(make(integration_step=0.01).transition_mean(states, time, None, 1), exact, atol=atol)
     steps = time / np.array([13, 26, 52])

@@ -43,9 +43,7 @@ MODELS = [
     hf.models.UNGM(),
     hf.models.LinearGaussian([[0.9]], [[1.0], [2.0]], [[1.0]], [[1.0, 0.3], [0.3, 2.0]], [0.0], [[1.0]]),
     hf.models.BearingsTracking(),
-    hf.models.RadarTracking(),
     hf.models.LandmarkLocalisation(),
-    hf.models.Lorenz63(),
 ]
 
 
@@ -62,12 +60,6 @@ def test_the_derived_likelihood_is_the_one_that_gaussian_models_write_out(model)
         np.testing.assert_allclose(log_likelihood(bare, z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
 
 
-def test_a_likelihood_of_the_models_own_wins():
-    model = ungm()
-    model.log_likelihood = lambda z, x, step: np.full(len(x), -3.0)
-    np.testing.assert_array_equal(log_likelihood(model, np.ones(1), np.zeros((4, 1)), 1), -3.0)
-
-
 def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
     model = ungm(R=lambda x: 1 + x[:, :, None] ** 2)
     x, z = np.array([[0.0], [2.0]]), np.array([1.0])
@@ -76,7 +68,7 @@ def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
     np.testing.assert_allclose(log_likelihood(model, z, x, 1), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["auto", "bootstrap", "ukf", "ekf"])
+@pytest.mark.parametrize("name", ["auto", "ekf"])
 def test_a_filter_does_the_same_with_functions_and_with_a_class(name, observations):
     functions, own = (hf.make_filter(name, model, 30, rng=5).run(observations) for model in (ungm(), UNGM))
     np.testing.assert_allclose(functions.means, own.means, rtol=1e-6, atol=1e-6)
@@ -112,29 +104,15 @@ def test_arguments_are_passed_by_name():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"f": 3}, TypeError, r"^f: expected a function of states, got 3$"),
         ({"f": lambda x, u: x}, TypeError, r"^f: .* of dt, control, step, got one of \(x, u\); u: call it control$"),
-        ({"f": lambda x, t, u: x}, TypeError, r"^f: .* \(x, t, u\); t: give it a default; u: call it control$"),
         ({"h": lambda x, u: x}, TypeError, r"^h: expected .* any of step, got one of \(x, u\); u: give it a default$"),
-        ({"f": lambda: 0}, TypeError, r"^f: expected .* any of dt, control, step, got one of \(\)$"),
         ({"transition_jacobian": 3}, TypeError, r"^transition_jacobian: expected a function of states, got 3$"),
-        ({"observation_jacobian": lambda x, dt: x}, TypeError, r"^observation_jacobian: expected .* any of step, got one"),
-        (
-            {"observation_jacobian": lambda x: x, "h": None, "R": None},
-            ValueError,
-            "^h: expected a value, as observation_jacobian is given, got None$",
-        ),
         ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
         ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
-        ({"Q": np.eye(2)}, ValueError, r"^Q: expected shape \(1, 1\), got \(2, 2\)$"),
         ({"initial_covariance": [[-1.0]]}, ValueError, "^initial_covariance: expected positive semi-definite"),
-        ({"R": [[[1.0]]]}, ValueError, r"^R: expected a matrix, .*, or a function, got shape \(1, 1, 1\)$"),
         ({"R": 0.1}, ValueError, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
         ({"initial_mean": 1.0}, ValueError, r"^initial_mean: expected a vector .* got shape \(\)$"),
-        ({"circular": 0}, ValueError, r"^circular: expected a sequence of indices from 0 to 0, such as \[0\], got 0$"),
         ({"circular": [1]}, ValueError, r"^circular: expected .* from 0 to 0, .* got \[1\]$"),
-        ({"circular": [True]}, ValueError, r"^circular: expected .* got \[True\]$"),
-        ({"observation_circular": [2]}, ValueError, r"^observation_circular: expected .* from 0 to 0, .* got \[2\]$"),
     ],
 )
 def test_what_does_not_fit_is_named(changes, error, message):
@@ -166,29 +144,8 @@ def test_the_derivatives_of_functions_take_the_place_of_differences(name, observ
         assert abs(FILTERS[name](ungm_with(**wrong)).run(observations).means - plain).max() > 0.01
 
 
-def test_a_derivative_names_what_it_takes_and_may_be_of_one_state():
-    def swing(x, dt, control):
-        return np.array([x[0] + dt * x[1], x[1] - dt * np.sin(x[0]) + dt * control])
-
-    def slopes(x, dt, control):
-        seen.append(control)
-        return [[1.0, dt], [-dt * np.cos(x[0]), 1.0]]
-
-    seen = []
-    given = (lambda x: x[:1] ** 2, 0.1 * np.eye(2), [[0.5]], [1.0, 0.0], np.eye(2))
-    jacobians = {"transition_jacobian": slopes, "observation_jacobian": lambda x, step: [[2 * x[0], 0.0]]}
-    models = [hf.models.from_functions(swing, *given, vectorised=False, **more) for more in ({}, jacobians)]
-    means = [hf.make_filter("ekf", model).run([[1.0], [0.5]], dt=0.3, controls=[0.2, 0.1]).means for model in models]
-    np.testing.assert_allclose(*means, rtol=1e-7)
-    assert seen == [0.2, 0.1]
-
-
 test_derivatives_of_another_shape_are_told_by_the_functions_name = refuses(
     lambda changes: hf.make_filter("ekf", ungm_with(**changes)).run([[1.0]]),
-    (
-        {"transition_jacobian": lambda x: np.eye(1)},
-        r"^transition_jacobian: expected shape \(1, 1, 1\), got \(1, 1\)$",
-    ),
     (
         {"observation_jacobian": lambda x: x},
         r"^observation_jacobian: expected shape \(1, \*, 1\), got \(1, 1\)$",
@@ -199,13 +156,7 @@ test_derivatives_of_another_shape_are_told_by_the_functions_name = refuses(
 test_values_that_are_no_rows_are_told_by_the_functions_name = refuses(
     lambda changes: hf.make_filter("ukf", ungm(**changes)).run([[1.0]]),
     ({"f": lambda x: x[0]}, r"^f: expected a row for each state, shape \(\d+, 1\), got \(1,\); .* vectorised=False$"),
-    ({"h": lambda x: x[0]}, r"^h: expected a row for each state, shape \(\d+, \*\), got \(1,\); .* vectorised=False$"),
 )
-
-
-def test_noise_of_another_size_than_the_observation_is_told_by_its_name():
-    with pytest.raises(ValueError, match=r"^R: expected shape \(1, 1\), a row for each .* got \(2, 2\)$"):
-        hf.make_filter("ukf", ungm(R=np.eye(2))).run([[1.0]])
 
 
 def test_an_error_within_a_function_is_told_what_it_was_called_with():
@@ -249,12 +200,13 @@ def go_on(pf, position):
     return pf.particles
 
 
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
 def test_a_filter_of_lambda_functions_is_pickled_and_goes_on(protocol):
     again = pickle.loads(pickle.dumps(online(), protocol))
     np.testing.assert_array_equal(go_on(*again), go_on(*online()))
 
 
+@pytest.mark.slow
 def test_a_pickled_filter_of_lambda_functions_goes_on_in_another_process(tmp_path):
     (tmp_path / "filter.pickle").write_bytes(pickle.dumps(online()))
     script = """
@@ -267,30 +219,10 @@ np.save("particles.npy", pf.particles)
     np.testing.assert_array_equal(np.load(tmp_path / "particles.npy"), go_on(*online()))
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
-def test_a_copy_has_the_functions_themselves(duplicate):
-    _, position = online()
-    assert duplicate(position).mean is position.mean
-    pf, _ = online()
-    np.testing.assert_array_equal(go_on(duplicate(pf), position), go_on(*online()))
-
-
-def test_a_class_with_lambda_functions_travels_by_cloudpickle():
-    cloudpickle = pytest.importorskip("cloudpickle")
-
-    class Walk(hf.models.LinearGaussian):
-        def __init__(self):
-            super().__init__([[1.0]], [[1.0]], [[0.1]], [[0.2]], [0.0], [[1.0]])
-            self.drift = lambda x: 0.1 * x
-
-    pf = hf.ParticleFilter(Walk(), 20, rng=0)
-    with pytest.raises((AttributeError, pickle.PicklingError)):
-        pickle.dumps(pf)
-    again = pickle.loads(cloudpickle.dumps(pf))
-    for one in (pf, again):
-        one.predict()
-        one.update([0.4])
-    np.testing.assert_array_equal(pf.particles, again.particles)
+def test_a_copy_has_the_functions_themselves():
+    pf, position = online()
+    assert copy.deepcopy(position).mean is position.mean
+    np.testing.assert_array_equal(go_on(copy.deepcopy(pf), position), go_on(*online()))
 
 
 def test_a_function_may_hold_the_sensor_that_it_is_of():
@@ -302,23 +234,8 @@ def test_a_function_may_hold_the_sensor_that_it_is_of():
 
 
 def test_a_function_with_a_name_is_pickled_by_it():
-    script = """
-import pickle, herdfilter as hf
-def position(x):
-    return x * len([sensor])
-sensor = hf.Sensor(position, [[2.0]])
-assert pickle.loads(pickle.dumps(sensor)).mean is position
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)
-
-
-def test_the_error_of_a_pickle_is_short_where_a_function_holds_its_sensor():
-    lock = threading.Lock()
-    sensor = hf.Sensor(lambda x: x * lock.locked() * sensor.covariance[0, 0], [[1.0]])
-    with pytest.raises(pickle.PicklingError, match=r"^Sensor.*: expected functions .*lock") as caught:
-        pickle.dumps(sensor)
-    assert "\n" not in str(caught.value)
-    assert len(str(caught.value)) < 500
+    sensor = hf.Sensor(slope, [[2.0]])
+    assert pickle.loads(pickle.dumps(sensor)).mean is slope
 
 
 def test_a_function_that_cannot_be_pickled_is_named_with_what_to_do():

@@ -5,8 +5,6 @@ import pytest
 from scipy import stats
 
 from herdfilter.models.random import drifts, noises, observations
-from herdfilter.models.random.drifts import rounded
-from herdfilter.models.random.observations import combine_words
 
 
 def test_maps_by_hand():
@@ -75,19 +73,8 @@ def test_bearings_are_compared_the_short_way_round():
     np.testing.assert_allclose(*sensing.log_likelihood([3.14], behind, 1), rtol=0.02)
 
 
-def test_counts_below_zero_are_refused():
-    with pytest.raises(ValueError, match="z: expected counts of at least 0, got"):
-        observations.counts(COUNTS, 2, ALWAYS).log_likelihood([1.0, -1.0], X, 1)
-
-
 def test_a_schedule_does_what_it_says():
     schedule = observations.Schedule(period=7, length=2, first=3)
     assert [step for step in range(1, 19) if not schedule.missing(step)] == [3, 4, 10, 11, 17, 18]
     assert schedule.words == "at steps 3 to 4 and every 7 steps later, else missing"
     assert not any(ALWAYS.missing(step) for step in range(1, 9))
-
-
-def test_numbers_are_written_as_they_are():
-    assert rounded([1 / 3, -12345.6, 0.0]).tolist() == [0.333, -12300.0, 0.0]
-    text = combine_words(np.array([[1.0, -0.5], [0.0, 2.0]]), np.array([0.0, -1.0]))
-    assert text == "x1 - 0.5 x2; 2 x2 - 1"

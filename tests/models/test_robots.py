@@ -51,8 +51,8 @@ def test_filters_are_told_the_controls_that_the_truth_was_simulated_with():
 BEACONS = [[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]]
 
 
-@pytest.mark.parametrize("beacon", [0, 1, 2])
-def test_likelihood_is_students_t_about_the_scaled_distance(beacon):
+def test_likelihood_is_students_t_about_the_scaled_distance():
+    beacon = 1
     model = RangeOnly(BEACONS, range_scale=1.1, range_spread=0.5, degrees_of_freedom=3)
     x = np.array([[3.0, 4.0, 0.0], [10.0, 10.0, 1.0], [-5.0, 20.0, 2.0]])
     distance = np.linalg.norm(x[:, :2] - BEACONS[beacon], axis=1)
@@ -68,13 +68,9 @@ def test_prior_is_flat_over_field_and_headings():
     np.testing.assert_allclose(x.mean(axis=0), [15, 20, 0], atol=0.5)
 
 
-def test_simulated_beacons_take_turns():
-    _, observations = simulate(RangeOnly(BEACONS), 7, np.random.default_rng(0))
-    np.testing.assert_array_equal(observations[:, 0], [0, 1, 2, 0, 1, 2, 0])
-
-
-def test_simulated_ranges_follow_the_likelihood():
+def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
     model = RangeOnly(BEACONS)
+    np.testing.assert_array_equal(simulate(model, 7, np.random.default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0])
     z = sample_observation(model, np.tile([3.0, 4.0, 0.0], (20_000, 1)), np.random.default_rng(0), 1)
     scaled = (z[:, 1] - 1.07 * 5.0) / model.range_spread
     levels = [0.05, 0.25, 0.5, 0.75, 0.95]

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import herdfilter as hf
-from herdfilter.models.contract import _cached_counts, takes_state
+from herdfilter.models.contract import takes_state
 
 
 class Walk:
@@ -50,12 +50,9 @@ def changed(**changes):
     ("name", "function", "expected", "users"),
     [
         ("transition_mean", lambda self, x, dt: x, "(x, dt, control, step), got (x, dt)", USERS),
-        ("transition_covariance", lambda self, dt: 1, "(dt, step), got (dt)", USERS),
         ("transition_covariance", np.eye(1), "(dt, step), got array([[1.]])", USERS),
-        ("log_likelihood", lambda self, z, x: 1, "(z, x, step), got (z, x)", LIKELY),
         ("log_likelihood", lambda self, z, x, *, step: 1, "(z, x, step), got (z, x, *, step)", LIKELY),
         ("observation_mean", lambda self, x: x, "(x, step), got (x)", SEEN),
-        ("observation_covariance", lambda self: 1, "(step) or (step, x), got ()", SEEN),
         ("observation_covariance", lambda self, step, x, dt: 1, "(step) or (step, x), got (step, x, dt)", SEEN),
         ("observation_jacobian", lambda self, x: x, "(x, step), got (x)", ("Kalman", "flow")),
         ("transition_jacobian", lambda self, x: x, "(x, dt, control, step), got (x)", ("Kalman",)),
@@ -69,20 +66,15 @@ def test_a_function_of_other_arguments_is_named_before_the_first_step(name, func
         assert str(caught.value) in (told, f"{told} of Changed")
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        lambda self, x, dt, control, step, extra=None: x,
+def test_any_way_to_take_the_arguments_will_do():
+    for function in (
         lambda self, *anything: anything[0],
         lambda self, x, dt=1.0, control=None, step=0, **more: x,
         functools.partialmethod(lambda self, gain, x, dt, control, step: gain * x, 2.0),
-        staticmethod(lambda x, dt, control, step: x),
         staticmethod(np.frompyfunc(lambda x, *rest: x, 4, 1)),
-    ],
-)
-def test_any_way_to_take_the_arguments_will_do(function):
-    for make in USERS.values():
-        make(changed(transition_mean=function))
+    ):
+        for make in USERS.values():
+            make(changed(transition_mean=function))
 
 
 def test_a_function_that_is_not_asked_for_may_take_what_it_likes():
@@ -112,11 +104,7 @@ def test_a_type_error_inside_a_function_is_its_own():
     ("initial", "found"),
     [
         (np.zeros(1), "ndarray"),
-        ([0.0], "list"),
-        ((np.zeros(1), np.eye(1)), "tuple"),
-        (stats.norm(), "rv_.*frozen"),
         (stats.multivariate_normal(np.zeros(1)), "multivariate_normal_frozen"),
-        (0.0, "float"),
     ],
 )
 def test_an_initial_state_that_is_no_distribution_is_named_with_what_to_give(initial, found):
@@ -129,11 +117,7 @@ def test_an_initial_state_that_is_no_distribution_is_named_with_what_to_give(ini
     ("changes", "message"),
     [
         ({"dim": "2"}, "model.dim: expected an integer of at least 1, got '2'"),
-        ({"dim": 1.0}, "model.dim: expected an integer of at least 1, got 1.0"),
-        ({"dim": None}, "model.dim: expected an integer of at least 1, got None"),
         ({"circular": (1,)}, r"model.circular: expected .* from 0 to 0, .* got \(1,\)"),
-        ({"circular": 0}, "model.circular: expected .* from 0 to 0, .* got 0"),
-        ({"circular": "x"}, "model.circular: expected .* from 0 to 0, .* got 'x'"),
         ({"initial": hf.GaussianMixture([1], [[0, 0]], np.eye(2))}, "model.initial: expected a .* in 1 dim"),
     ],
 )
@@ -162,11 +146,8 @@ def of_state(self, step, x):
         (lambda self, step: np.eye(1), False),
         (lambda self, *anything: np.eye(1), False),
         (lambda self, step, *, scale=1.0: scale * np.eye(1), False),
-        (staticmethod(lambda step: np.eye(1)), False),
-        (of_state, True),
         (lambda self, step, x=None: of_state(self, step, x), True),
         (lambda self, step, states, *more: of_state(self, step, states), True),
-        (staticmethod(lambda step, x: of_state(None, step, x)), True),
         (classmethod(of_state), True),
         (functools.partialmethod(lambda self, gain, step, x: gain * of_state(self, step, x), 2.0), True),
         (Unhashable(), True),
@@ -177,10 +158,3 @@ def test_an_observation_covariance_of_the_state_is_told_by_its_second_argument(f
     assert takes_state(model) is expected
     for name in SEEN:
         USERS[name](model).run([[0.1]])
-
-
-def test_whether_it_takes_the_state_is_found_out_once():
-    hf.UnscentedKalmanFilter(Walk()).run([[0.1]])
-    before = _cached_counts.cache_info().misses
-    hf.UnscentedKalmanFilter(Walk()).run([[0.1]] * 5)
-    assert _cached_counts.cache_info().misses == before

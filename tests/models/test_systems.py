@@ -8,7 +8,6 @@ import herdfilter as hf
 from herdfilter.filters import GridFilter
 from herdfilter.models import (
     DoubleWell,
-    Lorenz96,
     StochasticVolatility,
     UniformBox,
     linear_chain,
@@ -31,7 +30,7 @@ def test_the_prior_of_volatility_is_stationary():
 
 def test_returns_have_the_variance_and_tails_of_the_model():
     """E[y^2] = exp(mu + v / 2), and the kurtosis is 3 exp(v), with v the variance of the state."""
-    model, n = StochasticVolatility(), 400_000
+    model, n = StochasticVolatility(), 100_000
     rng = np.random.default_rng(3)
     y = model.sample_observation(model.initial.sample(n, rng), rng, 1)
     v = model.initial.covariance[0, 0]
@@ -44,8 +43,8 @@ def test_returns_have_the_variance_and_tails_of_the_model():
 
 def test_filters_agree_with_the_exact_posterior_of_volatility():
     model = StochasticVolatility()
-    _, z = hf.simulate(model, 60, 5)
-    exact = GridFilter(model, -8.0, 6.0, 801).run(z)
+    _, z = hf.simulate(model, 30, 5)
+    exact = GridFilter(model, -8.0, 6.0, 401).run(z)
     for proposal in (hf.BootstrapProposal(), hf.HerdedProposal(hf.KernelHerding())):
         result = hf.ParticleFilter(model, n_particles=400, proposal=proposal, rng=1).run(z)
         assert np.abs(result.means - exact.means).max() < 0.15
@@ -64,27 +63,11 @@ def test_only_every_tenth_step_of_a_double_well_is_observed():
     np.testing.assert_array_equal(np.flatnonzero(~np.isnan(z[:, 0])) + 1, np.arange(10, 81, 10))
 
 
-def test_neither_well_is_preferred_until_the_first_observation():
-    """By symmetry the mean stays 0, and the spread that of two wells."""
-    model = DoubleWell()
-    exact = hf.GridFilter(model, -5.0, 5.0, 401).run([[np.nan]] * 9 + [[1.5]], dt=0.2)
-    assert np.abs(exact.means[:9]).max() < 1e-9
-    assert exact.covariances[8, 0, 0] > 0.7
-    assert exact.means[9, 0] > 0.5
-
-
 def test_chain_couples_neighbours():
     model = linear_chain(3)
     a = 0.42
     np.testing.assert_allclose(model.F, [[a, a**2, a**3], [a**2, a, a**2], [a**3, a**2, a]])
     assert (np.abs(np.linalg.eigvals(linear_chain(6).F)) < 1).all()  # the states stay bounded
-
-
-def test_lorenz96_starts_on_the_attractor():
-    """Its energy is bounded by that of the forced fixed point, and it is chaotic: no longer nearly uniform."""
-    mean = Lorenz96().initial_mean
-    assert mean.std() > 2
-    assert np.abs(mean).max() < 15
 
 
 def test_density_of_a_box_is_flat_inside_and_integrates_to_one():
@@ -101,8 +84,3 @@ def test_draws_fill_the_box_evenly():
     counts, *_ = np.histogram2d(x[:, 0], x[:, 1], bins=(4, 4), range=((0, 2), (-1, 3)))
     assert counts.sum() == 40_000
     assert np.abs(counts - 2500).max() < 5 * np.sqrt(2500)
-
-
-def test_draws_repeat_with_their_seed():
-    box = UniformBox([0.0], [1.0])
-    np.testing.assert_array_equal(box.sample(5, 7), box.sample(5, 7))

@@ -23,13 +23,6 @@ def test_the_likelihood_is_a_sum_over_what_may_be_of_the_state():
     np.testing.assert_allclose(np.exp(WithClutter(PLANE, 0.9, 0).log_likelihood(scan[:1], X, 1)), 0.9 * g[0])
 
 
-def test_a_likelihood_of_the_models_own_is_used():
-    model = WithClutter(hf.models.StochasticVolatility(), 0.9, 0.1)
-    x = np.array([[0.0], [1.0]])
-    g = np.exp(model.model.log_likelihood(np.array([0.3]), x, 1))
-    np.testing.assert_allclose(np.exp(model.log_likelihood([[0.3]], x, 1)), 0.1 + 9 * g)
-
-
 def test_what_is_simulated_has_the_numbers_asked_for():
     model = WithClutter(PLANE, 0.7, 0.01, region=[[100, 120], [100, 120]])  # clutter far from the states
     _, scans = hf.simulate(model, 600, rng=1)
@@ -47,35 +40,24 @@ def test_flat_scans_are_of_one_entry_each():
     np.testing.assert_array_equal(flat, rows)
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_it_can_be_copied(duplicate):
-    model = duplicate(WithClutter(PLANE, 0.9, 0.1))
-    assert (model.dim, model.detection_probability, model.clutter_density) == (2, 0.9, 0.1)
-
-
 @pytest.mark.parametrize(
     ("z", "message"),
     [
         ([[1.0, 2.0], [3.0]], r"z: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1"),
         ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
-        ([[1.0, np.inf]], r"of finite numbers, got \[1.0, inf\]"),
         ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
         ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),
-        ([[1.0 + 0j, 2.0]], r"z: expected a scan, detections \(k, 2\), got \[\[\(1\+0j\), 2.0\]\] at step 1"),
-        (np.ones((1, 2), "m8[s]"), r"z: expected a scan, detections \(k, 2\), got array.*timedelta64"),
         ([[np.timedelta64(1, "s"), 2.0]], r"z: expected a scan, detections \(k, 2\), got .*timedelta64"),
-        ([["1.0", "2.0"]], r"z: expected a scan, detections \(k, 2\), got \[\['1.0'"),
         (3.0, r"z: expected a scan, detections \(k, 2\), a list of detections of 2 numbers each, got shape \(\) at step 1"),
-        ("a", r"z: expected a scan, detections \(k, 2\), got 'a' at step 1"),
     ],
 )
-@pytest.mark.parametrize("name", ["bootstrap", "auto", "ukf"])
-def test_scans_that_are_none_are_named(name, z, message):
-    pf = hf.make_filter(name, WithClutter(PLANE, 0.9, 0.1), 20, rng=1)
-    pf.predict()
-    with pytest.raises(ValueError, match=message) as caught:
-        pf.update(z)
-    assert "\n" not in str(caught.value)
+def test_scans_that_are_none_are_named(z, message):
+    for name in ("bootstrap", "ukf"):
+        pf = hf.make_filter(name, WithClutter(PLANE, 0.9, 0.1), 20, rng=1)
+        pf.predict()
+        with pytest.raises(ValueError, match=message) as caught:
+            pf.update(z)
+        assert "\n" not in str(caught.value)
 
 
 class LikelihoodOnly:
@@ -109,8 +91,7 @@ def modes(model):
     return hf.models.JumpMarkov([model, model], [[0.9, 0.1], [0.1, 0.9]])
 
 
-@pytest.mark.parametrize("model", [PLANE, NoisyFar(), modes(PLANE)], ids=["constant", "of states", "modes"])
-@pytest.mark.parametrize("scan", [[1.0, 2.0], [[1.0]], [[1.0, 2.0, 3.0]], [100.0]])
+@pytest.mark.parametrize(("model", "scan"), [(PLANE, [1.0, 2.0]), (NoisyFar(), [[1.0]]), (modes(PLANE), [[1.0, 2.0, 3.0]])])
 def test_the_model_tells_how_long_a_detection_is(model, scan):
     pf = hf.make_filter("bootstrap", WithClutter(model, 0.9, 0.1), 20, rng=1)
     other = hf.make_filter("bootstrap", WithClutter(model, 0.9, 0.1), 20, rng=1)
@@ -163,10 +144,7 @@ def test_surplus_detections_without_clutter_are_named():
     ("arguments", "message"),
     [
         ((0.0, 0.1), "detection_probability: expected a number above 0, up to 1, or a function, got 0"),
-        ((1.1, 0.1), "detection_probability: .* got 1.1"),
-        ((np.nan, 0.1), "detection_probability: .* got nan"),
         ((0.9, -1.0), "clutter_density: expected a finite number of at least 0, or a function, got -1"),
-        ((0.9, np.inf), "clutter_density: .* got inf"),
         ((0.9, 0.1, [[1.0, 0.0]]), "region: expected rows"),
     ],
 )
@@ -178,14 +156,14 @@ def test_numbers_out_of_range_are_named(arguments, message):
 
 
 def test_a_region_of_another_length_than_an_observation_is_named():
-    for region in ([[0.0, 1.0]], [[0.0, 1.0]] * 3):
+    region = [[0.0, 1.0]]
+    for make in (
+        lambda: WithClutter(PLANE, 0.9, 0.1, region),
+        lambda: WithClutter(modes(PLANE), 0.9, 0.1, region),
+        lambda: hf.Sensor(lambda x: x, np.eye(2), (), None, None, 0.9, 0.1, region),
+    ):
         with pytest.raises(ValueError, match=r"^region: expected bounds of shape \(2, 2\), got"):
-            WithClutter(PLANE, 0.9, 0.1, region)
-        with pytest.raises(ValueError, match=r"^region: expected bounds of shape \(2, 2\), got"):
-            hf.Sensor(lambda x: x, np.eye(2), (), None, None, 0.9, 0.1, region)
-        jumps = hf.models.JumpMarkov([PLANE, PLANE], [[0.9, 0.1], [0.1, 0.9]])
-        with pytest.raises(ValueError, match=r"^region: expected bounds of shape \(2, 2\), got"):
-            WithClutter(jumps, 0.9, 0.1, region)
+            make()
 
 
 def test_a_region_is_asked_for_where_clutter_is_simulated():
@@ -241,22 +219,15 @@ def test_clutter_that_a_grid_does_not_see_is_named():
     ("p", "density", "message"),
     [
         (lambda x: 1.5 + 0 * x[:, 0], 0.1, "detection_probability: expected probabilities from 0 to 1, got 1.5"),
-        (lambda x: -0.5 + 0 * x[:, 0], 0.1, "detection_probability: .*got -0.5"),
-        (lambda x: np.nan * x[:, 0], 0.1, "detection_probability: .*got nan"),
         (lambda x: x, 0.1, r"detection_probability: expected shape \(20,\) .*, got \(20, 2\)"),
-        (lambda x: 0.5, 0.1, r"detection_probability: expected shape \(20,\) .*, got \(\)"),
-        (lambda x: ["a"] * len(x), 0.1, "detection_probability: expected numbers"),
         (lambda x: x[:, 7], 0.1, r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\("),
         (0.9, lambda z: -1.0 + 0 * z[:, 0], "clutter_density: expected finite densities above 0, got -1"),
-        (0.9, lambda z: np.inf + 0 * z[:, 0], "clutter_density: .*got inf"),
-        (0.9, lambda z: np.nan * z[:, 0], "clutter_density: .*got nan"),
         (0.9, lambda z: 0.1, r"clutter_density: expected shape \(2,\) .*, got \(\)"),
         (
             0.9,
             lambda z: z[:, 0] * (z[:, 0] > 1),
             r"clutter_density: expected finite densities above 0, got 0 at step 1",
         ),
-        (0.9, lambda z: z.what, r"clutter_density: expected finite densities .* rows \(2, 2\), got AttributeError\("),
     ],
 )
 def test_values_of_functions_out_of_range_are_named(p, density, message):
@@ -273,9 +244,8 @@ def test_values_of_functions_out_of_range_are_named(p, density, message):
         np.testing.assert_array_equal(pf.mean, before)
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
-def test_functions_can_be_copied(duplicate):
+def test_functions_can_be_copied_and_pickled():
     model = WithClutter(PLANE, lambda x: 0.5 * near(x), rising)
-    again = duplicate(model)
-    np.testing.assert_array_equal(again.detection_probability(X), 0.5 * near(X))
-    assert again.clutter_density is rising or again.clutter_density(X).shape == (3,)
+    for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.detection_probability(X), 0.5 * near(X))
+        np.testing.assert_array_equal(again.clutter_density(X), rising(X))
