@@ -35,10 +35,3 @@ def test_a_sample_is_no_mixture_but_for_the_energy_distance():
             MEASURES[name](POINTS, POINTS)
     with pytest.raises(ValueError, match=r"^points: expected dimension 1 as the mixture, got 2"):
         hf.energy_distance(POINTS, hf.Points([[0.0]]))
-
-
-def test_so_it_is_where_there_are_no_points_or_no_weights():
-    with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture"):
-        hf.expected_energy_distance(POINTS.x, 5)
-    with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture"):
-        hf.optimal_weights(POINTS.x, POINTS.x, np.eye(2))

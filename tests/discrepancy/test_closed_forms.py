@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad, simpson, trapezoid
+from scipy.integrate import quad, trapezoid
 from scipy.special import ndtr
 
-from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2, sliced_wasserstein
+from herdfilter.discrepancy import energy_distance, herding_error, normalised_l2
 from herdfilter.kernels import density_product, expected_kernel, expected_kernel_pair
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -121,51 +121,3 @@ def test_energy_distance_on_the_line(problem):
         for c, a, b in zip(levels, edges[:-1], edges[1:], strict=True)
     ]
     assert energy_distance(points, mixture) == pytest.approx(2 * sum(parts), rel=1e-7, abs=1e-9)
-
-
-def mean_distance(x, mixture):
-    """E|x - X| in the plane, in polar coordinates about x."""
-    angle, r = np.linspace(0, 2 * np.pi, 120, endpoint=False), np.linspace(0, 24, 361)
-    ray = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    p = np.exp(mixture.log_density((x + r[:, None, None] * ray).reshape(-1, 2))).reshape(len(r), len(angle))
-    return simpson(r**2 * p.sum(axis=1), x=r) * (angle[1] - angle[0])
-
-
-@settings(few, max_examples=2)
-@given(problems(dims=(2,)))
-def test_energy_distance_in_the_plane(problem):
-    mixture, points, _ = problem
-    i, j = np.indices((len(mixture), len(mixture))).reshape(2, -1)
-    differences = GaussianMixture(  # of two independent draws
-        mixture.weights[i] * mixture.weights[j],
-        mixture.means[i] - mixture.means[j],
-        mixture.covariances[i] + mixture.covariances[j],
-    )
-    cross = sum(w * mean_distance(x, mixture) for w, x in zip(points.weights, points.x, strict=True))
-    lengths = np.linalg.norm(points.x[:, None] - points.x, axis=-1)
-    expected = 2 * cross - mean_distance(np.zeros(2), differences) - points.weights @ lengths @ points.weights
-    assert energy_distance(points, mixture) == pytest.approx(expected, rel=1e-5, abs=1e-7)
-
-
-@few
-@given(problems(), st.sampled_from([1, 2]))
-def test_sliced_wasserstein(problem, order):
-    """Direction by direction: order 1 is int |F_n - F|, order 2 by a fine sum over quantiles."""
-    mixture, points, _ = problem
-    axes = np.eye(1) if mixture.dim == 1 else np.array([[0.6, 0.8], [1.0, 0.0], [-0.28, 0.96]])
-    grid = np.linspace(-BOUND, BOUND, 100_001 if order == 1 else 500_001)
-    total = 0.0
-    for axis in axes:
-        at = np.argsort(points.x @ axis)
-        x, levels = (points.x @ axis)[at], np.cumsum(points.weights[at])
-        y = grid if order == 2 else np.sort(np.concatenate([grid, x, np.nextafter(x, -np.inf)]))  # steps have no width
-        sds = np.sqrt(np.einsum("i,mij,j->m", axis, mixture.covariances, axis))
-        F = sum(w * ndtr((y - m) / s) for w, m, s in zip(mixture.weights, mixture.means @ axis, sds, strict=True))
-        if order == 1:
-            steps = np.concatenate([[0.0], levels])[np.searchsorted(x, y, side="right")]
-            total += trapezoid(np.abs(steps - F), y)
-        else:
-            target = x[np.minimum(np.searchsorted(levels, F), len(x) - 1)]
-            total += trapezoid((target - y) ** 2 * np.gradient(F, y), y)
-    expected = (total / len(axes)) ** (1 / order)
-    assert sliced_wasserstein(points, mixture, order, axes) == pytest.approx(expected, rel=1e-4)

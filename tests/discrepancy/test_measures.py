@@ -7,7 +7,6 @@ from scipy.special import gammaln
 from scipy.stats import ortho_group
 
 from herdfilter.discrepancy import energy_distance, expected_energy_distance, herding_error, normalised_l2
-from herdfilter.kernels import log_normaliser
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
@@ -57,23 +56,6 @@ def test_normalised_l2_of_a_kernel_density_with_itself_is_zero_and_of_disjoint_o
 
 
 # Energy distance
-
-
-def test_energy_distance_and_herding_error_by_monte_carlo_in_three_dimensions():
-    points, n, sigma_k = some_points(3), 200_000, 0.9
-    x, y = SPACE.sample(n, 3), SPACE.sample(n, 4)
-    length = lambda u: np.sqrt((u**2).sum(-1))  # noqa: E731
-    terms = 2 * sum(w * length(x - s) for w, s in zip(points.weights, points.x, strict=True)) - length(x - y)
-    own = points.weights @ length(points.x[:, None] - points.x) @ points.weights
-    error = 4.5 * terms.std() / np.sqrt(n)
-    assert error < 0.05 * energy_distance(points, SPACE)
-    assert abs(energy_distance(points, SPACE) - (terms.mean() - own)) < error
-    k = lambda u: np.exp(log_normaliser(sigma_k**2 * np.eye(3)) - (u**2).sum(-1) / (2 * sigma_k**2))  # noqa: E731
-    terms = k(x - y) - 2 * sum(w * k(x - s) for w, s in zip(points.weights, points.x, strict=True))
-    own = points.weights @ k(points.x[:, None] - points.x) @ points.weights
-    error = 4.5 * terms.std() / np.sqrt(n)
-    assert error < 0.02 * own
-    assert abs(herding_error(points, SPACE, sigma_k) ** 2 - (terms.mean() + own)) < error
 
 
 @pytest.mark.parametrize(("d", "scale"), [(1, 1.0), (3, 1e6), (50, 1e-6)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers import cases, refuses
 
-from herdfilter.discrete import DictionaryFullError, HerdedGibbs, herding
+from herdfilter.discrete import DictionaryFullError, HerdedGibbs
 
 
 def total_variation(states, table, lengths):
@@ -71,13 +71,6 @@ def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors
     assert np.abs(states.mean(axis=0) - exact).max() < 0.3 * np.abs(random.mean(axis=0) - exact).max()
     # of 39 random chains the nearest has 0.65 of it
     assert total_variation(states, ising, [8000]) < 0.6 * total_variation(random, ising, [8000])
-
-
-def test_independent_variables_are_each_herded():
-    p = [[0.2, 0.5, 0.3], [0.9, 0.1]]
-    states = HerdedGibbs(lambda i, x: p[i], [3, 2], neighbours=[[], []]).sample(200)
-    for i in range(2):
-        np.testing.assert_array_equal(states[:, i], herding(p[i], 200))
 
 
 def test_an_impossible_start_leads_into_the_support():

@@ -58,46 +58,6 @@ def test_bic_finds_the_number_of_well_separated_components(components, dims):
         assert len(EMFit("bic", shared=True).fit(x, equal(200))) == components, seed
 
 
-def test_bic_asks_for_more_evidence_where_few_particles_carry_weight():
-    """Two modes that 400 particles show, and an effective number of twenty of them mostly does not."""
-    equally, by_few = [], []
-    for seed in range(20):
-        x = np.random.default_rng(seed).standard_normal((400, 1)) + 1.4 * (-1.0) ** np.arange(400)[:, None]
-        weights = np.full(400, 1e-12)
-        weights[:20] = (1 - 380e-12) / 20
-        equally.append(len(EMFit("bic").fit(x, equal(400))))
-        by_few.append(len(EMFit("bic").fit(x, weights)))
-    assert equally == [2] * 20
-    assert by_few.count(1) >= 13
-
-
-def test_bic_tries_no_more_than_it_is_told():
-    x = THREE.sample(500, 8)
-    assert [len(EMFit("bic", max_components=k).fit(x, equal(500))) for k in (1, 2, 3, 6)] == [1, 2, 3, 3]
-
-
-@pytest.mark.parametrize("fit", [EMFit(3), EMFit(2, shared=True)], ids=["full", "shared"])
-def test_a_weight_is_as_good_as_repeated_particles(fit):
-    x = THREE.sample(60, 9)
-    counts = np.random.default_rng(10).integers(0, 4, 60)
-    weighted = fit.fit(x, counts / counts.sum())
-    repeated = fit.fit(np.repeat(x, counts, axis=0), equal(counts.sum()))
-    assert len(weighted) > 1
-    for a, b in zip(by_first_mean(weighted), by_first_mean(repeated), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10)
-
-
-@pytest.mark.parametrize("d", [1, 5])
-def test_units_and_origin_do_not_matter(d):
-    rng = np.random.default_rng(11)
-    x = rng.standard_normal((100, d)) + 5.0 * (np.arange(100) % 2)[:, None]
-    scale, shift = 10.0 ** rng.integers(-5, 6, d), rng.standard_normal(d)
-    plain, scaled = EMFit(2).fit(x, equal(100)), EMFit(2).fit((x + shift) * scale, equal(100))
-    np.testing.assert_allclose(scaled.weights, plain.weights, rtol=1e-9)
-    np.testing.assert_allclose(scaled.means / scale - shift, plain.means, atol=1e-9)
-    np.testing.assert_allclose(scaled.covariances / np.outer(scale, scale), plain.covariances, atol=1e-9)
-
-
 def test_shuffled_particles_give_the_same_bits():
     x, weights = TWO.sample(100, 12), np.random.default_rng(13).dirichlet(np.ones(100))
     plain = EMFit(3).fit(x, weights)
@@ -105,14 +65,6 @@ def test_shuffled_particles_give_the_same_bits():
     shuffled = EMFit(3).fit(x[order], weights[order])
     for name in ("weights", "means", "covariances"):
         np.testing.assert_array_equal(getattr(plain, name), getattr(shuffled, name))
-
-
-def test_components_with_too_few_particles_are_dropped():
-    rng = np.random.default_rng(16)
-    bulk, corner = rng.standard_normal((50, 2)), [[30.0, 0.0], [30.0, 1.0], [31.0, 0.0]]
-    sizes = [len(EMFit(2).fit(np.concatenate([bulk, corner[:k]]), equal(50 + k))) for k in (1, 2, 3)]
-    assert sizes == [1, 1, 2]
-    assert len(EMFit(2, least=1.5).fit(np.concatenate([bulk, corner[:2]]), equal(52))) == 2
 
 
 test_bad_options_are_named = refuses(

@@ -5,8 +5,8 @@ import pytest
 from helpers import assert_same, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from herdfilter._covariances import plain_and_regular
 from herdfilter.angles import wrap_angles
 from herdfilter.fitting import DivisiveFit, EMFit, Fit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
@@ -152,88 +152,45 @@ def test_a_state_known_exactly_gets_the_same_width_whatever_its_value(fit):
 # The kernel density
 
 
-def test_the_width_is_the_rule_for_a_gaussian():
-    """Kernel covariance h^2 C with h = (4 / ((d + 2) n))^(1 / (d + 4)), the minimiser of the integrated error."""
-    x, weights = np.random.default_rng(6).standard_normal((200, 2)), np.full(200, 1 / 200)
-    mixture = KernelDensityFit().fit(x, weights)
-    h = 200 ** (-1 / 6)
-    np.testing.assert_allclose(mixture.covariances[0], h**2 * moments(x, weights)[1], rtol=1e-12)
-    narrow = KernelDensityFit(0.5).fit(x, weights)
-    np.testing.assert_allclose(narrow.covariances[0], 0.25 * mixture.covariances[0], rtol=1e-12)
+def written_out(options, x, weights):
+    """Means and covariance of the kernels of West (1993), within the modes that the Bayesian information criterion finds."""
+    d = x.shape[1]
+    h = min(options.scale * (4 / (d + 2) * (weights @ weights)) ** (1 / (d + 4)), 1.0)
+    modes = EMFit("bic", options.modes).fit(x, weights)
+    densities = [
+        np.log(w) + stats.multivariate_normal(m, C).logpdf(x)
+        for w, m, C in zip(modes.weights, modes.means, modes.covariances, strict=True)
+    ]
+    mode, centres, covariance = np.argmax(densities, axis=0), np.empty_like(x), np.zeros((d, d))
+    for k in set(mode):
+        share = weights[mode == k].sum()
+        centres[mode == k], within = moments(x[mode == k], weights[mode == k] / share)
+        covariance += share * within
+    means = centres + np.sqrt(1 - h**2) * (x - centres) if options.shrink else x
+    return means, h**2 * covariance, len(modes)
 
 
-@pytest.mark.parametrize("d", [1, 4])
-def test_kernels_are_as_wide_as_a_mode_asks_for(d):
-    """However far the modes are apart, their kernels stay the same, and no density comes to lie between them."""
-    rng = np.random.default_rng(14)
-    side = np.where(np.arange(200) % 3, 1.0, -1.0)[:, None]
-    noise, weights = rng.standard_normal((200, d)), rng.dirichlet(np.full(200, 3.0))
-    near, far = (KernelDensityFit().fit(noise + distance * side, weights) for distance in (8.0, 80.0))
-    np.testing.assert_allclose(near.covariances, far.covariances, rtol=1e-9)
-    np.testing.assert_allclose(near.means - 8.0 * side, far.means - 80.0 * side, atol=1e-9)
-    within = np.zeros((d, d))
-    for sign in (-1.0, 1.0):
-        chosen = side[:, 0] == sign
-        share = weights[chosen].sum()
-        within += share * moments(noise[chosen], weights[chosen] / share)[1]
-    h = (4 / ((d + 2) / (weights @ weights))) ** (1 / (d + 4))
-    np.testing.assert_allclose(near.covariances[0], h**2 * within, rtol=1e-9, atol=1e-12)
-    blurred = KernelDensityFit(modes=1).fit(noise + 8.0 * side, weights)
-    assert near.log_density(np.zeros((1, d)))[0] < blurred.log_density(np.zeros((1, d)))[0] - 2.0
+@pytest.mark.parametrize("d", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"scale": 0.5}, {"shrink": False}, {"scale": 100.0}], ids=str)
+def test_a_kernel_density_is_that_of_the_formulas(d, options):
+    """One mode, two that overlap, three that do not, and all of them as one; the lighter mode counts by its weight."""
+    rng, found = np.random.default_rng(21), []
+    for places, most in (([0, 0, 0], 4), ([0, 0, 4], 4), ([-9, 0, 9], 4), ([-9, 0, 9], 2), ([-9, 0, 9], 1)):
+        x = rng.standard_normal((300, d))
+        x[:, 0] += np.repeat(places, [200, 50, 50])
+        weights = rng.dirichlet(np.full(300, 5.0))
+        means, covariance, size = written_out(KernelDensityFit(modes=most, **options), x, weights)
+        fit = KernelDensityFit(modes=most, **options).fit(x, weights)
+        np.testing.assert_allclose(fit.means, means, atol=1e-9)
+        np.testing.assert_allclose(fit.covariances[0], covariance, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(fit.weights, weights, rtol=1e-12)
+        found.append(size)
+    assert (found[0], found[2], found[4]) in ((1, 3, 1), (1, 2, 1))
 
 
-def test_one_mode_has_the_kernels_of_west():
-    x, weights = np.random.default_rng(15).standard_normal((150, 2)), np.full(150, 1 / 150)
-    ours, west = KernelDensityFit().fit(x, weights), KernelDensityFit(modes=1).fit(x, weights)
-    assert_same(ours, west, "means", "covariances")
-
-
-def test_the_ensemble_gaussian_mixture_leaves_the_particles_where_they_are():
-    """Component i is N(x_i, h^2 C), h^2 = (4 / (n (d + 2)))^(2 / (d + 4)), so that the covariance is (1 + h^2) C."""
-    x, weights = np.random.default_rng(13).standard_normal((100, 3)), np.full(100, 0.01)
-    mixture, covariance = KernelDensityFit(shrink=False, modes=1).fit(x, weights), moments(x, weights)[1]
-    h2 = (4 / (100 * 5)) ** (2 / 7)
-    np.testing.assert_array_equal(mixture.means, x)
-    np.testing.assert_allclose(mixture.covariances[0], h2 * covariance, rtol=1e-12)
-    np.testing.assert_allclose(mixture.covariance, (1 + h2) * covariance, atol=1e-12)
-
-
-def test_a_particle_counts_to_the_mode_it_most_probably_belongs_to():
-    """The weight of a mode counts beside its density: means are drawn towards those of the modes."""
-    rng = np.random.default_rng(21)
-    x = np.concatenate([rng.normal(0.0, 1.0, 900), rng.normal(4.5, 1.0, 100)])[:, None]
-    weights = np.full(1000, 1e-3)
-    modes, found = EMFit("bic", 4).fit(x, weights), KernelDensityFit().fit(x, weights)
-    assert len(modes) == 2
-    densities = modes.weights * np.exp(-0.5 * (x - modes.means[:, 0]) ** 2 / modes.covariances[:, 0, 0])
-    heavy = (densities / np.sqrt(modes.covariances[:, 0, 0])).argmax(axis=1) == modes.weights.argmax()
-    nearer = np.abs(x[:, 0] - modes.means[modes.weights.argmax(), 0]) < np.abs(
-        x[:, 0] - modes.means[modes.weights.argmin(), 0]
-    )
-    assert (heavy & ~nearer).any()
-    h = (4 / 3 / 1000) ** (1 / 5)
-    centres = np.where(heavy, x[heavy].mean(), x[~heavy].mean())
-    np.testing.assert_allclose(found.means[:, 0], centres + np.sqrt(1 - h**2) * (x[:, 0] - centres), atol=1e-9)
-
-
-def test_a_wide_scale_gives_one_gaussian_and_negligible_particles_no_component():
-    """The width is at most that of the particles, where all means are drawn to one."""
-    x, weights = particles(22, 30, 2)
-    wide = KernelDensityFit(scale=100.0, modes=1).fit(x, weights)
-    np.testing.assert_allclose(wide.means, np.broadcast_to(weights @ x, wide.means.shape), atol=1e-12)
-    np.testing.assert_allclose(wide.covariances[0], moments(x, weights)[1], rtol=1e-9)
+def test_negligible_particles_get_no_kernel():
     weights = np.array([1.0, 1.01e-8, 0.99e-8, 0.0])
     assert len(KernelDensityFit(modes=1).fit(np.arange(4.0)[:, None], weights / weights.sum())) == 2
-
-
-def test_equal_numbers_have_no_variance_whatever_rounding_leaves():
-    weights = np.random.default_rng(0).dirichlet(np.ones(30))
-    for value in (0.1, 1 / 3, -123.456, 1e9):
-        x = np.full((30, 2), value)
-        assert (plain_and_regular(x, weights, x - weights @ x)[0] == 0).all()
-        wide = x + np.arange(30.0)[:, None] * [1e-6 * value, 0.0]
-        plain = plain_and_regular(wide, weights, wide - weights @ wide)[0]
-        np.testing.assert_allclose(plain, np.diag([weights @ (wide[:, 0] - weights @ wide[:, 0]) ** 2, 0.0]), rtol=1e-6)
 
 
 test_bad_options_are_named = refuses(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 from herdfilter.models import (
     UNGM,
@@ -78,30 +79,9 @@ KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), I2)
         (KNOWN, 5.0, 0.3 * np.array([[125 / 3, 25 / 2], [25 / 2, 5]])),
         (BEACONS, 4.0, np.diag([0.16, 0.16, 0.0036])),
         (BallisticReentry(), 0.1, np.diag([0, 0, 2.4064e-5, 2.4064e-5, 1e-6])),
+        (BearingsOnly(), 1.0, 1e-6 * np.kron(np.eye(2), [[0.25, 0.5], [0.5, 1.0]])),
+        (CoordinatedTurn(), 2.0, block_diag(*[0.1 * np.array([[8 / 3, 2], [2, 2]])] * 2, 3.5e-4)),
     ],
 )
 def test_noise_grows_with_time(model, dt, expected):
     np.testing.assert_allclose(model.transition_covariance(dt, 1), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("model", "dt", "noise", "expected"),
-    [
-        (BearingsOnly(), 1.0, [2.0, -3.0], [0.001, 0.002, -0.0015, -0.003]),  # Gordon, Salmond and Smith: Gamma w
-        (BallisticReentry(), 0.1, [1.0, -2.0, 3.0], [0, 0, np.sqrt(2.4064e-5), -2 * np.sqrt(2.4064e-5), 0.003]),
-    ],
-)
-def test_standard_normals_become_noise(model, dt, noise, expected):
-    x = model.initial.mean[None]
-    moved = model.transition(x, np.array([noise]), dt, None, 1) - model.transition_mean(x, dt, None, 1)
-    np.testing.assert_allclose(moved, [expected], atol=1e-11)
-
-
-def test_the_coordinated_turns_defaults_are_the_papers():
-    model = CoordinatedTurn()
-    Q = model.transition_covariance(1.0, 1)
-    np.testing.assert_allclose(Q[:2, :2], 0.1 * np.array([[1 / 3, 1 / 2], [1 / 2, 1]]))
-    np.testing.assert_array_equal(Q[:2, :2], Q[2:4, 2:4])
-    assert Q[4, 4] == 1.75e-4
-    np.testing.assert_allclose(model.observation_covariance(1), np.diag([100.0, 10e-6]))
-    assert np.rad2deg(model.initial.mean[4]) == pytest.approx(-3.0)

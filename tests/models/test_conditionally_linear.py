@@ -41,17 +41,6 @@ def test_dimensions_that_are_not_linear_are_refused(f, h, linear, message):
         ConditionallyLinear(model(f) if h is None else model(f, h), linear)
 
 
-def test_noise_that_is_not_additive_is_refused():
-    class Own:
-        dim, noise_dim, initial = 2, 1, hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2))
-
-        def transition(self, x, noise, dt, control, step):
-            return x + noise
-
-    with pytest.raises(TypeError, match="ConditionallyLinear needs transition_mean and transition_covariance"):
-        ConditionallyLinear(Own(), [1])
-
-
 def test_functions_that_need_a_control_are_not_looked_at():
     steered = model()
     steered.transition_mean = lambda x, dt, control, step: x + control[0]

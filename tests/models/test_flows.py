@@ -12,18 +12,9 @@ def lorenz(t, x):
     return [10 * (x[1] - x[0]), x[0] * (28 - x[2]) - x[1], x[0] * x[1] - 8 / 3 * x[2]]
 
 
-def roessler(t, x):
-    return [-x[1] - x[2], x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - 5.7)]
-
-
 def ring(t, x):
     d = len(x)
     return [(x[(i + 1) % d] - x[i - 2]) * x[i - 1] - x[i] + 8.0 for i in range(d)]
-
-
-def van_der_pol(t, x):
-    pull = [1.5 * (1 - x[i] ** 2) * x[i + 1] - x[i] + 0.3 * (x[i - 2] - x[i]) for i in (0, 2)]
-    return [x[1], pull[0], x[3], pull[1]]
 
 
 def reentry(t, s):
@@ -41,9 +32,7 @@ def solved(rate, starts, time):
 
 FLOWS = {
     "lorenz": (drifts.lorenz(20, 0.01, 28.0), 0.2, lorenz, [[1.0, 2.0, 20.0], [-8.0, 3.0, 30.0]]),
-    "roessler": (drifts.roessler(20, 0.02, 5.7), 0.4, roessler, [[1.0, 2.0, 0.5], [-8.0, 3.0, 1.0]]),
     "ring": (drifts.lorenz_ring(20, 0.01, 5, 8.0), 0.2, ring, [[1.0, 2.0, 3.0, -4.0, 5.0]]),
-    "van der pol": (drifts.van_der_pol(20, 0.02, 4, 1.5, 0.3), 0.4, van_der_pol, [[1.0, -2.0, 0.3, 1.2]]),
     "wells": (
         drifts.wells(np.array([2.0]), 0.4, np.empty(0), 0.0),
         0.4,
@@ -72,7 +61,7 @@ def test_the_double_wells_flow_is_exact():
 )
 def test_lorenz_systems_are_integrated_to_fourth_order(make, rate, time, atol):
     """Over a time that is no multiple of the step, too."""
-    states = make().initial.sample(4, np.random.default_rng(0))
+    states = make().initial.sample(2, np.random.default_rng(0))
     exact = solved(rate, states, time)
     np.testing.assert_allclose(make(integration_step=0.01).transition_mean(states, time, None, 1), exact, atol=atol)
     steps = time / np.array([13, 26, 52])

@@ -40,10 +40,8 @@ def of_noise_alone(model):
 
 
 MODELS = [
-    hf.models.UNGM(),
     hf.models.LinearGaussian([[0.9]], [[1.0], [2.0]], [[1.0]], [[1.0, 0.3], [0.3, 2.0]], [0.0], [[1.0]]),
     hf.models.BearingsTracking(),
-    hf.models.LandmarkLocalisation(),
 ]
 
 

@@ -17,20 +17,6 @@ def test_maps_by_hand():
     np.testing.assert_allclose(drifts.coupled_sines(np.array([3.0, 2.0]), 0.1).f(np.array([[0.5, 0.2]])), mixed)
 
 
-def test_a_species_alone_follows_ricker():
-    x = np.array([[-1.0], [0.0], [0.7]])
-    alone = drifts.population(np.array([1.8]), np.ones((1, 1)))
-    numbers = np.exp(x) * np.exp(1.8 * (1 - np.exp(x)))
-    np.testing.assert_allclose(np.exp(alone.f(x)), numbers)
-
-
-def test_noise_is_louder_on_one_side():
-    drift = drifts.linear(np.zeros((2, 2)))
-    noise = noises.state_dependent(drift, np.diag([1.0, 2.0]), 0.5, np.array([1.0, 0.0]), 0.2)
-    moved = noise.transition(np.array([[0.3, 9.0]]), np.array([[1.0, -1.0]]), 1.0, None, 1)
-    np.testing.assert_allclose(moved, np.exp(0.5 * np.tanh(0.5)) * np.array([[1.0, -2.0]]))
-
-
 def test_simulated_noise_is_students_t_or_jumps():
     drift, n = drifts.linear(np.zeros((1, 1))), 20_000
     x, rng = np.zeros((n, 1)), np.random.default_rng(0)
@@ -63,18 +49,3 @@ def test_likelihoods_by_scipy():
         observations.counts(COUNTS, 2, ALWAYS).log_likelihood([2.0, 0.0], X, 1),
         stats.poisson.logpmf([2, 0], np.exp(X)).sum(axis=1),
     )
-
-
-def test_bearings_are_compared_the_short_way_round():
-    bearings = observations.sensor_view("bearing", np.eye(2), np.zeros(2), np.array([[2.0, 0.0]]))
-    sensing = observations.gaussian_noise(bearings, np.array([0.1]), ALWAYS)
-    behind = np.array([[-1.0, 0.001], [-1.0, -0.001]])
-    assert np.ptp(bearings.h(behind)) > 6
-    np.testing.assert_allclose(*sensing.log_likelihood([3.14], behind, 1), rtol=0.02)
-
-
-def test_a_schedule_does_what_it_says():
-    schedule = observations.Schedule(period=7, length=2, first=3)
-    assert [step for step in range(1, 19) if not schedule.missing(step)] == [3, 4, 10, 11, 17, 18]
-    assert schedule.words == "at steps 3 to 4 and every 7 steps later, else missing"
-    assert not any(ALWAYS.missing(step) for step in range(1, 9))

@@ -60,14 +60,6 @@ def test_likelihood_is_students_t_about_the_scaled_distance():
     np.testing.assert_allclose(model.log_likelihood([beacon, 25.0], x, 1), expected, rtol=1e-12)
 
 
-def test_prior_is_flat_over_field_and_headings():
-    model = RangeOnly(BEACONS, margin=5.0)
-    x = model.initial.sample(20_000, np.random.default_rng(0))
-    np.testing.assert_allclose(x.min(axis=0), [-5, -5, -np.pi], atol=0.05)
-    np.testing.assert_allclose(x.max(axis=0), [35, 45, np.pi], atol=0.05)
-    np.testing.assert_allclose(x.mean(axis=0), [15, 20, 0], atol=0.5)
-
-
 def test_simulated_beacons_take_turns_and_ranges_follow_the_likelihood():
     model = RangeOnly(BEACONS)
     np.testing.assert_array_equal(simulate(model, 7, np.random.default_rng(0))[1][:, 0], [0, 1, 2, 0, 1, 2, 0])

@@ -77,17 +77,6 @@ def test_any_way_to_take_the_arguments_will_do():
             make(changed(transition_mean=function))
 
 
-def test_a_function_that_is_not_asked_for_may_take_what_it_likes():
-    class Simulated(Walk):
-        def sample_observation(self, rng):
-            return rng.normal()
-
-        def sample_transition(self):
-            return 0
-
-    assert hf.ParticleFilter(Simulated(), 5, hf.GuidedProposal(), rng=1).run([[0.1]]).means.shape == (1, 1)
-
-
 def test_a_type_error_inside_a_function_is_its_own():
     """It is not taken for one of the arguments, and keeps its place."""
 

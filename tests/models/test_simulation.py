@@ -65,15 +65,6 @@ def test_sensors_give_readings_that_a_run_takes():
     assert [(time, sensor) for time, sensor, _ in single] == [(0.5, LOW), (1.0, LOW), (1.5, LOW)]
 
 
-def test_scans_of_a_sensor_and_modes_are_simulated():
-    radar = hf.Sensor(lambda x: x, [[0.01]], detection_probability=0.9, clutter_density=0.1, region=[[-50.0, 50.0]])
-    jumping = hf.models.JumpMarkov([WALK, WALK], [[0.9, 0.1], [0.1, 0.9]])
-    truth, readings = hf.simulate(jumping, rng=2, times=[1.0, 2.0, 4.0], sensors=radar)
-    assert truth.shape == (3, 1)
-    assert all(scan.ndim == 2 for _, _, scan in readings)
-    assert len(hf.ParticleFilter(jumping, 50, rng=0, on_degeneracy="predict").run(readings)) == 3
-
-
 test_what_a_simulation_cannot_take_is_named = refuses(
     lambda given: hf.simulate(WALK, rng=1, **given),
     ({}, "^steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none$"),

@@ -28,19 +28,6 @@ def test_the_prior_of_volatility_is_stationary():
     np.testing.assert_allclose(model.transition_mean(model.initial.mean[None], 1.0, None, 1), [[0.4]])
 
 
-def test_returns_have_the_variance_and_tails_of_the_model():
-    """E[y^2] = exp(mu + v / 2), and the kurtosis is 3 exp(v), with v the variance of the state."""
-    model, n = StochasticVolatility(), 100_000
-    rng = np.random.default_rng(3)
-    y = model.sample_observation(model.initial.sample(n, rng), rng, 1)
-    v = model.initial.covariance[0, 0]
-    assert y.shape == (n, 1)
-    squares, fourths = y**2, y**4
-    assert abs(squares.mean() - np.exp(model.mu + v / 2)) < 4.5 * squares.std() / np.sqrt(n)
-    expected = 3 * np.exp(2 * model.mu + 2 * v)
-    assert abs(fourths.mean() - expected) < 4.5 * fourths.std() / np.sqrt(n)
-
-
 def test_filters_agree_with_the_exact_posterior_of_volatility():
     model = StochasticVolatility()
     _, z = hf.simulate(model, 30, 5)
@@ -49,13 +36,6 @@ def test_filters_agree_with_the_exact_posterior_of_volatility():
         result = hf.ParticleFilter(model, n_particles=400, proposal=proposal, rng=1).run(z)
         assert np.abs(result.means - exact.means).max() < 0.15
         assert abs(result.log_likelihood - exact.log_likelihood) < 0.5
-
-
-def test_kalman_filters_refuse_stochastic_volatility():
-    """The mean of a return is zero whatever the state: they would learn nothing."""
-    for kind in (hf.UnscentedKalmanFilter, hf.ExtendedKalmanFilter):
-        with pytest.raises(TypeError, match="needs observation_mean and observation_covariance"):
-            kind(StochasticVolatility())
 
 
 def test_only_every_tenth_step_of_a_double_well_is_observed():

@@ -11,7 +11,6 @@ from herdfilter.models import (
     BearingsOnly,
     BearingsTracking,
     CoordinatedTurn,
-    RangeTracking,
 )
 
 
@@ -34,20 +33,6 @@ def test_filters_that_need_a_density_of_the_transition_refuse_bearings_only():
         pf.run(z)
 
 
-MIRROR = np.array([1.0, -1.0, 1.0, -1.0])
-
-
-def test_nothing_tells_the_target_from_its_mirror_image():
-    model, x = RangeTracking(), np.random.default_rng(0).normal(size=(20, 4))
-    np.testing.assert_array_equal(model.log_likelihood([2.0, 3.0], x, 1), model.log_likelihood([2.0, 3.0], x * MIRROR, 1))
-    np.testing.assert_allclose(model.initial.log_density(x), model.initial.log_density(x * MIRROR))
-    np.testing.assert_allclose(
-        model.transition_mean(x * MIRROR, 1.0, None, 1), model.transition_mean(x, 1.0, None, 1) * MIRROR
-    )
-    Q = model.transition_covariance(1.0, 1)
-    np.testing.assert_array_equal(Q * np.outer(MIRROR, MIRROR), Q)
-
-
 STATE = np.array([[1000.0, 300.0, -500.0, 40.0, -0.05], [-20.0, -3.0, 70.0, 250.0, 0.3]])
 SCALE = np.array([100.0, 10.0, 100.0, 10.0, 0.01])
 
@@ -62,12 +47,6 @@ def test_the_turn_solves_its_differential_equation(rate):
     moved = CoordinatedTurn().transition_mean(np.array([[*x, rate]]), dt, None, 1)[0]
     np.testing.assert_allclose(moved[:4], linalg.expm(generator * dt) @ x, rtol=1e-12)
     assert moved[4] == rate
-
-
-def test_the_jacobian_at_straight_flight_is_the_limit_of_slow_turns():
-    model, dt = CoordinatedTurn(), 2.0
-    jacobian = model.transition_jacobian(np.array([[5.0, 3.0, 7.0, -4.0, 0.0]]), dt, None, 1)[0]
-    np.testing.assert_allclose(jacobian[:, 4], [dt**2 / 2 * 4.0, dt * 4.0, dt**2 / 2 * 3.0, dt * 3.0, 1.0])
 
 
 @pytest.mark.parametrize("rate", [-0.00667, 0.0, 1e-7, 0.4])

@@ -23,23 +23,6 @@ def test_the_likelihood_is_a_sum_over_what_may_be_of_the_state():
     np.testing.assert_allclose(np.exp(WithClutter(PLANE, 0.9, 0).log_likelihood(scan[:1], X, 1)), 0.9 * g[0])
 
 
-def test_what_is_simulated_has_the_numbers_asked_for():
-    model = WithClutter(PLANE, 0.7, 0.01, region=[[100, 120], [100, 120]])  # clutter far from the states
-    _, scans = hf.simulate(model, 600, rng=1)
-    seen = np.array([(scan < 100).any(axis=1).sum() for scan in scans])
-    clutter = np.array([len(scan) for scan in scans]) - seen
-    assert seen.max() == 1
-    assert seen.mean() == pytest.approx(0.7, abs=4 * np.sqrt(0.21 / 600))
-    assert clutter.mean() == pytest.approx(4.0, abs=4 * np.sqrt(4 / 600))
-    assert clutter.var() == pytest.approx(4.0, rel=0.3)
-
-
-def test_flat_scans_are_of_one_entry_each():
-    model = WithClutter(LINE, 0.9, 0.1)
-    flat, rows = (model.log_likelihood(z, X[:, :1], 1) for z in ([0.5, 1.0], [[0.5], [1.0]]))
-    np.testing.assert_array_equal(flat, rows)
-
-
 @pytest.mark.parametrize(
     ("z", "message"),
     [
@@ -102,35 +85,6 @@ def test_the_model_tells_how_long_a_detection_is(model, scan):
     for one in (pf, other):
         one.update([[1.0, 2.0], [0.3, 0.1]])
     np.testing.assert_array_equal(pf.mean, other.mean)
-
-
-def test_the_sensor_tells_how_long_a_detection_is():
-    pf = hf.make_filter("bootstrap", PLANE, 20, rng=1)
-    pf.predict()
-    three = hf.Sensor(lambda x: np.column_stack([x, x[:, :1]]), np.eye(3), clutter_density=0.1)
-    one = hf.Sensor(lambda x: x[:, :1], [[1.0]], clutter_density=0.1)
-    with pytest.raises(ValueError, match=r"detections \(k, 3\), .* got shape \(1, 2\)"):
-        pf.update([[1.0, 2.0]], sensor=three)
-    pf.update([[1.0, 2.0, 1.0]], sensor=three)
-    pf.update([1.0, 2.0], sensor=one)  # of a flat list each number is one
-
-
-def test_a_likelihood_alone_takes_the_length_of_the_first_scan():
-    model = WithClutter(LikelihoodOnly(), 0.9, 0.1)
-    pf = hf.make_filter("bootstrap", model, 20, rng=1)
-    pf.predict()
-    with pytest.raises(ValueError, match=r"detections \(k, m\), .* got shape \(2,\)"):
-        pf.update([1.0, 2.0])
-    with pytest.raises(ValueError, match="broadcast"):
-        pf.update([[1.0, 2.0, 3.0]])  # the model's own word: nothing is learned from that
-    pf.update([])
-    pf.update([[1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"detections \(k, 2\), .* got shape \(2, 1\)"):
-        pf.update([[1.0], [2.0]])
-    pf.update([[1.0, 2.0], [3.0, 1.0]])
-    told = WithClutter(LikelihoodOnly(), 0.9, 0.1, region=[[-9, 9], [-9, 9]])
-    with pytest.raises(ValueError, match=r"detections \(k, 2\), .* got shape \(2, 1\)"):
-        told.log_likelihood([[1.0], [2.0]], np.zeros((3, 2)), 1)
 
 
 def test_surplus_detections_without_clutter_are_named():
@@ -223,11 +177,6 @@ def test_clutter_that_a_grid_does_not_see_is_named():
         (lambda x: x[:, 7], 0.1, r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\("),
         (0.9, lambda z: -1.0 + 0 * z[:, 0], "clutter_density: expected finite densities above 0, got -1"),
         (0.9, lambda z: 0.1, r"clutter_density: expected shape \(2,\) .*, got \(\)"),
-        (
-            0.9,
-            lambda z: z[:, 0] * (z[:, 0] > 1),
-            r"clutter_density: expected finite densities above 0, got 0 at step 1",
-        ),
     ],
 )
 def test_values_of_functions_out_of_range_are_named(p, density, message):

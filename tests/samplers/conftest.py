@@ -67,7 +67,7 @@ PROMISES = {
 @pytest.fixture(params=SAMPLERS)
 def named(request):
     name = request.param
-    return name, SAMPLERS[name], {"deterministic": name not in RANDOM} | PROMISES.get(name, {})
+    return name, SAMPLERS[name], {"deterministic": name not in RANDOM, "dims": (1, 2, 5)} | PROMISES.get(name, {})
 
 
 samplers = pytest.fixture(lambda: SAMPLERS)

@@ -26,7 +26,7 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
     monkeypatch.setattr(lcd, "POINTS_OF_ALL_STARTS", 20)  # few starts of its descents: the best of many is not asked for
     name, sampler, promises = named
     if name == "herded Gibbs as published":
-        check_sampler(sampler, **promises | {"far_components": True}, dims=[1])  # there it need not leave a mode
+        check_sampler(sampler, **promises | {"far_components": True, "dims": [1]})  # there it need not leave a mode
     check_sampler(sampler, **promises)
 
 
@@ -80,7 +80,7 @@ print(digest.hexdigest())
 """
 
 
-ANEW = """
+ANEW = f"""
 import sys
 from numba.core.caching import NullCache
 import herdfilter.samplers
@@ -88,20 +88,18 @@ module = sys.modules["herdfilter.samplers.quantile"]
 for function in vars(module).values():
     if hasattr(function, "_cache"):
         function._cache = NullCache()
-{program}
+{PROGRAM}
 assert module.weighted_quantiles.signatures and not module.weighted_quantiles.stats.cache_hits
 """
 
 
-def test_deterministic_points_are_bit_identical_in_two_processes(capsys):
-    """The second finds the compiled samplers in the cache, but for the quantiles, which it compiles anew.
-
-    These stand for all: theirs is the least code, compiled with the options of the others.
-    """
+@pytest.mark.parametrize("program", [PROGRAM, pytest.param(ANEW, marks=pytest.mark.slow)], ids=["cached", "anew"])
+def test_deterministic_points_are_bit_identical_in_two_processes(capsys, program):
+    """The second finds the compiled samplers in the cache; or compiles the quantiles anew, which stand for all."""
     exec(PROGRAM, {})
     here = capsys.readouterr().out.strip()
     done = subprocess.run(
-        [sys.executable, "-c", ANEW.format(program=PROGRAM)],
+        [sys.executable, "-c", program],
         env=os.environ | {"PYTHONHASHSEED": "2"},
         capture_output=True,
         text=True,

@@ -7,7 +7,6 @@ from helpers import cases
 from herdfilter import kernels
 from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance, herding_error
-from herdfilter.kernels import KernelMean
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers import (
@@ -19,7 +18,6 @@ from herdfilter.samplers import (
     Reweighted,
     SobolSampling,
 )
-from herdfilter.samplers.improved import herding_loss
 from herdfilter.testing import random_mixture
 
 STARTS = [KernelHerding(1.0), ContinuousHerdedGibbs(bandwidth=1.0), SobolSampling(), RandomSampling()]
@@ -33,7 +31,6 @@ every_kernel = pytest.mark.parametrize("kernel", [kernels.Gaussian(), kernels.Ma
     (IMPROVED, {"bandwidth": -1.0}, ValueError, "bandwidth: expected a positive finite number"),
     (IMPROVED[1:], {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
     (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
-    (IMPROVED[1:2], {"iterations": 0}, ValueError, "iterations: expected an integer of at least 1, got 0"),
     (IMPROVED[2:], {"constraint": "none"}, ValueError, "constraint: unknown 'none'"),
 )
 def test_bad_arguments_are_named(kinds, arguments, error_type, message):
@@ -65,20 +62,6 @@ def test_no_pass_raises_the_error_and_the_first_lowers_it(start, d, shared):
         errors.append(placing_error(x, mixture, kernel))
     assert errors[1] < 0.9 * errors[0]
     assert (np.diff(errors) <= 1e-13).all()
-
-
-@cases("start shared", (STARTS[0], True), (STARTS[1], False))
-def test_after_many_passes_the_error_is_at_a_minimum(start, shared):
-    mixture, kernel, step = family(43, 3, shared), 1.5**2 * np.eye(3), 1e-4
-    x = PlacedAgain(start, 3000, kernel).sample(mixture, 6).x
-    slopes = np.empty_like(x)
-    for place in np.ndindex(x.shape):
-        shift = np.zeros_like(x)
-        shift[place] = step
-        slopes[place] = (placing_error(x + shift, mixture, kernel) - placing_error(x - shift, mixture, kernel)) / (2 * step)
-    drawn = np.median([placing_error(mixture.sample(6, np.random.default_rng(s)), mixture, kernel) for s in range(9)])
-    assert placing_error(x, mixture, kernel) < 0.4 * drawn  # of 200 draws the nearest has 0.46
-    assert np.abs(slopes).max() < 1e-4 * drawn
 
 
 @cases(
@@ -114,23 +97,6 @@ def test_points_of_unequal_weight_are_refused():
 # Polished
 
 
-@every_kernel
-def test_the_error_and_its_gradient(kernel):
-    mixture, rng = random_mixture(0, 2), np.random.default_rng(1)
-    x, weights = mixture.sample(7, rng), rng.dirichlet(np.ones(7))
-    mean = KernelMean(kernel, mixture.weights, mixture.means, mixture.distinct_covariances)
-    value, gradient = herding_loss(x, weights, kernel, mean)
-    constant = kernels.expected_kernel_pair(mixture, np.eye(2), kernel)
-    squared = herding_error(Points(x, weights), mixture, 1.0, kernel) ** 2
-    assert value + constant == pytest.approx(squared, abs=1e-5)
-    h = 1e-4
-    for s, i in ((0, 0), (3, 1), (6, 0)):
-        step = np.zeros_like(x)
-        step[s, i] = h
-        up, down = (herding_loss(x + sign * step, weights, kernel, mean)[0] for sign in (1, -1))
-        assert gradient[s, i] == pytest.approx((up - down) / (2 * h), abs=2e-6)
-
-
 @cases(
     "sampler d share",
     (KernelHerding(0.7), 1, 0.8),
@@ -142,15 +108,6 @@ def test_polishing_lowers_the_herding_error(sampler, d, share):
     before = herding_error(sampler.sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
     after = herding_error(Polished(sampler, 0.7).sample(mixture, 60, np.random.default_rng(0)), mixture, 0.7)
     assert after < share * before
-
-
-def test_polished_points_are_a_stationary_place():
-    mixture = random_mixture(3, 2)
-    polished = Polished(KernelHerding(1.0), 1.0, iterations=1000).sample(mixture, 30)
-    mean = KernelMean(kernels.Gaussian(), mixture.weights, mixture.means, mixture.distinct_covariances)
-    _, start = herding_loss(KernelHerding(1.0).sample(mixture, 30).x, polished.weights, kernels.Gaussian(), mean)
-    _, end = herding_loss(polished.x, polished.weights, kernels.Gaussian(), mean)
-    assert np.abs(end).max() < 1e-3 * np.abs(start).max()
 
 
 def test_weights_and_equal_options():
@@ -199,13 +156,6 @@ def test_equal_points_share_their_weight():
     once = Reweighted(KernelHerding(1.0), bandwidth=1.0).sample(mixture, 10)
     error = herding_error(once, mixture, 1.0)
     assert herding_error(twice, mixture, 1.0) == pytest.approx(error, abs=1e-6)
-
-
-def test_automatic_bandwidth():
-    mixture = random_mixture(3, 2)
-    by_rule = Reweighted(KernelHerding()).sample(mixture, 15)
-    by_matrix = Reweighted(KernelHerding(), bandwidth=kernel_covariance("auto", mixture, 15)).sample(mixture, 15)
-    np.testing.assert_allclose(by_rule.weights, by_matrix.weights, atol=1e-9)
 
 
 def test_signed_weights_have_no_logarithm():

@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import KernelHerding, QuantileSampling, RandomSampling, SobolSampling
-from herdfilter.samplers.quantile import quantiles, weighted_quantiles
+from herdfilter.samplers.quantile import quantiles
 from herdfilter.testing import hostile_mixture
 
 QUANTILES = QuantileSampling()
@@ -28,17 +28,6 @@ def test_points_of_a_normal_are_its_quantiles():
     for n in (1, 2, 1000):
         x = QUANTILES.sample(GaussianMixture([1.0], [[3.0]], [[4.0]]), n).x[:, 0]
         np.testing.assert_allclose(x, 3 + 2 * ndtri(levels(n)), atol=1e-12)
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_many_components_one_width_or_many(shared):
-    rng = np.random.default_rng(0)
-    variances = 10.0 ** rng.uniform(-4, 2, (300, 1, 1))
-    mixture = GaussianMixture(
-        rng.dirichlet(np.ones(300)), 10 * rng.standard_normal((300, 1)), variances[0] if shared else variances
-    )
-    x = QUANTILES.sample(mixture, 200).x
-    np.testing.assert_allclose(cdf_and_density(mixture, x)[0], levels(200), atol=1e-14)
 
 
 def hostile_on_a_line():
@@ -140,13 +129,3 @@ def test_the_ratio_of_densities_at_the_quantiles_is_that_of_the_mixtures(kind, p
         np.testing.assert_array_equal(x, QUANTILES.sample(mixture, n).x[:, 0])
         expected = target.log_density(x[:, None]) - mixture.log_density(x[:, None])
         np.testing.assert_allclose(log_ratios, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_the_compiled_function_takes_components_that_only_the_target_has():
-    """They change no quantile; as where points are drawn from one mixture for another."""
-    own, other = GaussianMixture([0.4, 0.6], [[0.0], [2.0]], [1.0, 0.25]), GaussianMixture([1.0], [[1.5]], [[2.0]])
-    x, log_ratios = np.empty(9), np.empty(9)
-    rows = [0.0, 1.5, 2.0], [1.0, np.sqrt(2.0), 0.5], [0.4, 0.0, 0.6], [0.0, 1.0, 0.0], levels(9)
-    weighted_quantiles(*(np.array(row) for row in rows), x, log_ratios)
-    np.testing.assert_allclose(x, QUANTILES.sample(own, 9).x[:, 0], atol=1e-12)
-    np.testing.assert_allclose(log_ratios, other.log_density(x[:, None]) - own.log_density(x[:, None]), atol=1e-12)

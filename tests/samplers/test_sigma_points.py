@@ -25,32 +25,12 @@ def points_of(sampler, mixture):
     return sampler.sample(mixture, sampler.size(mixture))
 
 
-def third_moments(weights, x, covariances):
-    """``E[X_i X_j X_k]`` of a mixture of N(x[m], covariances[m]) with the given weights."""
-    spread = np.einsum("m,mij,mk->ijk", weights, covariances, x)
-    cubes = np.einsum("m,mi,mj,mk->ijk", weights, x, x, x)
-    return cubes + spread + spread.transpose(0, 2, 1) + spread.transpose(2, 1, 0)
-
-
 def test_mean_and_covariance_are_exact(sigma, random_mixture):
     for d, components in product((1, 10), (1, 5)):
         case, mixture = f"{components} in {d} dimensions", random_mixture(50, d, components)
         points = points_of(sigma, mixture)
         np.testing.assert_allclose(points.mean, mixture.mean, atol=1e-12, err_msg=case)
         np.testing.assert_allclose(points.covariance, mixture.covariance, atol=1e-11, err_msg=case)
-
-
-def test_third_moments_are_exact(sigma, random_mixture):
-    """Of a Gaussian; of a mixture where every component has its points."""
-    for d, components in product((1, 5), (1, 4)):
-        mixture = random_mixture(51, d, components)
-        points = points_of(sigma, mixture)
-        if not sigma.per_component:
-            mixture = GaussianMixture([1.0], [mixture.mean], mixture.covariance)
-        ours = third_moments(points.weights, points.x, np.zeros((len(points), d, d)))
-        exact = third_moments(mixture.weights, mixture.means, mixture.covariances)
-        case = f"{components} in {d} dimensions"
-        np.testing.assert_allclose(ours, exact, atol=1e-10 * np.abs(exact).max(), err_msg=case)
 
 
 @pytest.mark.parametrize("d", [1, 3])

@@ -173,22 +173,6 @@ def test_two_to_five_points_of_a_gaussian_part(herding, dim):
         assert ratio(herding.sample(gaussian, n), gaussian) < 0.5
 
 
-def test_a_gaussian_in_a_subspace_is_sampled_as_well_as_in_its_own_dimensions(herding):
-    root = np.random.default_rng(3).standard_normal((8, 2))
-    flat = GaussianMixture([1.0], np.zeros((1, 8)), root @ root.T)
-    plane = GaussianMixture([1.0], np.zeros((1, 2)), root.T @ root)
-    for n in (5, 20, 50):
-        assert ratio(herding.sample(flat, n), flat) == pytest.approx(ratio(herding.sample(plane, n), plane), rel=0.35)
-
-
-def test_shares_follow_the_weights_at_every_number_of_points():
-    mixture = GaussianMixture([0.5, 0.3, 0.2], [[0.0], [100.0], [200.0]], np.eye(1))
-    labels = cdist(KernelHerding().sample(mixture, 50).x, mixture.means).argmin(axis=1)
-    counts = np.cumsum(labels[:, None] == np.arange(3), axis=0)
-    expected = np.outer(np.arange(1, 51), mixture.weights)
-    assert np.abs(counts - expected).max() <= 1
-
-
 def test_a_cloud_of_narrow_components_is_one_group():
     x = np.random.default_rng(0).standard_normal((100, 3))
     for deviation in (0.3, 0.03, 1e-4):
