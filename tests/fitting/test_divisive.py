@@ -162,7 +162,7 @@ def test_a_whole_division_is_that_of_the_criteria_written_out(d):
         distance = np.roots([0.0186, -5.709, 1.2937 - np.log(level / d)]).min()
         y, mean, covariance = white(x, w)
         factor = np.linalg.cholesky(covariance)
-        most = 4 if narrow else 200
+        most = (200, 3, 200, 5, 4)[seed % 5]
         limits = np.array([chi2.isf(level, d), uneven, chi2.isf(level, 1), distance])
         parts = divided(y.T, w, limits, min(most, 200 // (d + 2) + 1))
         weights, means, covariances = (np.array(one) for one in zip(*parts, strict=True))
