@@ -112,17 +112,6 @@ def test_one_particle_of_nearly_all_weight_gives_a_mixture_with_a_density(fit):
 
 
 @every_fit
-def test_particles_in_a_plane_give_a_mixture_with_a_density_close_to_it(fit):
-    rng = np.random.default_rng(9)
-    plane = rng.standard_normal((2, 3))
-    x, weights = rng.standard_normal((60, 2)) @ plane + 5.0, rng.dirichlet(np.ones(60))
-    mixture = fit.fit(x, weights)
-    assert np.isfinite(mixture.log_density(x)).all()
-    normal = np.cross(*plane) / np.linalg.norm(np.cross(*plane))
-    np.testing.assert_allclose((mixture.sample(200, 1) - 5.0) @ normal, 0, atol=1e-2)
-
-
-@every_fit
 @few
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(2, 6), st.floats(-3, 3), st.floats(0, 6))
 def test_particles_of_any_rank_give_regular_covariances(fit, seed, n, d, scale, offset):
