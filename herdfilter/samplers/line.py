@@ -86,7 +86,7 @@ def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Ar
 
 
 @register_jitable
-def in_groups(means, deviations, weights, targets):
+def in_groups(means: Array, deviations: Array, weights: Array, targets: Array) -> Line:
     """Return the line of components whose means ascend, a group for each octave of deviations."""
     octaves = np.floor(np.log2(deviations))
     order = np.argsort(octaves, kind="mergesort")
@@ -169,7 +169,7 @@ def _chebyshev(components, first, last, middle, half, rows, sums):
 
 
 @register_jitable
-def before_the_first(line):
+def before_the_first(line: Line) -> Cells:
     """Return the cells of a sweep that has not begun."""
     first = line.starts[:-1].copy()
     right = line.components[MEAN][first] - WINDOW * line.widths[WIDEST]

@@ -88,7 +88,7 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
 
 
 @register_jitable
-def invert(rows, levels, points, densities):
+def invert(rows: tuple[Array, Array, Array, Array], levels: Array, points: Array, densities: Array) -> None:
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there, (2, n)."""
     line = in_groups(*rows)
     if len(rows[0]) >= CROWDED:

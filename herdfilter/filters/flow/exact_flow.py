@@ -140,7 +140,7 @@ class ExactFlow:
 
 
 @njit(**CALLED)
-def _flow_gains(slopes: Array, covariance: Array, start: float, end: float) -> tuple[Array, Array, Array]:
+def _flow_gains(slopes, covariance, start, end):
     """Return two gains (m, d, k) of a step, by slopes (m, k, d) in units of the noise, and log-determinants (m,).
 
     The first gain multiplies the residual at the prior mean, the second the observed part of the offset.
@@ -183,7 +183,7 @@ def _flow_gains(slopes: Array, covariance: Array, start: float, end: float) -> t
 
 
 @njit(**CALLED)
-def _move_offsets(y: Array, shifts: Array, residuals: Array, slopes: Array, drifts: Array, pulls: Array) -> Array:
+def _move_offsets(y, shifts, residuals, slopes, drifts, pulls):
     """Return offsets (n, d) after a step. The other arguments have one row, or one per offset."""
     (n, d), k = y.shape, residuals.shape[1]
     moved = y.copy()

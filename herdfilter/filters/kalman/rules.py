@@ -99,16 +99,7 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 
 @njit(**IN_PLACE)
-def _point_moments(
-    y: Array,
-    offsets: Array,
-    weights: Array,
-    spread_weights: Array,
-    room: Array,
-    means: Array,
-    covariances: Array,
-    cross: Array,
-) -> None:
+def _point_moments(y, offsets, weights, spread_weights, room, means, covariances, cross):
     """Fill in means, covariances and cross-covariances of values (K, p, k) with offsets (K or 1, p, m).
 
     Inner loops run along rows in the cache: the values of each Gaussian are first transposed, into `room` (2, k, p).

@@ -18,17 +18,7 @@ from herdfilter.samplers.compiled import IN_PLACE
 
 
 @njit(**IN_PLACE)
-def update_in_place(
-    covariances: Array,
-    residuals: Array,
-    observed: Array,
-    cross: Array,
-    moved: Array,
-    shrunk: Array,
-    log_densities: Array,
-    factor: Array,
-    half: Array,
-) -> bool:
+def update_in_place(covariances, residuals, observed, cross, moved, shrunk, log_densities, factor, half):
     """Update K Gaussians, each with its residual; return False if a covariance is not positive definite.
 
     The arguments are covariances (K or 1, d, d) of the state, residuals (K, k), covariances S of the observation (K, k, k)
@@ -65,7 +55,7 @@ def update_in_place(
 
 
 @njit(**IN_PLACE)
-def factorise(matrix: Array, factor: Array) -> bool:
+def factorise(matrix, factor):
     """Write the Cholesky factor of a matrix, which may lie in the same place; return False if it does not exist."""
     for i in range(len(matrix)):
         for j in range(i + 1):

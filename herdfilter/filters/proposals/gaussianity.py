@@ -98,7 +98,7 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
 
 
 @njit(**IN_PLACE)
-def _standardise(x: Array, weights: Array, mean: Array, root: Array, inverse: Array, z: Array) -> bool:
+def _standardise(x, weights, mean, root, inverse, z):
     """Fill what `standardised` returns; return False if the covariance is not, or nearly not, of full rank."""
     n, d = x.shape
     for i in range(n):
@@ -177,7 +177,7 @@ def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> f
 
 
 @njit(**IN_PLACE)
-def _over_chance(z: Array, weights: Array, third: Array, fourth: Array) -> tuple[float, float]:
+def _over_chance(z, weights, third, fourth):
     """Return what `over_chance` does; `third` (d, d, d) and `fourth` (d, d) are zeros, for the sums of products."""
     n, d = z.shape
     squares = 0.0

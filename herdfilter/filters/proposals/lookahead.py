@@ -329,21 +329,21 @@ LEAST_NOISE_VARIANCE = 1e-12
 
 @njit(**IN_PLACE)
 def _update_noise(
-    values: Array,
-    residuals: Array,
-    noise: Array,
-    weights: Array,
-    points: Array,
-    group: Indices,
-    means: Array,
-    gains: Array,
-    roots: Array,
-    log_dets: Array,
-    log_densities: Array,
-    lowers: Array,
-    offsets: Array,
-    constants: Array,
-) -> bool:
+    values,
+    residuals,
+    noise,
+    weights,
+    points,
+    group,
+    means,
+    gains,
+    roots,
+    log_dets,
+    log_densities,
+    lowers,
+    offsets,
+    constants,
+):
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
     (count, p, k), dim = values.shape, points.shape[1]
     for i in range(count):
@@ -396,18 +396,7 @@ def _update_noise(
 
 
 @njit(**IN_PLACE)
-def _draw(
-    group: Indices,
-    means: Array,
-    gains: Array,
-    roots: Array,
-    log_dets: Array,
-    chosen: Indices,
-    z: Array,
-    along: Array,
-    noise: Array,
-    log_ratio: Array,
-) -> None:
+def _draw(group, means, gains, roots, log_dets, chosen, z, along, noise, log_ratio):
     """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from; `along` is room."""
     (m, dim), k = z.shape, gains.shape[1]
     for t in range(m):
@@ -432,9 +421,7 @@ def _draw(
 
 
 @njit(**IN_PLACE)
-def _share(
-    offsets: Array, residual: Array, noises: Array, z: Array, log_weights: Array, lower: Array, values: Array
-) -> float:
+def _share(offsets, residual, noises, z, log_weights, lower, values):
     """Return what `NoiseUpdate.share` does; `lower` (k + 1, k) and `values` (m,) are room."""
     (m, dim), k = z.shape, len(residual)
     scale, white, peak = 1.0 / np.sqrt(dim + 1.0), lower[k], -np.inf  # scale of the sigma points

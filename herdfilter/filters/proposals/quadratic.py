@@ -88,20 +88,7 @@ def linear_observations(
 
 
 @njit(**CALLED)
-def _linearise(
-    values: Array,
-    members: Indices,
-    group: Indices,
-    first: Indices,
-    second: Indices,
-    back: Array,
-    slopes: Array,
-    points: Array,
-    places: Array,
-    offsets: Array,
-    residuals: Array,
-    log_peaks: Array,
-) -> None:
+def _linearise(values, members, group, first, second, back, slopes, points, places, offsets, residuals, log_peaks):
     """Fill in what `linear_observations` returns; values at the centres come first, then those at each group's stencil."""
     (gains, dim, d), n = slopes.shape, len(places)
     size, best, peak = 2 * d + len(first), 0, values.max()

@@ -230,7 +230,7 @@ class RankedProposal(SampledProposal):
 
 
 @njit(**IN_PLACE)
-def _share_weights(before: Array, log_densities: Array, share: float, weights: Array, log_ratio: Array) -> None:
+def _share_weights(before, log_densities, share, weights, log_ratio):
     """Fill weights (M,) of which `share` is as before and the rest after an update, and log of those before over them."""
     peak, total, whole = -np.inf, 0.0, 0.0
     for i in range(len(before)):

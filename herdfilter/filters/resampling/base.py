@@ -51,7 +51,7 @@ def inverse_cdf(weights: Array, u: Array) -> Indices:
 
 
 @njit(**IN_PLACE)
-def _inverse(weights: Array, u: Array, indices: Indices) -> None:
+def _inverse(weights, u, indices):
     """Fill the indices (k,), in one pass through the weights and the numbers together."""
     total = 0.0
     for i in range(len(weights)):

@@ -152,7 +152,7 @@ class SSPResampling(CopyingResampling):
 
 
 @njit(**IN_PLACE)
-def _round_rests(rest: Array, places: int, u: Array, copies: Indices) -> None:
+def _round_rests(rest, places, u, copies):
     """Round rests (n,) in [0, 1) up or down, keeping their whole sum `places` and each in the mean; add them to `copies`.
 
     `u` are n uniform numbers. One rest is open at a time; it is paired with the next until one of the two is whole.
