@@ -1,7 +1,5 @@
 """Whatever has become of a store: a command tells it in one line, or shows what the intact one shows."""
 
-import gzip
-import json
 import os
 import sqlite3
 import tracemalloc
@@ -12,6 +10,7 @@ import pytest
 from helpers import command, refused, walk
 
 from herdfilter.study import store as store_module
+from herdfilter.study.store import StoreError, open_for_reading
 
 WALK = walk(source="nobody", steps=5, runs=2, particles=[10], filters=["bootstrap"])
 
@@ -37,45 +36,20 @@ def intact(tmp_path_factory):
 
 
 def bytes_of(change):
-    def damage(store):
-        data = bytearray(store.read_bytes())
-        store.write_bytes(change(data))
-
-    return damage
+    return lambda store: store.write_bytes(change(bytearray(store.read_bytes())))
 
 
-def flipped(start, stop):
-    return bytes_of(lambda data: data[:start] + bytes(~byte & 0xFF for byte in data[start:stop]) + data[stop:])
-
-
-def statement(*statements):
+def statement(text):
     def damage(store):
         with closing(sqlite3.connect(store)) as connection:
-            for one in statements:
-                connection.execute(one)
+            connection.execute(text)
             connection.commit()
 
     return damage
 
 
-def configuration(value):
-    return statement(f"UPDATE study SET value = '{value}' WHERE name = 'configuration'")
-
-
-def described_as(**changes):
-    def damage(store):
-        with closing(sqlite3.connect(store)) as connection:
-            (text,) = connection.execute("SELECT value FROM study WHERE name = 'configuration'").fetchone()
-            text = json.dumps(json.loads(text) | changes)
-            connection.execute("UPDATE study SET value = ? WHERE name = 'configuration'", (text,))
-            connection.commit()
-
-    return damage
-
-
-def a_folder(store):
-    store.unlink()
-    store.mkdir()
+def middle_turned(data):
+    return data[:5000] + bytes(~byte & 255 for byte in data[5000:20000]) + data[20000:]
 
 
 def a_pipe(store):
@@ -95,58 +69,23 @@ def forged(store):
         connection.commit()
 
 
-EDITED = {
-    "run -5": statement("UPDATE runs SET run = -5 WHERE run = 1"),
-    "copied run": statement(
-        "CREATE TEMP TABLE one AS SELECT * FROM runs WHERE run = 1",
-        "UPDATE one SET id = 99, run = 7",
-        "INSERT INTO runs SELECT * FROM one",
-    ),
-    "rmse 1e9": statement("UPDATE runs SET rmse = 1e9 WHERE run = 0"),
-    "last digit": statement("UPDATE runs SET rmse = rmse * (1 + 3e-16) WHERE run = 0"),
-    "dropped column": statement("ALTER TABLE runs DROP COLUMN rmse"),
-    "new column": statement("ALTER TABLE runs ADD COLUMN more REAL", "UPDATE runs SET more = 1"),
-    "failed no more": statement("UPDATE runs SET diverged = 1 - diverged"),
-    "another seed": statement("UPDATE study SET value = replace(value, '\"seed\": 0', '\"seed\": 1')"),
-    "another machine": statement("UPDATE sessions SET machine = '{}'"),
-    "another shape": statement("UPDATE shown SET shape = '[1, 5]' WHERE shape = '[5, 1]'"),
-    "garbage shown": statement("UPDATE shown SET data = (SELECT data FROM series LIMIT 1)"),
-    "no digest": statement("UPDATE runs SET digest = ''"),
-    "bomb": forged,
-}
-
+RUNS = "rows of runs are not as they were written"
 DAMAGES = {
-    **EDITED,
-    "header only": bytes_of(lambda data: data[:100]),
-    "first page only": bytes_of(lambda data: data[:4096]),
-    "half": bytes_of(lambda data: data[: len(data) // 2]),
-    "zeros": bytes_of(lambda data: bytes(len(data))),
-    "magic flipped": flipped(0, 16),
-    "page size flipped": flipped(16, 18),
-    "schema flipped": flipped(100, 1000),
-    "middle flipped": flipped(5000, 20000),
-    "text": bytes_of(lambda data: b"filter,n_particles,run\n" * 500),
-    "compressed": bytes_of(lambda data: gzip.compress(bytes(data))),
-    "folder": a_folder,
-    "pipe": a_pipe,
-    "another program's": statement("PRAGMA application_id = 1"),
-    "another version": statement("PRAGMA user_version = 99"),
-    **{f"no {table}": statement(f"DROP TABLE {table}") for table in ("study", "sessions", "runs", "shown")},
-    "no column": statement("ALTER TABLE runs DROP COLUMN error"),
-    "no configuration": statement("DELETE FROM study"),
-    **{f"configuration {value}": configuration(value) for value in ("", "{}", "[]", "null", "7", "{")},
-    "nested configuration": configuration("[" * 5000 + "]" * 5000),
-    "no scenario": described_as(scenario=[]),
-    "no filters": described_as(filters=None),
-    "no particles": described_as(particles=[]),
-    "no number of runs": described_as(runs="many"),
-    "machine no JSON": statement("UPDATE sessions SET machine = 'mine'"),
-    "count no number": statement("UPDATE runs SET n_particles = 'many'"),
-    "unknown filter": statement("UPDATE runs SET filter = 'another'"),
-    "error no text": statement("UPDATE runs SET rmse = x'00'"),
-    "shape no JSON": statement("UPDATE shown SET shape = 'round'"),
-    "shown cut": statement("UPDATE shown SET data = substr(data, 1, 5)"),
-}
+    "an edited number": (statement("UPDATE runs SET rmse = rmse * (1 + 3e-16) WHERE run = 0"), f"1 of 2 {RUNS}, the first"),
+    "a dropped column": (statement("ALTER TABLE runs DROP COLUMN rmse"), f"2 of 2 {RUNS}"),
+    "another seed": (statement("UPDATE study SET value = replace(value, 'seed\": 0', 'seed\": 1')"), "1 of 1 rows of study"),
+    "a missing table": (statement("DROP TABLE shown"), ""),
+    "no configuration": (statement("DELETE FROM study"), ""),
+    "nested configuration": (statement(f"UPDATE study SET value = '{'[' * 5000}' WHERE name = 'configuration'"), ""),
+    "garbage shown": (statement("UPDATE shown SET data = (SELECT data FROM series LIMIT 1)"), ""),
+    "bomb": (forged, ""),
+    "half": (bytes_of(lambda data: data[: len(data) // 2]), "damaged"),
+    "middle turned": (bytes_of(middle_turned), ""),
+    "text": (bytes_of(lambda data: b"filter,n_particles,run\n" * 500), "not a store of herdfilter"),
+    "pipe": (a_pipe, ""),
+    "another program's": (statement("PRAGMA application_id = 1"), "not a store of herdfilter"),
+    "another version": (statement("PRAGMA user_version = 99"), "a store of version 99, but this herdfilter reads version 2"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -155,18 +94,26 @@ def test_a_damaged_store_is_told_in_one_line_and_left_alone(intact, tmp_path, da
     path.write_text(WALK)
     store.parent.mkdir()
     store.write_bytes(intact[0])
-    DAMAGES[damage](store)
+    change, words = DAMAGES[damage]
+    change(store)
     before = store.read_bytes() if store.is_file() else None
-    for arguments in (
-        ("show", store),
-        ("export", store.parent, "--csv", csv),
-        ("compare", path, "--workers", "1", "--out", store.parent, "--resume", "-q"),
-    ):
-        if arguments[0] == "export" and command(*arguments).exit_code == 0:
-            assert csv.read_bytes() == intact[2]  # what is damaged is no part of it
-            continue
-        assert "study.sqlite" in refused(*arguments)
-        assert before is None or store.read_bytes() == before
+    told = refused("show", store)
+    assert "study.sqlite" in told
+    assert words in told
+    assert "study.sqlite" in refused("compare", path, "--workers", "1", "--out", store.parent, "--resume", "-q")
+    if command("export", store.parent, "--csv", csv).exit_code == 0:
+        assert csv.read_bytes() == intact[2]  # what is damaged is no part of it
+    assert before is None or store.read_bytes() == before
+
+
+def test_damaged_series_are_told_when_they_are_asked_for(intact, tmp_path):
+    store = tmp_path / "study.sqlite"
+    store.write_bytes(intact[0])
+    statement("UPDATE series SET data = x'00'")(store)
+    with open_for_reading(store) as kept:
+        series = kept.result().series
+    with pytest.raises(StoreError, match="rows of series are not as they were written"):
+        series["bootstrap", 10]
 
 
 def test_a_locked_store_is_told_in_one_line(intact, tmp_path):
@@ -178,24 +125,8 @@ def test_a_locked_store_is_told_in_one_line(intact, tmp_path):
     assert command("show", store).stdout == intact[1]
 
 
-@pytest.mark.parametrize(
-    ("edit", "told"),
-    [
-        ("run -5", "1 of 2 rows of runs {}, the first with filter 'bootstrap', n_particles 10, run -5"),
-        ("rmse 1e9", "1 of 2 rows of runs {}, the first with filter 'bootstrap', n_particles 10, run 0"),
-        ("dropped column", "2 of 2 rows of runs {}"),
-        ("another seed", "1 of 1 rows of study {}, the first with name 'configuration'"),
-    ],
-)
-def test_an_edited_store_is_told_by_the_row(intact, tmp_path, edit, told):
-    store = tmp_path / "study.sqlite"
-    store.write_bytes(intact[0])
-    EDITED[edit](store)
-    assert told.format("are not as they were written") in command("show", store).stderr
-
-
 def test_what_begins_as_a_small_text_is_unpacked_only_as_far_as_it_should_be():
-    bomb = zlib.compress(bytes(2**30), 9)
+    bomb = zlib.compress(bytes(2**25), 9)
     tracemalloc.start()
     with pytest.raises(ValueError, match="expected at most 100 whole numbers"):
         store_module.unpacked(bomb, 100)

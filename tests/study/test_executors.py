@@ -1,21 +1,18 @@
 """Where tasks are done makes no difference, whatever dies on the way."""
 
-import dataclasses
-import os
+import multiprocessing
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import defaultdict
-from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import command, refuses, same_runs, walk
+from helpers import command, same_runs, walk
 
 import herdfilter as hf
 from herdfilter.study import workers
@@ -23,8 +20,8 @@ from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
 from herdfilter.study.store import open_for_reading
 from herdfilter.study.tasks import Task, TaskResult
-from herdfilter.study.workers import Batch, LocalProcesses, check_scheduler, distribute
-from herdfilter.study.workers import cluster as cluster_module
+from herdfilter.study.workers import Batch, LocalProcesses, distribute
+from herdfilter.study.workers.cluster import Cluster
 
 WALK = walk(steps=25, runs=60, particles=[50], filters=["bootstrap", "sqmc"])
 
@@ -33,20 +30,15 @@ class Simulated:
     """Places with clocks of their own: tasks take given seconds, runs others to prepare, and some tasks kill their place."""
 
     def __init__(self, places, seconds, preparation=0.0, deadly=(), deadly_once=()):
-        self.names, self.seconds, self.preparation, self.deadly = list(places), seconds, preparation, deadly
-        self.deadly_once = set(deadly_once)
-        self.clock = dict.fromkeys(self.names, 0.0)
-        self.at_hand = dict.fromkeys(self.names)
-        self.running = {}
-        self.prepared = defaultdict(list)
+        self.seconds, self.preparation, self.deadly, self.deadly_once = seconds, preparation, deadly, set(deadly_once)
+        self.clock, self.at_hand = dict.fromkeys(places, 0.0), dict.fromkeys(places)
+        self.running, self.prepared = {}, defaultdict(list)
 
     def places(self):
-        return self.names
+        return list(self.clock)
 
     def submit(self, place, tasks):
         assert place not in self.running
-        if tasks[0] not in self.clock:  # idle places have waited
-            self.clock[place] = max(self.clock[place], min(self.clock.values()))
         self.running[place] = tasks, *self._work(place, tasks)
 
     def _work(self, place, tasks):
@@ -77,8 +69,7 @@ def tasks_of(runs, filters):
     return [Task(str(f), 10, run) for run in range(runs) for f in range(filters)]
 
 
-@pytest.mark.parametrize("places", [1, 2, 5])
-@pytest.mark.parametrize("scale", [1e-4, 0.05, 1.0])
+@pytest.mark.parametrize(("places", "scale"), [(1, 0.05), (2, 1e-4), (5, 1.0)])
 def test_every_task_is_done_once_and_places_stay_busy(places, scale):
     rng = np.random.default_rng(places)
     tasks = tasks_of(30, 4)
@@ -90,13 +81,10 @@ def test_every_task_is_done_once_and_places_stay_busy(places, scale):
     assert max(executor.clock.values()) <= fair + 3 * max(seconds.values()) + workers.BATCH_SECONDS
 
 
-def test_a_run_stays_where_its_reference_is():
+def test_a_run_stays_where_its_reference_is_and_few_long_runs_are_shared():
     executor = Simulated("abc", lambda task: 0.3, preparation=10.0)
     list(distribute(tasks_of(9, 6), executor))
     assert all(len(places) == 1 for places in executor.prepared.values())
-
-
-def test_few_long_runs_are_shared():
     executor = Simulated("abcd", lambda task: 1.0, preparation=0.1)
     list(distribute(tasks_of(1, 40), executor))
     assert max(executor.clock.values()) < 15
@@ -113,235 +101,151 @@ def test_only_the_task_that_always_kills_its_process_fails():
     assert done[tasks[4]].startswith("ProcessDied")
 
 
-FORKS = """
-import ast, os, sys
-import distributed, distributed.cli.dask_worker, herdfilter.study.engine
-for line in sys.stdin:
-    kind, value = ast.literal_eval(line)
-    if kind == "wait":
-        print(os.waitstatus_to_exitcode(os.waitpid(value, 0)[1]), flush=True)
-    elif child := os.fork():
-        print(child, flush=True)
-    else:
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        exec(value)
-        os._exit(0)
-"""
-WORKER = """
-null = os.open(os.devnull, os.O_WRONLY)
-os.dup2(null, 1), os.dup2(null, 2)
-options = ("--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1")
-distributed.cli.dask_worker.main([{address!r}, *options])
-"""
-HOST = """
+SCHEDULER = """
 import time
-options = {{"processes": False, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": "CRITICAL"}}
-with distributed.LocalCluster(n_workers=1, scheduler_port=0, protocol="tcp://", host="127.0.0.1", **options) as cluster:
-    with open({told!r}, "w") as told:
-        told.write(cluster.scheduler_address + " ")
+from distributed import LocalCluster
+with LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as cluster:
+    told.send(cluster.scheduler_address)
     time.sleep(600)
 """
+WORKER = """
+import os
+from distributed.cli.dask_worker import main
+null = os.open(os.devnull, os.O_WRONLY)
+os.dup2(null, 1), os.dup2(null, 2)
+main([address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--host", "127.0.0.1"])
+"""
 
 
-class Forked:
-    """A process with a program, beside this one; seen as those of `subprocess`."""
-
-    def __init__(self, ask, program):
-        self._ask, self.pid = ask, int(ask("fork", program))
-
-    def send_signal(self, number):
-        os.kill(self.pid, number)
-
-    @cached_property
-    def code(self):
-        return int(self._ask("wait", self.pid))
-
-    def end(self):
-        """Kill it, if it is there, and return its exit code."""
-        if "code" not in vars(self):
-            self.send_signal(signal.SIGKILL)
-        return self.code
+def process(program, **names):
+    """A process beside this one, copied of one that has imported what takes long to import."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["distributed.cli.dask_worker", "herdfilter.study.engine"])
+    process = context.Process(target=exec, args=(program, names))
+    process.start()
+    return process
 
 
-@pytest.fixture(scope="module")
-def forked():
-    """A function: a process with a program. All are copies of one that has imported what takes long to import."""
-    pytest.importorskip("distributed")
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", FORKS], **pipes) as parent:
-
-        def ask(kind, value):
-            print(repr((kind, value)), file=parent.stdin, flush=True)
-            return parent.stdout.readline()
-
-        yield lambda program: Forked(ask, program)
-
-
-@pytest.fixture
-def cluster(forked):
-    """Address of a scheduler in this process, and its two workers, each a process."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs="CRITICAL") as cluster:
-        address = cluster.scheduler_address
-        workers = [forked(WORKER.format(address=address)) for _ in range(2)]
-        try:
-            yield address, workers
-        finally:
-            for worker in workers:
-                worker.end()
-
-
-@contextmanager
-def killed(process, store, finished):
-    """Kill a process when so many runs of a filter are in a store; give the list that takes their number."""
-    counts = []
-
-    def watch():
-        while not counts:
+def kill_in_turn(store, kills, counts):
+    """Kill each process when so many runs of a filter are in a store, and append how many there are."""
+    for process, enough in kills:
+        while process.is_alive() and len(counts) < len(kills):
             time.sleep(0.03)
             if store.exists():
                 with open_for_reading(store, empty=True) as kept:
                     done = len(kept.finished()) if kept.begun() else 0
-                if done >= finished:
-                    process.send_signal(signal.SIGKILL)
+                if done >= enough:
+                    process.kill()
+                    process.join()
                     counts.append(done)
 
-    thread = threading.Thread(target=watch)
-    thread.start()
+
+def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
+    """One of two workers is killed, and the scheduler later; resuming without them gives the same table."""
+    pytest.importorskip("distributed")
+    path, store, counts = tmp_path / "walk.toml", tmp_path / "out" / "study.sqlite", []
+    path.write_text(WALK)
+    address, told = multiprocessing.Pipe(duplex=False)
+    scheduler = process(SCHEDULER, told=told)
+    assert address.poll(60)
+    host = address.recv()
+    both = [process(WORKER, address=host) for _ in range(2)]
+    kills = [(both[0], 10), (scheduler, 30)]
+    watch = threading.Thread(target=kill_in_turn, args=(store, kills, counts))
+    watch.start()
     try:
-        yield counts
+        done = command("compare", path, "--out", store.parent, "--scheduler", host)
     finally:
-        counts.append(-1)  # ends the watch in any case
-        thread.join()
-
-
-def test_a_cluster_may_lose_a_worker_but_not_all(scenario, cluster, tmp_path, monkeypatch):
-    scenario = dataclasses.replace(scenario, reference=None, filters=("bootstrap", "augmented-random"))
-    address, workers = cluster
-    store, runs = tmp_path / "study.sqlite", 40
-    with killed(workers[0], store, 20) as counts:
-        table = hf.compare(scenario, runs=runs, scheduler=address, store=store)
-    assert 20 <= counts[0] < len(table)
-    assert workers[0].code == -signal.SIGKILL
-    same_runs(table, hf.compare(scenario, runs=runs))
-    monkeypatch.setattr(cluster_module, "_NOBODY_SECONDS", 0.5)
-    with (
-        killed(workers[1], store, len(table) + 20),
-        pytest.raises(ConnectionError, match=r"no worker that takes tasks for 0.5 s; start workers"),
-    ):
-        hf.compare(scenario, runs=2 * runs, scheduler=address, store=store, resume=True)
-    with open_for_reading(store) as kept:
-        assert len(table) + 20 <= len(kept.finished()) < 2 * len(table)
-
-
-@pytest.mark.parametrize(("state", "worker"), [("finished", "tcp://there"), ("lost", "tcp://gone")])
-def test_results_that_died_with_their_worker_are_not_waited_for(state, worker):
-    """Done, but in the memory of a worker that has gone since: the client knows, or is yet to see."""
-
-    class Lost:
-        status = state
-
-        def result(self, timeout=None):
-            assert timeout is not None
-            raise TimeoutError
-
-    lost, given_up = Lost(), []
-    cluster = object.__new__(cluster_module.Cluster)
-    cluster._distributed = SimpleNamespace(KilledWorker=LookupError)
-    cluster._client = SimpleNamespace(cancel=given_up.extend)
-    cluster._here, cluster._look = {worker: 1}, lambda: None
-    cluster._running = {lost: (("tcp://gone", 0), ["task"])}
-    assert cluster._batch(lost) == Batch(("tcp://gone", 0), ["task"], None)
-    assert given_up == [lost]
-
-
-def test_a_worker_that_comes_while_it_is_looked_has_not_left():
-    """Else all that it is given in the next half second counts as lost with it."""
-    workers = {}
-
-    def answer(question):
-        before = dict(workers)
-        workers[f"tcp://{len(workers)}"] = 1
-        return before
-
-    cluster = object.__new__(cluster_module.Cluster)
-    cluster._looked, cluster._own, cluster._running = -np.inf, None, {}
-    cluster._inhabited = time.monotonic()
-    cluster._client = SimpleNamespace(
-        status="running", sync=answer, scheduler=SimpleNamespace(ncores=None, ncores_running=None)
-    )
-    for _ in range(3):
-        assert {worker for worker, _ in cluster.places()} <= cluster._here.keys()
-        cluster._looked = -np.inf
-    assert len(cluster.places()) > 3
-
-
-@pytest.mark.parametrize(
-    ("status", "message"), [("finished", "scheduler: the connection to the cluster is lost"), ("error", "Stream is closed")]
-)
-def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, message):
-    """An error of the same kind that the work itself raises stays as it is."""
-
-    def result(timeout):
-        raise ConnectionError("Stream is closed")
-
-    future = SimpleNamespace(status=status, result=result)
-    cluster = object.__new__(cluster_module.Cluster)
-    cluster._distributed = SimpleNamespace(KilledWorker=LookupError)
-    cluster._running = {"other": ()}
-    with pytest.raises(ConnectionError, match=f"^{message}$"):
-        cluster._result(future, ("tcp://there", 0))
-
-
-def test_a_lost_scheduler_is_told_and_resuming_gives_the_same_table(tmp_path, forked):
-    (tmp_path / "walk.toml").write_text(WALK)
-    path, store = str(tmp_path / "walk.toml"), tmp_path / "out" / "study.sqlite"
-    told, end = tmp_path / "address", time.monotonic() + 60
-    host = forked(HOST.format(told=str(told)))
-    try:
-        while not (told.exists() and told.read_text().endswith(" ")) and time.monotonic() < end:
-            time.sleep(0.03)
-        arguments = ["compare", path, "--out", str(store.parent), "--scheduler", told.read_text().strip()]
-        with killed(host, store, 10) as counts:
-            done = command(*arguments)
-    finally:
-        host.end()
-    assert done.exit_code == 2
+        for each in (scheduler, *both):
+            each.kill()
+            each.join()
+        watch.join()
+    assert (done.exit_code, both[0].exitcode, len(counts)) == (2, -signal.SIGKILL, 2)
     assert done.stderr.endswith(
         f"Error: scheduler: the connection to the cluster is lost; what was finished is in {store}, "
         "the same command with --resume goes on\n"
     )
     with open_for_reading(store) as kept:
         before = kept.table()
-    assert counts[0] <= len(before) < 120
+    assert 10 <= counts[0] < counts[1] <= len(before) < 120
     after = hf.compare(path, store=store, resume=True)
     same_runs(after, hf.compare(path))
     order = ["filter", "n_particles", "run"]
     pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)
 
 
-def test_nothing_at_the_address_is_told(scenario, monkeypatch):
+def cluster_of(**attributes):
+    """A cluster without scheduler, whose attributes are given."""
+    cluster = object.__new__(Cluster)
+    questions = SimpleNamespace(ncores=None, ncores_running=None)
+    vars(cluster).update(_looked=-np.inf, _inhabited=time.monotonic(), _own=None, _running={})
+    vars(cluster).update(
+        _distributed=SimpleNamespace(KilledWorker=LookupError), _client=SimpleNamespace(scheduler=questions)
+    )
+    vars(cluster).update(attributes)
+    return cluster
+
+
+def fetched(status, error):
+    """A result that is done, which raises an error as it is fetched."""
+
+    def result(timeout):
+        raise error
+
+    return SimpleNamespace(status=status, result=result)
+
+
+@pytest.mark.parametrize(("status", "worker"), [("finished", "tcp://there"), ("lost", "tcp://gone")])
+def test_results_that_died_with_their_worker_are_not_waited_for(status, worker):
+    """Done, but in the memory of a worker that has gone since: the client knows, or is yet to see."""
+    given_up = []
+    cluster = cluster_of(_here={worker: 1}, _look=lambda: None)
+    cluster._client.cancel = given_up.extend
+    assert cluster._result(fetched(status, TimeoutError()), ("tcp://gone", 0)) is None
+    assert len(given_up) == 1
+
+
+@pytest.mark.parametrize(("status", "told"), [("finished", "scheduler: the connection .* is lost"), ("error", "closed")])
+def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, told):
+    """An error of the same kind that the work itself raises stays as it is."""
+    with pytest.raises(ConnectionError, match=f"^{told}$"):
+        cluster_of(_running={"other": ()})._result(fetched(status, ConnectionError("closed")), ("tcp://there", 0))
+
+
+def test_workers_that_come_or_leave_between_two_questions():
+    """Who comes has not left: all that it is given would count as lost with it. Who leaves gets nothing."""
+    here = {}
+
+    def one_comes(question):
+        before = dict(here)
+        here[f"tcp://{len(here)}"] = 1
+        return before
+
+    cluster = cluster_of(_ask=one_comes)
+    for _ in range(3):
+        assert {worker for worker, _ in cluster.places()} <= cluster._here.keys()
+        cluster._looked = -np.inf
+    assert len(cluster.places()) > 3
+    answers = iter([{"tcp://1": 1}, {}])
+    assert cluster_of(_ask=lambda question: next(answers)).places() == []
+
+
+def test_a_cluster_that_nobody_works_for_is_given_up():
+    with pytest.raises(ConnectionError, match=r"no worker that takes tasks for 60 s; start workers"):
+        cluster_of(_ask=lambda question: {}, _inhabited=-np.inf).places()
+
+
+def test_nothing_at_the_address_and_nothing_installed_are_told(scenario, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(cluster_module, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(workers.cluster, "_CONNECT_SECONDS", 0.5)
     with pytest.raises(ConnectionError, match=r"scheduler: nothing answers at tcp://127\.0\.0\.1:9"):
         hf.compare(scenario, scheduler="tcp://127.0.0.1:9")
-
-
-test_a_scheduler_that_is_none_is_named = refuses(
-    lambda scheduler: check_scheduler(scheduler),
-    ("dsak", "did you mean 'dask'"),
-    ("tpc://host:1", "did you mean 'tcp'"),
-    ("tcp://host", "expected an address such as tcp://host:8786, got 'tcp://host'"),
-    ("tcp://:8786", "expected an address"),
-)
-
-
-def test_without_distributed_the_extra_is_named(scenario, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r"install herdfilter\[cluster\]"):
         hf.compare(scenario, scheduler="dask")
 
 
+@pytest.mark.slow
 def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(tmp_path, monkeypatch):
     path = tmp_path / "walk.toml"
     path.write_text(WALK)

@@ -18,7 +18,6 @@ from herdfilter.study import workers
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
 from herdfilter.study.tasks import TaskResult, failure_row
-from herdfilter.study.workers.child import ChildWork
 from herdfilter.study.workers.cluster import Cluster
 from herdfilter.study.writing import open_store
 
@@ -69,7 +68,6 @@ RAISED = [
 ]
 DEATH = (dies, "ProcessDied: the process that worked on it ended, killed or out of memory")
 LOOP = (loop_that_nothing_interrupts, "TimeoutError: the filter took longer than 1 s")
-SLEEP = (lambda: time.sleep(1000), "TimeoutError: the filter took longer than 1 s")
 SOUND = (lambda: None, "")
 
 
@@ -86,17 +84,6 @@ def filters(troubles):
     return {f"filter {i}": factory(trouble) for i, (trouble, _) in enumerate(troubles)}
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize(
-    ("troubles", "options"),
-    [(RAISED, {}), ([*RAISED, DEATH], {"workers": 2}), ([LOOP], {"run_timeout": 1, "workers": 2})],
-    ids=["in process", "processes", "limited"],
-)
-def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, monkeypatch, troubles, options):
-    monkeypatch.setattr(workers, "ATTEMPTS", 1)  # one death: another process takes long to start
-    the_rest_goes_on(scenario, tmp_path, troubles, options)
-
-
 def the_rest_goes_on(scenario, tmp_path, troubles, options):
     named = filters([*troubles, SOUND])
     table = hf.compare(scenario, named, [10], runs=1, store=tmp_path / "study.sqlite", **options)
@@ -107,121 +94,19 @@ def the_rest_goes_on(scenario, tmp_path, troubles, options):
     same_runs(table[-1:], hf.compare(scenario, sound, [10], runs=1))
 
 
-def test_a_death_is_told_from_a_hang(scenario):
-    def work(tasks, stage):
-        stage("the filter")
-        dies()
-
-    study = plan_study(scenario, ["bootstrap"], [10], 1)
-    assert ChildWork(work, 30.0)(study.tasks) is None
-
-
-@pytest.fixture(scope="module")
-def one_cluster():
-    """All that ask for a cluster of their own get the same one; give the list of those that have closed it."""
-    distributed = pytest.importorskip("distributed")
-    new, made, closed = distributed.LocalCluster, [], []
-
-    def once(**options):
-        if not made:
-            cluster = new(**options)
-            made.append((cluster, cluster.close, options))
-            cluster.close = lambda: closed.append(cluster)
-        assert options == made[0][2]
-        return made[0][0]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "LocalCluster", once)
-        yield closed
-    for _, close, _ in made:
-        close()
-
-
-@pytest.fixture
-def own_cluster(one_cluster):
-    """The cluster that all share, which must be closed by whoever asked for it."""
-    before = len(one_cluster)
-    yield
-    assert len(one_cluster) == before + 1
-
-
-def test_a_trouble_is_a_failed_run_and_the_rest_goes_on_limited_on_a_cluster(scenario, tmp_path, own_cluster):
-    the_rest_goes_on(scenario, tmp_path, [SLEEP], {"run_timeout": 1, "workers": 1, "scheduler": "dask"})
-
-
-def test_a_cluster_whose_only_worker_dies_goes_on(scenario, monkeypatch, own_cluster):
-    monkeypatch.setattr(workers, "ATTEMPTS", 1)
-    named = filters([(kills_its_parent, DEATH[1])]) | {"bootstrap": "bootstrap"}
-    table = hf.compare(scenario, named, [10], runs=1, workers=1, scheduler="dask")
-    assert list(table["error"]) == [DEATH[1], ""]
-    same_runs(table[-1:], hf.compare(scenario, ["bootstrap"], [10], runs=1))
-
-
-def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(own_cluster):
-    """As when it dies while it is just starting."""
-    dask_config = pytest.importorskip("dask.config")
-    with dask_config.set({"distributed.deploy.lost-worker-timeout": "100ms"}):
-        cluster = Cluster(len, "dask", 1)
-        try:
-            (first,), end = cluster.places(), time.monotonic() + 60
-            cluster._own.sync(cluster._own.workers[0].close)
-            while set(cluster.places()) <= {first} and time.monotonic() < end:
-                time.sleep(0.1)
-            cluster.submit(cluster.places()[0], [1, 2, 3])
-            assert [batch.results for batch in cluster.wait()] == [3]
-        finally:
-            cluster.close()
-
-
-def test_a_worker_that_is_lost_while_the_first_one_is_waited_for_is_replaced(own_cluster, monkeypatch):
-    """As when it dies late in one comparison, and its cluster gives it up early in the next."""
-    distributed = pytest.importorskip("distributed")
-    wait = distributed.Client.wait_for_workers
-    lost = []
-
-    def loses_it_first(client, *arguments, **options):
-        if not lost:
-            lost.append(client.cluster.workers[0])
-            client.cluster.sync(client.cluster.workers.pop(0).close)
-            raise TimeoutError
-        return wait(client, *arguments, **options)
-
-    monkeypatch.setattr(distributed.Client, "wait_for_workers", loses_it_first)
-    cluster = Cluster(len, "dask", 1)
-    try:
-        assert len(lost) == len(cluster.places()) == 1
-    finally:
-        cluster.close()
-
-
-def dies_if_told(tasks):
-    if tasks[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return list(tasks)
-
-
-def test_a_worker_that_died_gets_nothing_more_though_the_scheduler_was_asked_just_before(own_cluster, monkeypatch):
-    monkeypatch.setattr(workers.cluster, "_LOOK_SECONDS", 60.0)
-    cluster = Cluster(dies_if_told, "dask", 1)
-    try:
-        (place,) = cluster.places()
-        cluster.submit(place, [True])
-        assert [batch.results for batch in cluster.wait()] == [None]
-        assert place not in cluster.places()
-    finally:
-        cluster.close()
-
-
-def test_a_worker_that_leaves_between_two_questions_gets_nothing(own_cluster, monkeypatch):
-    cluster = Cluster(len, "dask", 1)
-    try:
-        ((worker, _),) = cluster.places()
-        answers = iter([{worker: 1}, {}])
-        monkeypatch.setattr(cluster, "_ask", lambda question: next(answers))
-        cluster._looked = -np.inf
-        assert cluster.places() == []
-    finally:
-        cluster.close()
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(
+    ("troubles", "options"),
+    [
+        (RAISED, {}),
+        ([DEATH, LOOP], {"run_timeout": 1}),
+        pytest.param([*RAISED, DEATH], {"workers": 2}, marks=pytest.mark.slow),
+    ],
+    ids=["in process", "limited", "processes"],
+)
+def test_a_trouble_is_a_failed_run_and_the_rest_goes_on(scenario, tmp_path, monkeypatch, troubles, options):
+    monkeypatch.setattr(workers, "ATTEMPTS", 1)  # one death: another process takes long to start
+    the_rest_goes_on(scenario, tmp_path, troubles, options)
 
 
 def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
@@ -235,7 +120,106 @@ def test_a_study_whose_first_run_nobody_survived_has_a_result(scenario):
     assert drawings(result).keys() >= {"error_over_time"}
 
 
-@pytest.mark.parametrize("seconds", [0, -1.0, np.nan, np.inf, "5"])
-def test_a_limit_that_is_none_is_named(scenario, seconds):
-    with pytest.raises(ValueError, match="run_timeout: expected a positive finite number, got"):
-        hf.compare(scenario, run_timeout=seconds)
+@pytest.fixture(scope="module")
+def one_cluster():
+    """All that ask for a cluster of their own get the same one; give the list of those that have closed it.
+
+    Dask gives a lost worker up after 15 s, and then closes whoever bears its name: here that would be of another test.
+    """
+    distributed = pytest.importorskip("distributed")
+    new, made, closed = distributed.LocalCluster, [], []
+
+    def once(**options):
+        if not made:
+            cluster = new(**options)
+            made.append((cluster, cluster.close, options))
+            cluster.close = lambda: closed.append(cluster)
+        assert options == made[0][2]
+        return made[0][0]
+
+    with pytest.MonkeyPatch.context() as patch, dask_config(lost_after="1h"):
+        patch.setattr(distributed, "LocalCluster", once)
+        yield closed
+        for _, close, _ in made:
+            close()
+
+
+def dask_config(lost_after):
+    return pytest.importorskip("dask.config").set({"distributed.deploy.lost-worker-timeout": lost_after})
+
+
+@pytest.fixture
+def own_cluster(one_cluster):
+    """A function of some work: a cluster of our own that does it; one cluster for all, closed by whoever asked for it."""
+    before, opened = len(one_cluster), []
+
+    def cluster_for(work):
+        opened.append(Cluster(work, "dask", 1))
+        return opened[0]
+
+    yield cluster_for
+    for cluster in opened:
+        cluster.close()
+    assert len(one_cluster) == before + 1
+
+
+def new_place(cluster, before=None):
+    """The place of a cluster, other than the one before, as soon as there is one."""
+    end = time.monotonic() + 60
+    while set(cluster.places()) <= {before} and time.monotonic() < end:
+        time.sleep(0.1)
+    (place,) = cluster.places()
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_cluster")
+def test_a_cluster_whose_only_worker_dies_goes_on(scenario, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "ATTEMPTS", 1)
+    options = {"run_timeout": 1, "workers": 1, "scheduler": "dask"}
+    the_rest_goes_on(scenario, tmp_path, [(kills_its_parent, DEATH[1]), LOOP], options)
+
+
+@pytest.mark.slow
+def test_a_worker_of_a_cluster_of_our_own_is_replaced_though_nobody_restarts_it(own_cluster):
+    """As when it dies while it is just starting."""
+    cluster = own_cluster(len)
+    first = new_place(cluster)
+    with dask_config(lost_after="100ms"):
+        cluster._own.sync(cluster._own.workers[0].close)
+        cluster.submit(new_place(cluster, first), [1, 2, 3])
+        assert [batch.results for batch in cluster.wait()] == [3]
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_lost_while_the_first_one_is_waited_for_is_replaced(own_cluster, monkeypatch):
+    """As when it dies late in one comparison, and its cluster gives it up early in the next."""
+    distributed = pytest.importorskip("distributed")
+    wait, lost = distributed.Client.wait_for_workers, []
+
+    def loses_it_first(client, *arguments, **options):
+        if not lost:
+            lost.append(client.cluster.workers[0])
+            client.cluster.sync(client.cluster.workers.pop(0).close)
+            raise TimeoutError
+        return wait(client, *arguments, **options)
+
+    monkeypatch.setattr(distributed.Client, "wait_for_workers", loses_it_first)
+    assert new_place(own_cluster(len))
+    assert len(lost) == 1
+
+
+def dies_if_told(tasks):
+    if tasks[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return list(tasks)
+
+
+@pytest.mark.slow
+def test_a_worker_that_died_gets_nothing_more_though_the_scheduler_was_asked_just_before(own_cluster, monkeypatch):
+    cluster = own_cluster(dies_if_told)
+    place = new_place(cluster)
+    monkeypatch.setattr(workers.cluster, "_LOOK_SECONDS", 60.0)
+    cluster.submit(place, [True])
+    assert [batch.results for batch in cluster.wait()] == [None]
+    assert place not in cluster.places()
