@@ -3,10 +3,10 @@ import pytest
 from scipy.integrate import quad
 
 import herdfilter as hf
-from herdfilter.paper.common import PrefixErrors, broad_components, five_gaussians, narrow_component, rotated_mixture
+from herdfilter.paper.common import PrefixErrors, broad_components, narrow_component, rotated_mixture
 
 
-@pytest.mark.parametrize("dim", [1, 2, 5])
+@pytest.mark.parametrize("dim", [1, 5])
 def test_errors_of_prefixes_are_the_direct_ones(dim):
     rng = np.random.default_rng(dim)
     mixture = rotated_mixture(dim, rng)
@@ -20,12 +20,6 @@ def test_errors_of_prefixes_are_the_direct_ones(dim):
         assert l2[t - 1] == pytest.approx(hf.normalised_l2(points, mixture, kernel), rel=1e-9, abs=1e-12)
 
 
-def test_repeated_points_give_no_negative_distance():
-    mixture = five_gaussians()
-    herding, _ = PrefixErrors(mixture, 0.25 * np.eye(2))(np.full((3, 2), 1e3))
-    assert herding == pytest.approx(herding[0])
-
-
 def test_the_floor_is_the_distance_to_the_smoothed_density():
     mixture = hf.GaussianMixture([0.3, 0.7], [[-1.0], [2.0]], [[[0.2]], [[1.0]]])
     kernel = np.array([[0.25]])
@@ -36,13 +30,6 @@ def test_the_floor_is_the_distance_to_the_smoothed_density():
     smooth = mixture.convolve(kernel)
     cosine = product(mixture, smooth) / np.sqrt(product(mixture, mixture) * product(smooth, smooth))
     assert PrefixErrors(mixture, kernel).floor == pytest.approx(2 * (1 - cosine), rel=1e-6)
-
-
-def test_the_l2_error_of_many_points_ends_at_the_floor():
-    mixture = narrow_component()
-    errors = PrefixErrors(mixture, 0.2**2 * np.eye(2))
-    _, l2 = errors(hf.KernelHerding(bandwidth=0.2).sample(mixture, 800).x)
-    assert l2[-1] == pytest.approx(errors.floor, rel=0.05)
 
 
 def test_mixtures_are_what_the_pages_say():

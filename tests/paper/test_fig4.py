@@ -1,8 +1,7 @@
-import numpy as np
 import pytest
 
 from herdfilter.paper.common import CHG, KH, SMOOTHED
-from herdfilter.paper.fig4 import ConvergingAndStalling, spread_across_ridge
+from herdfilter.paper.fig4 import ConvergingAndStalling
 
 
 @pytest.fixture(scope="module")
@@ -13,12 +12,6 @@ def cases():
 def fall(errors):
     """Factor by which an error falls from 100 points to 1000."""
     return errors[99] / errors[999]
-
-
-def test_on_broad_components_all_converge_in_both_errors(cases):
-    for name in (KH, CHG, SMOOTHED):
-        assert fall(cases[0].herding[name]) > 6
-        assert fall(cases[0].l2[name]) > 20
 
 
 def test_on_the_narrow_component_the_published_recursion_stalls_and_the_smoothed_one_does_not(cases):
@@ -33,13 +26,6 @@ def test_while_its_herding_error_stalls_its_l2_error_falls_below_the_floor_of_th
     assert narrow.l2[CHG][999] < 0.7 * narrow.floor
     for name in (KH, SMOOTHED):
         assert narrow.l2[name][999] == pytest.approx(narrow.floor, rel=0.05)
-
-
-def test_its_points_collapse_onto_the_ridge(cases):
-    spread = {name: spread_across_ridge(x) for name, x in cases[1].points.items()}
-    assert spread[CHG] < 0.06
-    for name in (KH, SMOOTHED):
-        assert spread[name] == pytest.approx(np.sqrt(0.02), rel=0.15)
 
 
 def test_what_the_paper_states_stands_beside_its_own_recursion_only(cases):

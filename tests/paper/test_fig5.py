@@ -1,9 +1,7 @@
-import numpy as np
 import pytest
-from scipy.optimize import minimize
 
-from herdfilter.paper.common import CHG, KH, rotated_mixture
-from herdfilter.paper.fig5 import TimePerPoint, idle_starts, published_times
+from herdfilter.paper.common import CHG, KH
+from herdfilter.paper.fig5 import TimePerPoint, published_times
 
 
 @pytest.fixture(scope="module")
@@ -30,37 +28,4 @@ def test_the_table_pairs_dimensions_with_the_published_ones(result):
         ratio = paper.loc[[2, 10], column] / result.ours[name]
         assert table[f"{short}: paper\nover ours"].to_numpy() == pytest.approx(ratio.to_numpy(), abs=50)
     assert set(TimePerPoint.dims) <= set(paper.index)
-
-
-def test_a_point_takes_a_thousandth_of_the_published_time(result):
-    for name, column in ((KH, "kernel_herding"), (CHG, "continuous_herded_gibbs")):
-        assert (result.ours[name] < 1e-3 * result.published.loc[[2, 10], column]).all()
-
-
-def test_numbers_hold_every_published_dimension(result):
-    numbers = result.numbers().set_index("dimension")
-    assert len(numbers) == 49
-    assert numbers[KH].notna().sum() == 2
-
-
-def test_idle_starts_are_those_from_which_bfgs_takes_no_step():
-    mixture = rotated_mixture(8, np.random.default_rng(1))
-    smoothed = mixture.convolve(TimePerPoint.sigma_k**2 * np.eye(8))
-    starts = [
-        mean + sign * row
-        for mean, cov in zip(mixture.means, mixture.covariances, strict=True)
-        for row in cov
-        for sign in (1, -1)
-    ]
-
-    def objective(x):
-        return -float(np.exp(smoothed.log_density(x[None]))[0])
-
-    idle = np.mean([minimize(objective, x0, method="BFGS").nit == 0 for x0 in starts])
-    assert 0.2 < idle < 0.95
-    assert idle_starts(mixture, TimePerPoint.sigma_k) == pytest.approx(idle)
-
-
-def test_the_published_ascent_moves_in_few_dimensions_and_stands_still_in_many(result):
-    assert result.idle[2] == 0
-    assert result.idle[10] > 0.95
+    assert result.idle[2] == 0 < 0.95 < result.idle[10]  # the published ascent stands still in many dimensions

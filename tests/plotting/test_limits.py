@@ -37,15 +37,12 @@ def triangles(ax):
     return [line for line in ax.lines if line.get_marker() in ("^", ">") and line.get_linestyle() == "None"]
 
 
-@pytest.mark.parametrize("name", ["error_over_particles", "error_over_seconds", "error_over_time", "trajectory"])
-def test_a_lost_filter_leaves_room_for_the_other(plans, name):
-    figure = plans[name].whole
-    assert max(ax.get_ylim()[1] for ax in figure.axes) < 1e4
-    if name != "trajectory":  # there the line leaves the picture
-        assert any(triangles(ax) for ax in figure.axes)
-
-
-def test_ratios_end_where_they_say_nothing_more(plans):
+def test_a_lost_filter_leaves_room_for_the_other(plans):
+    """Its place beyond the axis is a triangle; its path leaves the picture."""
+    for name in ("error_over_particles", "error_over_time", "trajectory"):
+        axes = plans[name].whole.axes
+        assert max(ax.get_ylim()[1] for ax in axes) < 1e4
+        assert any(triangles(ax) for ax in axes) == (name != "trajectory")
     (ax,) = plans["ratios"].whole.axes
     assert ax.get_xlim()[1] < 1e5
     assert len(triangles(ax)) == 1
@@ -81,30 +78,17 @@ def test_the_path_of_a_scenario_has_start_end_and_sensor():
     np.testing.assert_array_equal(lines["start"], lines["truth"][:1])
     np.testing.assert_array_equal(lines["end"], lines["truth"][-1:])
     np.testing.assert_array_equal(lines["sensor"], [[0.0, 0.0]])
-
-
-def test_places_of_sensors_are_those_of_the_model():
-    two = hf.models.BearingsTracking()
-    assert model_sensors(two) == ("sensor", pytest.approx(two.sensors))
-    assert model_sensors(hf.models.LandmarkLocalisation())[0] == "landmark"
     assert model_sensors(hf.models.UNGM()) is None
     assert model_sensors(SimpleNamespace(sensors=["a", "b"], radar=3.0)) is None
-
-
-def test_ratios_over_models_are_the_geometric_means_of_their_table():
-    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 50, "baseline": "bootstrap"})
-    plan = ratios_drawing(table.assign(models=30, ratio=[1.0, 0.4], ratio_low=[1, 0.3], ratio_high=[1, 0.5]))
-    assert "geometric mean over 30 models" in plan.xlabel
-    assert "geometric mean over 30 models" in plan.title
-    (ax,) = plan.whole.axes
-    assert 0.4 in [line.get_xdata()[0] for line in ax.lines]
 
 
 def test_triangle_stands_beside_the_value_that_is_beyond_the_axis():
     table = pd.DataFrame({"filter": [*"abcdef"], "n_particles": 50, "baseline": "a"})
     table["ratio"] = [1.0, 0.5, 9.8e7, 2e12, 9e3, np.inf]
     table["ratio_low"], table["ratio_high"] = table["ratio"] / 2, table["ratio"] * [1, 1.5, 2, 2, 1.1, 1]
-    (ax,) = ratios_drawing(table).figure().axes
+    plan = ratios_drawing(table.assign(models=30))
+    assert "geometric mean over 30 models" in plan.title
+    (ax,) = plan.figure().axes
     ax.figure.canvas.draw()
     rows = {label.get_text(): place for place, label in enumerate(ax.get_yticklabels())}
     places = {}

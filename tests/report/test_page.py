@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.plotting import STYLES, drawings
+from herdfilter.plotting import drawings
 from herdfilter.report import write_report
 from herdfilter.report.animation import MOST_STEPS, animation
 from herdfilter.report.page import render
@@ -72,7 +72,7 @@ def result(scenario):
     return run_study(
         plan_study(
             dataclasses.replace(scenario, title=f"Walk {EVIL}"),
-            {"bootstrap": {}, "herded-kh": {"proposal": hf.HerdedProposal(hf.KernelHerding())}, EVIL: Sometimes},
+            {"bootstrap": {}, "guided": {"proposal": hf.GuidedProposal()}, EVIL: Sometimes},
         )
     )
 
@@ -103,8 +103,9 @@ def test_the_page_says_everything_once_and_needs_nothing(path, text):
         "seed 0",
         "numpy",
         "the Kalman filter, exact here",
-        "HerdedProposal",
+        "GuidedProposal",
         "8 runs at least",
+        EVIL,
     ):
         assert words in page.words, words
     for _, attributes in page.tags:
@@ -115,7 +116,7 @@ def test_the_page_says_everything_once_and_needs_nothing(path, text):
     assert "default-src 'none'" in page.all("meta")[-1]["content"]
 
 
-def test_ids_are_unique_and_references_find_theirs(text):
+def test_ids_are_unique_references_find_theirs_and_pictures_can_be_heard(text):
     page = Page(text)
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
@@ -127,33 +128,31 @@ def test_ids_are_unique_and_references_find_theirs(text):
             if attributes.get(name, "").strip("#") and not attributes.get(name, "").startswith("data:")
         ]
         assert set(wanted) <= set(ids)
-
-
-def test_names_and_errors_are_text(text):
-    page = Page(text)
-    assert "alert('x')</script>" not in text.replace("&#39;", "'").replace("&lt;/script&gt;", "")
-    assert EVIL in page.words
-    assert len(page.all("script")) == 2
-
-
-def test_figures_and_table_can_be_heard(text):
-    page = Page(text)
     pictures = [one for one in page.all("svg") if one.get("aria-hidden") != "true"]
     assert len(pictures) > 10
     assert all(one["role"] == "img" and one["aria-label"] for one in pictures)
     assert all(one["scope"] in ("col", "row", "rowgroup") for one in page.all("th"))
-    assert all(one["aria-label"] for one in page.all("canvas"))
 
 
-def test_failures_are_counted_with_the_traceback_folded(result, text):
+def test_failures_are_counted_and_names_and_errors_are_text(result, text):
     failed = result.runs[result.runs["error"] != ""]
     assert 0 < len(failed) < len(result.runs)
     page = Page(text)
     assert f"{len(failed)} of {len(result.runs)} runs of a filter failed" in page.words
-    assert f": {len(failed)} of {2 * 6} (" in page.words
     assert len(page.all("details")) == 1
     assert "open" not in page.all("details")[0]
     assert "raise ArithmeticError" in page.words
+    assert "alert('x')</script>" not in text.replace("&#39;", "'").replace("&lt;/script&gt;", "")
+    assert len(page.all("script")) == 2
+
+
+def test_a_figure_of_ones_own_is_on_the_page_of_a_study_that_was_cut_off(result):
+    cut = dataclasses.replace(
+        result, study=dataclasses.replace(result.study, runs=4), runs=result.runs[result.runs["run"] < 4]
+    )
+    page = Page(render(cut, {"my_own_figure": drawings(result)["error_over_particles"]}))
+    assert page.words.count("My own figure") == 1
+    assert "Cut off: 4 of 6 planned runs" in page.words
 
 
 def test_the_animation_holds_the_particles_of_the_first_run(result, text):
@@ -169,30 +168,6 @@ def test_the_animation_holds_the_particles_of_the_first_run(result, text):
         step = (data["high"][0] - data["low"][0]) / 65535
         np.testing.assert_allclose(values[inside], shown.particles[name].ravel()[inside], atol=1.1 * step)
     assert data["omitted"] == ""
-
-
-def test_weights_are_drawn_where_they_differ(result):
-    data = animation(result, ["bootstrap", "herded-kh"])
-    assert len(data["filters"]["herded-kh"]["sizes"]) > 0
-    np.testing.assert_allclose(result.trajectory.weights["herded-kh"].sum(axis=1), 1)
-
-
-def test_what_is_left_out_of_a_long_animation_is_said(result):
-    shown = result.trajectory
-    times = 3 * MOST_STEPS // len(shown.recording)
-    repeat = lambda array: np.tile(array, (times, *(1,) * (array.ndim - 1)))  # noqa: E731
-    recording = dataclasses.replace(shown.recording, truth=repeat(shown.recording.truth))
-    long = dataclasses.replace(
-        shown,
-        recording=recording,
-        reference=None,
-        estimates={name: repeat(array) for name, array in shown.estimates.items()},
-        particles={name: np.repeat(repeat(array), 20, axis=1) for name, array in shown.particles.items()},
-        weights={},
-    )
-    data = animation(dataclasses.replace(result, trajectory=long), ["bootstrap", "herded-kh"])
-    assert len(data["times"]) == MOST_STEPS
-    assert "every third step and 300 of 600 particles" in data["omitted"]
 
 
 def test_tracks_of_many_targets_move_over_detections(result):
@@ -233,14 +208,6 @@ def test_tracks_of_many_targets_move_over_detections(result):
     assert "with the detections of all" in data["omitted"]
 
 
-def test_a_figure_without_a_place_of_its_own_is_on_the_page_too(result):
-    plans = drawings(result)
-    page = Page(render(result, {"my_own_figure": plans["error_over_particles"], "ratios": plans["ratios"]}))
-    assert [one["id"] for one in page.all("section")].count("my_own_figure") == 1
-    assert page.words.count("My own figure") == 1
-    assert "ratios" not in [one["id"] for one in page.all("section")]
-
-
 def test_what_was_not_measured_is_said_in_a_line(scenario, constant):
     bare = dataclasses.replace(scenario, reference=None, particles=(5,), runs=1, divergence=None)
     result = run_study(plan_study(bare, {"zero": constant}))
@@ -255,45 +222,16 @@ def test_what_was_not_measured_is_said_in_a_line(scenario, constant):
         assert line in words, line
 
 
-def test_a_study_in_which_nothing_was_finished_still_has_its_report(scenario):
-    class Never(Sometimes):
-        def run(self, *arguments, **options):
-            raise ArithmeticError("never")
-
-    words = Page(render(run_study(plan_study(scenario, {"never": Never})))).words
-    assert "no filter finished a run" in words
-    assert "12 of 12 runs of a filter failed" in words
-
-
-def test_a_result_gives_one_page(result, text):
-    assert render(result) == text
-    assert "planned runs" not in text
-
-
-def test_a_study_cut_off_says_so(result):
-    cut = dataclasses.replace(
-        result, study=dataclasses.replace(result.study, runs=4), runs=result.runs[result.runs["run"] < 4]
-    )
-    assert "Cut off: 4 of 6 planned runs" in Page(render(cut, {})).words
-
-
 def test_shipped_models_show_their_equations_and_others_do_not():
     from herdfilter.report.parts import equations
-    from herdfilter.study.scenario import load_scenario, scenario_files
+    from herdfilter.study.scenario import load_scenario
 
-    for name in scenario_files():
+    for name in ("ungm", "lorenz96", "bearings_only", "crossing"):
         text = equations(load_scenario(name))
         assert "<math" in text, name
         assert "problematic" not in text
         Page(text.replace("&ApplyFunction;", ""))
     assert equations(dataclasses.replace(load_scenario("ungm"), model={"type": "mine.py:Model"})) == ""
-
-
-def test_a_folder_that_takes_no_file_keeps_the_old_page(result, tmp_path):
-    path = write_report(result, tmp_path, {})
-    with pytest.raises(OSError, match="missing"):
-        write_report(result, tmp_path / "missing", {})
-    assert path.exists()
 
 
 def test_the_close_up_holds_the_weight_at_every_step(result):
@@ -317,15 +255,3 @@ def test_the_close_up_holds_the_weight_at_every_step(result):
     held = np.where(np.abs(places - np.array(data["centre"])[:, None]).max(axis=2) <= near, weights, 0).sum(axis=1)
     assert (held >= 0.95).all()
     assert (near < 20).all()
-
-
-def test_a_slope_is_fitted_from_four_counts_on(scenario, constant):
-    for counts in ((5, 10, 20), (5, 10, 20, 40)):
-        few = dataclasses.replace(scenario, particles=counts, runs=1)
-        result = run_study(plan_study(few, {"zero": constant, "bootstrap": "bootstrap"}))
-        fitted = len(counts) == 4
-        assert bool(result.slopes) == fitted
-        assert ("no slope is fitted, lines join the medians" in Page(render(result)).words) != fitted
-        (ax, *_) = drawings(result)["error_over_particles"].figure().axes
-        styles = {line.get_linestyle() for line in ax.lines if line.get_marker() == STYLES["bootstrap"].marker}
-        assert styles == ({"None"} if fitted else {"-"})

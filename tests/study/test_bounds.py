@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox, linear_chain
+from herdfilter.models import UNGM, LinearGaussian, UniformBox
 from herdfilter.models.simulation import simulate
 from herdfilter.study import posterior_cramer_rao_bound
 from herdfilter.study.bounds import _initial_bound, _variation
@@ -26,12 +26,10 @@ SMOOTH = LinearGaussian(
     "model",
     [
         SMOOTH,
-        linear_chain(3),
         dataclasses.replace(SMOOTH, Q=[[0.0, 0.0], [0.0, 0.5]]),
-        dataclasses.replace(SMOOTH, Q=np.zeros((2, 2))),
         dataclasses.replace(SMOOTH, Q=np.zeros((2, 2)), F=[[1.0, 0.0], [0.0, 0.0]]),
     ],
-    ids=["plane", "chain", "noise in one direction", "no noise", "no noise, singular transition"],
+    ids=["plane", "noise in one direction", "no noise, singular transition"],
 )
 def test_it_is_the_kalman_filters_covariance(model):
     _, observations = simulate(model, 12, 0)
@@ -65,40 +63,6 @@ def test_ungm_by_the_published_recursion():
         np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.05)
 
 
-def test_no_filter_on_bearings_is_below():
-    model = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
-    bound = posterior_cramer_rao_bound(model, 15, dt=0.1, runs=2000, rng=0)
-    lowest = np.sqrt((bound[:, 0, 0] + bound[:, 1, 1]).mean())
-    filters = {
-        "bootstrap": lambda: hf.ParticleFilter(model, 300, rng=0),
-        "augmented": lambda: hf.ParticleFilter(
-            model, 100, hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding()))
-        ),
-        "extended": lambda: hf.ExtendedKalmanFilter(model),
-        "unscented": lambda: hf.UnscentedKalmanFilter(model),
-    }
-    squared = {name: [] for name in filters}
-    for seed in range(40):
-        truth, observations = simulate(model, 15, seed, dt=0.1)
-        for name, build in filters.items():
-            errors = build().run(observations, dt=0.1).means - truth
-            squared[name].append((errors[:, :2] ** 2).sum(axis=1).mean())
-    for name, values in squared.items():
-        margin = 3 * np.std(values) / np.sqrt(len(values))
-        assert np.mean(values) + margin > lowest**2, name
-    assert lowest > 0.2 * np.sqrt(np.mean(squared["bootstrap"]))  # it says something
-
-
-def test_information_of_an_initial_mixture():
-    """Two far components keep the information of one; two equal ones are one."""
-    covariance = np.array([[1.0, 0.4], [0.4, 2.0]])
-    rng = np.random.default_rng(0)
-    for apart, tolerance in ((40.0, 0.06), (0.0, 0.06)):
-        mixture = hf.GaussianMixture([0.3, 0.7], [[0.0, 0.0], [apart, 0.0]], covariance)
-        bound = _initial_bound(mixture, mixture.sample(20000, rng))
-        np.testing.assert_allclose(bound, covariance, atol=tolerance)
-
-
 def test_bad_input_is_named():
     with pytest.raises(TypeError, match=r"the Cramer-Rao bound needs dim and .* has no initial"):
         posterior_cramer_rao_bound(SimpleNamespace(dim=1), 3)
@@ -106,24 +70,15 @@ def test_bad_input_is_named():
     box.initial = UniformBox([-1.0], [1.0])
     with pytest.raises(TypeError, match="GaussianMixture as initial distribution, got UniformBox"):
         posterior_cramer_rao_bound(box, 3)
-    with pytest.raises(ValueError, match="steps: expected an integer of at least 1, got 0"):
-        posterior_cramer_rao_bound(UNGM(), 0)
     box.initial, box.transition_covariance = UNGM().initial, lambda dt, step: np.zeros((1, 1))
     with pytest.raises(ValueError, match="transition_covariance: expected noise in every direction"):
         posterior_cramer_rao_bound(box, 3, rng=0)
-    box.transition_covariance, box.observation_covariance = np.ones((1, 1)), lambda step: np.zeros((1, 1))
-    box.transition_covariance = lambda dt, step: np.ones((1, 1))
+    box.transition_covariance, box.observation_covariance = UNGM().transition_covariance, lambda step: np.zeros((1, 1))
     with pytest.raises(ValueError, match="observation_covariance: expected a positive definite matrix at step 1"):
         posterior_cramer_rao_bound(box, 3, rng=0)
-
-
-def test_noise_that_depends_on_the_state_is_refused_by_name():
-    class Growing(UNGM):
-        def observation_covariance(self, step, x):
-            return (1 + x**2)[:, :, None]
-
-    with pytest.raises(TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\), .*Growing"):
-        posterior_cramer_rao_bound(Growing(), 2, runs=3, rng=0)
+    box.observation_covariance = lambda step, x: (1 + x**2)[:, :, None]
+    with pytest.raises(TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\)"):
+        posterior_cramer_rao_bound(box, 2, runs=3, rng=0)
 
 
 def test_information_of_overlapping_components_is_the_integral_over_their_density():
@@ -168,9 +123,9 @@ def test_noise_in_directions_that_no_axis_has_bounds_as_much_as_along_one():
         np.testing.assert_allclose(bent(angle, unit), straight, rtol=0.1, atol=0.02)
 
 
-@pytest.mark.parametrize("bend", [0.0, 0.4, 0.8])
-def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound(bend):
+def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound():
     """The published recursion on x + a sin(x), whose slope varies about as much as it is certain."""
+    bend = 0.8
     model = hf.models.from_functions(
         f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], initial_mean=[1.0], initial_covariance=[[1.0]]
     )
@@ -185,7 +140,7 @@ def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound(bend):
     np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)
 
 
-@pytest.mark.parametrize("unit", [1e-90, 1.0, 1e90])
+@pytest.mark.parametrize("unit", [1e-90, 1e90])
 def test_the_information_of_a_mixture_has_the_unit_of_the_state(unit):
     """Of components far apart, where one density is nothing beside the other, and of overlapping ones."""
     for apart in (1.0, 300.0):
@@ -200,7 +155,7 @@ def test_the_information_of_a_mixture_has_the_unit_of_the_state(unit):
         np.testing.assert_allclose(_initial_bound(scaled, unit * x) / unit**2, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("units", [(1.0, 1.0), (1e-7, 1e-7), (1e7, 1e7), (1e-7, 1e3)])
+@pytest.mark.parametrize("units", [(1.0, 1.0), (1e-7, 1e3)])
 def test_what_varies_is_weighed_by_the_noise_in_its_direction_or_refused_where_there_is_none(units):
     """Q has rank one, two or three in any frame; slopes vary within its range, or beyond it by a millionth and more."""
     rng, to = np.random.default_rng(0), np.diag([*units, 1.0])

@@ -4,13 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from herdfilter.cli.findings import Findings
-from herdfilter.plotting import drawings
-from herdfilter.plotting.over_time import first_and_best
-from herdfilter.report.animation import animation
 from herdfilter.report.parts import results_table
 from herdfilter.report.wording import findings_text, typeset
-from herdfilter.study import columns, results, summary
+from herdfilter.study import columns, summary
 from herdfilter.study.columns import COLUMNS, MEASURED, SERIES, Column, digits, headings, percent
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -27,12 +23,6 @@ def test_declarations_are_complete():
     assert len({series.name for series in SERIES}) == len(SERIES)
 
 
-def test_table_and_summary_have_every_column(scenario):
-    result = run_study(plan_study(scenario, ["bootstrap"], [10], 2))
-    assert {column.name for column in COLUMNS} <= set(result.runs)
-    assert {column.name for column in COLUMNS if column.summary is not None} <= set(result.summary)
-
-
 def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     worst = Column("worst", "largest error", median_with_interval, "worst error{unit}", measure=lambda run: run.truth.max())
     for module in (columns, summary):
@@ -43,18 +33,8 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     assert result.summary["worst"][0] == pytest.approx(np.median(expected))
     assert "worst error" in " ".join(findings_text(result, wide=True).split())
     assert "worst error" in results_table(result)["heads"]
-
-
-def test_a_study_is_summarised_once(scenario, monkeypatch):
-    calls, summarise = [], results.summarise
-    monkeypatch.setattr(results, "summarise", lambda table: calls.append(1) or summarise(table))
-    result = run_study(plan_study(scenario, ["bootstrap", "augmented-random"], [10, 20], 2))
-    Findings(result).print_all()
-    drawings(result)
-    results_table(result)
-    animation(result, ["bootstrap"])
-    first_and_best(result)
-    assert len(calls) == 1
+    assert {column.name for column in COLUMNS} <= set(result.runs)
+    assert {column.name for column in COLUMNS if column.summary is not None} <= set(result.summary)
 
 
 def test_numbers_are_written_with_three_digits():

@@ -25,28 +25,19 @@ def test_one_row_for_every_filter_count_and_run(scenario):
 
 
 def test_tables_do_not_depend_on_the_number_of_workers(scenario):
-    same_runs(hf.compare(scenario, workers=1), hf.compare(scenario, workers=2))
+    """20,000 particles of the reference: enough for a threaded linear algebra library to sum in another order."""
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20000})
+    first, other = (hf.compare(many, ["bootstrap"], runs=3, workers=workers) for workers in (1, 2))
+    same_runs(first, other)
+    assert (first["reference_error"] > 0).all()
 
 
-def test_a_reference_of_many_particles_does_not_depend_on_the_number_of_workers(scenario):
-    # 20000 particles: enough for a threaded linear algebra library to sum in another order
-    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20000}, runs=2)
-    tables = [hf.compare(many, filters=["bootstrap"], workers=workers) for workers in (1, 2)]
-    same_runs(*tables)
-    assert (tables[0]["reference_error"] > 0).all()
-
-
-def test_a_filter_is_the_same_whatever_stands_beside_it(scenario):
+def test_a_filter_is_the_same_whatever_stands_beside_it_and_the_seed_decides(scenario):
     table = hf.compare(scenario, filters=["augmented-gauss-kh", "bootstrap"], particles=[30, 10])
-    alone = hf.compare(scenario, filters=["bootstrap"], particles=[10])
+    alone, other = (hf.compare(scenario, filters=["bootstrap"], particles=[10], seed=seed) for seed in (0, 1))
     beside = table[(table["filter"] == "bootstrap") & (table["n_particles"] == 10)]
     same_runs(alone, beside.reset_index(drop=True))
-
-
-def test_the_seed_decides(scenario):
-    first, again, other = (hf.compare(scenario, filters=["bootstrap"], seed=seed) for seed in (1, 1, 2))
-    same_runs(first, again)
-    assert (first["rmse"] != other["rmse"]).all()
+    assert (alone["rmse"] != other["rmse"]).all()
 
 
 def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
@@ -77,14 +68,6 @@ def test_errors_are_distances_to_truth_and_reference(scenario, constant):
     assert np.isnan(row["log_likelihood"])  # the filter does not say
 
 
-def test_more_particles_come_closer_to_the_exact_posterior(scenario):
-    table = hf.compare(scenario, filters=["bootstrap"], particles=[10, 1000])
-    medians = table.groupby("n_particles")[["reference_error", "log_likelihood_error"]].agg(
-        lambda values: values.abs().median()
-    )
-    assert (medians.loc[1000] < 0.4 * medians.loc[10]).all()
-
-
 def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, failing):
     table = hf.compare(scenario, filters={"ok": constant, "bad": failing}, particles=[5], runs=8)
     bad, ok = table[table["filter"] == "bad"], table[table["filter"] == "ok"]
@@ -98,25 +81,24 @@ def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, fail
     np.testing.assert_array_equal(bad["rmse"][~failed], ok["rmse"][~failed])
 
 
-@pytest.mark.parametrize("means", [np.full((10, 1), np.nan), np.zeros((9, 1)), "nothing"])
-def test_estimates_that_are_no_estimates_are_failures(scenario, means):
-    broken = SimpleNamespace(run=lambda observations, dt=1.0, controls=None: SimpleNamespace(means=means))
-    table = hf.compare(scenario, filters={"broken": lambda model, n, rng: broken}, particles=[5], runs=1)
+def estimating(means):
+    """A filter whose estimates are given."""
+    filter_ = SimpleNamespace(run=lambda observations, dt=1.0, controls=None: SimpleNamespace(means=means))
+    return lambda model, n_particles, rng: filter_
+
+
+def test_estimates_that_are_no_estimates_are_failures(scenario):
+    broken = {"nan": np.full((10, 1), np.nan), "short": np.zeros((9, 1)), "text": "nothing"}
+    filters = {name: estimating(means) for name, means in broken.items()}
+    table = hf.compare(scenario, filters, particles=[5], runs=1)
     assert table["error"].str.startswith("ValueError: estimates: expected").all()
     assert table["diverged"].all()
 
 
 def test_divergence_is_judged_by_the_final_part(scenario, constant):
-    def far_at_the_end(model, n_particles, rng):
-        def run(observations, dt=1.0, controls=None):
-            means = np.zeros((len(observations), 1))
-            means[-1] = 1e4
-            return SimpleNamespace(means=means)
-
-        return SimpleNamespace(run=run)
-
+    filters = {"near": constant, "far": estimating(np.where(np.arange(10) < 9, 0, 1e4)[:, None])}
     watched = dataclasses.replace(scenario, divergence=Divergence(rmse_above=100.0, final_part=0.1))
-    table = hf.compare(watched, filters={"near": constant, "far": far_at_the_end}, particles=[5])
+    table = hf.compare(watched, filters, particles=[5])
     assert table.groupby("filter")["diverged"].mean().to_dict() == {"near": 0.0, "far": 1.0}
     assert table[table["filter"] == "far"]["final_rmse"].min() > 9e3
 
@@ -128,7 +110,7 @@ def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant
         "text": {"proposal": "HerdedProposal(KernelHerding(bandwidth=0.5))", "resample_below": 0.3},
         "function": constant,
     }
-    table = hf.compare(scenario, filters=filters, particles=[10], runs=2, workers=2)
+    table = hf.compare(scenario, filters=filters, particles=[10], runs=2)
     assert list(table["filter"].unique()) == list(filters)
     assert (table["error"] == "").all()
     errors = table.set_index(["filter", "run"])["rmse"]
@@ -147,13 +129,7 @@ def turning():
 def test_angles_are_compared_on_the_circle(scenario, tmp_path):
     (tmp_path / "turning.py").write_text(TURNING)
     turning = dataclasses.replace(scenario, model={"type": "turning.py:turning"}, reference=None, folder=tmp_path)
-
-    def right_but_for_whole_turns(model, n_particles, rng):
-        def run(observations, dt=1.0, controls=None):
-            return SimpleNamespace(means=np.arange(1.0, len(observations) + 1)[:, None] + 4 * np.pi)
-
-        return SimpleNamespace(run=run)
-
+    right_but_for_whole_turns = estimating(np.arange(1.0, 11.0)[:, None] + 4 * np.pi)
     table = hf.compare(turning, filters={"right": right_but_for_whole_turns}, particles=[5])
     assert table["rmse"].max() < 0.02
 
@@ -162,17 +138,10 @@ def test_angles_are_compared_on_the_circle(scenario, tmp_path):
     ("arguments", "message"),
     [
         ({"filters": ["boostrap"]}, "did you mean 'bootstrap'"),
-        ({"filters": []}, "filters: expected at least one"),
         ({"filters": {"x": 3}}, "filter x: expected a catalogue name"),
-        ({"filters": {"x": {"propsal": None}}}, "did you mean 'proposal'"),
         ({"filters": {"x": {"filter": "ParticleFiltre"}}}, "did you mean 'ParticleFilter'"),
-        ({"particles": [0]}, "particles: expected an integer of at least 1"),
-        ({"particles": []}, "particles: expected at least one"),
         ({"runs": 0}, "runs: expected an integer of at least 1"),
-        ({"seed": -1}, "seed: expected an integer of at least 0"),
-        ({"workers": 0}, "workers: expected an integer of at least 1"),
-        ({"scenario": "ungn"}, "did you mean 'ungm'"),
-        ({"data": "/"}, "takes no data folder"),
+        ({"run_timeout": np.nan}, "run_timeout: expected a positive finite number, got nan"),
     ],
 )
 def test_bad_arguments_are_named(scenario, arguments, message):

@@ -68,46 +68,15 @@ def test_kalman_reference_is_the_conditional_of_the_joint_gaussian(plane):
     assert reference.log_likelihood == pytest.approx(evidence)
 
 
-def test_kalman_reference_uses_the_part_of_an_observation_that_is_there(plane):
-    two = dataclasses.replace(plane, model={**plane.model, "H": [[1.0, 0.5], [0.0, 1.0]], "R": [[0.7, 0.2], [0.2, 1.0]]})
-    recording = record(two, two.build_model(), None, np.random.default_rng(3))
-    recording.observations[:, 1] = np.nan
-    first = dataclasses.replace(recording, observations=recording.observations[:, :1])
-    partly, one = (
-        compute_reference(s, s.build_model(), seen, np.random.default_rng(0))
-        for s, seen in ((two, recording), (plane, first))
-    )
-    np.testing.assert_allclose(partly.means, one.means)
-    assert partly.log_likelihood == pytest.approx(one.log_likelihood)
-
-
-def test_kalman_reference_refuses_noise_that_depends_on_the_state(plane):
-    model = plane.build_model()
-    recording = record(plane, model, None, np.random.default_rng(3))
-
-    class Growing:
-        def __getattr__(self, name):
-            return getattr(model, name)
-
-        def observation_covariance(self, step, x):
-            return 1 + x[:, :1, None] ** 2
-
-    with pytest.raises(TypeError, match=r"^model: the Kalman reference needs observation_covariance\(step\)"):
-        compute_reference(plane, Growing(), recording, np.random.default_rng(0))
-
-
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
         ({"type": "kalman"}, "expected a linear model"),
-        ({"type": "grid", "lower": 1.0, "upper": -1.0, "points": 50}, "upper: expected more than lower"),
         ({"type": "grid", "lower": -1.0, "upper": 1.0, "points": 50}, "expected a grid that resolves"),
-        ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 50}, "points: expected"),
-        ({"type": "grid", "lower": -60.0, "upper": 60.0, "points": 10**14}, "GB of memory"),
         ({"type": "large", "n": 10**14}, "n: .* GB of memory"),
         ({"type": "large", "n": 50, "filter": "ukf"}, "filter: expected a particle filter that draws at random"),
-        ({"type": "large", "n": 50, "filter": "enkf"}, "filter: expected a particle filter that draws at random"),
-        ({"type": "large", "n": 50, "filter": "herded-kh"}, "filter: expected a particle filter that draws at"),
+        ({"type": "large", "n": 5, "repeats": 1.5}, r"repeats: expected an integer of at least 1, got 1.5"),
+        ({"type": "large", "n": 5, "filter": "guide"}, r"filter: unknown 'guide'; did you mean 'guided'"),
         ({"type": "exact-or-guided", "n": 50, "guided": "ranked"}, "guided: expected a particle filter that draws at"),
     ],
 )
@@ -117,28 +86,6 @@ def test_a_reference_that_cannot_be_computed_is_refused_before_any_file(referenc
     with pytest.raises(ValueError, match=rf"\[reference\].*{message}"):
         hf.compare(scenario, ["bootstrap"], particles=[5], runs=1, store=tmp_path / "new" / "study.sqlite")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_grid_and_many_particles_agree_with_kalman(scenario):
-    model, recording, _ = recorded(scenario)
-
-    def by(**table):
-        other = Scenario(name="x", title="x", model=scenario.model, reference=table)
-        return compute_reference(other, model, recording, np.random.default_rng(2))
-
-    exact, grid = by(type="kalman"), by(type="grid", lower=-15.0, upper=15.0, points=601)
-    np.testing.assert_allclose(grid.means, exact.means, atol=1e-5)
-    assert grid.log_likelihood == pytest.approx(exact.log_likelihood, abs=1e-4)
-    large = by(type="large", n=20000)
-    np.testing.assert_allclose(large.means, exact.means, atol=0.05)
-    assert large.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.1)
-
-
-def test_recording_of_irregular_steps():
-    recording = Recording(np.zeros((4, 1)), np.zeros((4, 2)), np.array([1.0, 0.5, 2.0, 1.0]), np.ones((4, 3)))
-    np.testing.assert_array_equal(recording.times, [1.0, 1.5, 3.5, 4.5])
-    start = recording.first(2)
-    assert (len(start), start.dt.tolist(), start.controls.shape) == (2, [1.0, 0.5], (2, 3))
 
 
 def recorded(scenario):
@@ -153,17 +100,14 @@ def large(scenario, model, recording, seed=2, **table):
     return compute_reference(other, model, recording, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize(("name", "n"), [("bootstrap", 400), ({"proposal": "RankedProposal(randomised=True)"}, 50)])
-def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario, name, n):
+def test_error_of_a_large_reference_is_its_distance_to_the_exact_posterior(scenario):
     model, recording, exact = recorded(scenario)
     assert (exact.error == 0).all()
-    distances, errors = [], []
-    for seed in range(30):
-        approximate = large(scenario, model, recording, seed, n=n, repeats=6, filter=name)
-        distances.append((approximate.means - exact.means) ** 2)
-        errors.append(approximate.error**2)
-    assert np.mean(distances) == pytest.approx(np.mean(errors), rel=0.35)
-    assert approximate.sd([0]) == pytest.approx(np.sqrt(np.mean(errors[-1])))
+    ranked = {"n": 50, "repeats": 6, "filter": {"proposal": "RankedProposal(randomised=True)"}}
+    found = [large(scenario, model, recording, seed, **ranked) for seed in range(30)]
+    squares = np.mean([one.error**2 for one in found])
+    assert np.mean([(one.means - exact.means) ** 2 for one in found]) == pytest.approx(squares, rel=0.35)
+    assert found[-1].sd([0]) == pytest.approx(np.sqrt(np.mean(found[-1].error ** 2)))
 
 
 def test_repeats_average_likelihoods_not_their_logs(scenario):
@@ -171,18 +115,7 @@ def test_repeats_average_likelihoods_not_their_logs(scenario):
     model, recording, exact = recorded(scenario)
     many = large(scenario, model, recording, n=15, repeats=300)
     assert many.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.2)
-
-
-def test_one_filter_does_not_know_its_error(scenario):
-    model, recording, _ = recorded(scenario)
-    assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()
-
-
-def test_another_filter_of_the_catalogue_may_be_the_large_one(scenario):
-    model, recording, exact = recorded(scenario)
-    plain, guided = (large(scenario, model, recording, n=500, filter=name) for name in ("bootstrap", "guided"))
-    assert (plain.means != guided.means).all()
-    np.testing.assert_allclose(guided.means, exact.means, atol=5 * guided.error.max())
+    assert np.isnan(large(scenario, model, recording, n=50, repeats=1).error).all()  # one does not know its error
 
 
 def test_angles_are_averaged_on_the_circle():
@@ -190,13 +123,6 @@ def test_angles_are_averaged_on_the_circle():
     means, covariances = reference._averaged(estimates, (0,))
     np.testing.assert_allclose(means, [[-np.pi + 0.1, 1.5]])
     np.testing.assert_allclose(covariances, [[[0.08, 0.2], [0.2, 0.5]]])  # half the square of the distance of two
-
-
-def test_the_table_carries_the_error_of_the_reference(scenario):
-    many = dataclasses.replace(scenario, reference={"type": "large", "n": 100, "repeats": 3})
-    tables = [hf.compare(s, filters=["bootstrap"], particles=[10], runs=2) for s in (scenario, many)]
-    assert (tables[0]["reference_sd"] == 0).all()
-    assert tables[1]["reference_sd"].between(0.001, 0.5).all()
 
 
 @pytest.fixture
@@ -231,7 +157,6 @@ def test_a_reference_is_computed_once_for_what_decides_it(scenario, kept):
     others = [
         {"seed": 3},
         {"n": 31},
-        {"repeats": 3},
         {"model": dataclasses.replace(model, R=np.eye(1))},
         {"observations": other_recording},
     ]
@@ -253,29 +178,24 @@ def as_archive(**arrays):
 
 DAMAGES = {
     "cut off": lambda file: file.write_bytes(file.read_bytes()[:50]),
-    "empty": lambda file: file.write_bytes(b""),
-    "a byte turned": lambda file: file.write_bytes(file.read_bytes().replace(b"NUMPY", b"NUMPI", 1)),
     "a number turned": lambda file: file.write_bytes(bytes([*(d := file.read_bytes())[:200], d[200] ^ 1, *d[201:]])),
     "a pickle": lambda file: file.write_bytes(pickle.dumps(Trap())),
     "a pickle in the archive": as_archive(means=np.array([Trap()], dtype=object)),
-    "other arrays": as_archive(x=np.zeros(3)),
     "another length": as_archive(means=np.zeros((9, 1)), error=np.zeros((9, 1)), log_likelihood=0.0),
-    "another dimension": as_archive(means=np.zeros((10, 2)), error=np.zeros((10, 2)), log_likelihood=0.0),
-    "no numbers": as_archive(means=np.full((10, 1), "a"), error=np.zeros((10, 1)), log_likelihood=0.0),
     "not a number": as_archive(means=np.full((10, 1), np.nan), error=np.zeros((10, 1)), log_likelihood=0.0),
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_is_computed_anew(kept, tmp_path, damage):
+def test_a_damaged_file_is_computed_anew(kept, tmp_path):
     compute, calls = kept
     first = compute()
     (file,) = tmp_path.rglob("*.npz")
-    DAMAGES[damage](file)
-    np.testing.assert_array_equal(compute().means, first.means)
-    np.testing.assert_array_equal(compute().means, first.means)
-    assert len(calls) == 2
-    assert list(tmp_path.rglob("*.*")) == [file]
+    for count, damage in enumerate(DAMAGES.values(), start=2):
+        damage(file)
+        for _ in range(2):
+            np.testing.assert_array_equal(compute().means, first.means)
+        assert len(calls) == count
+        assert list(tmp_path.rglob("*.*")) == [file]
 
 
 def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
@@ -293,11 +213,11 @@ def test_a_kept_reference_is_all_that_was_computed(scenario, kept, tmp_path):
         np.testing.assert_array_equal(again.posteriors[step].masses, density.masses)
 
 
-@pytest.mark.parametrize("value", ["", "off"])
-def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch, value):
+def test_the_cache_can_be_switched_off(kept, tmp_path, monkeypatch):
     compute, calls = kept
-    monkeypatch.setenv(machine.VARIABLE, value)
-    compute(), compute()
+    for value in ("", "off"):
+        monkeypatch.setenv(machine.VARIABLE, value)
+        compute()
     assert len(calls) == 2
     assert list(tmp_path.iterdir()) == []
 
@@ -315,14 +235,6 @@ def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kep
     assert len(calls) == 4
 
 
-def test_a_model_that_cannot_be_pickled_is_not_kept(scenario, kept, tmp_path):
-    compute, calls = kept
-    model = scenario.build_model()
-    object.__setattr__(model, "note", lambda: None)
-    compute(model=model), compute(model=model)
-    assert len(calls) == 2
-
-
 def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
     compute, calls = kept
     text = "from herdfilter.models import LinearGaussian\n\n\nclass Mine(LinearGaussian):\n    pass\n"
@@ -332,22 +244,9 @@ def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
         mine = dataclasses.replace(scenario, model={"type": "mine.py:Mine", **arguments}, folder=tmp_path).build_model()
         compute(model=mine), compute(model=mine)
     assert len(calls) == 2
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        ({"n": 0}, r"\[reference\] n: expected an integer of at least 1, got 0"),
-        ({"n": 5, "repeats": 1.5}, r"\[reference\] repeats: expected an integer of at least 1, got 1.5"),
-        ({"n": 5, "repeat": 2}, "did you mean 'repeats'"),
-        ({}, "key 'n' is missing"),
-        ({"n": 5, "filter": "guide"}, r"\[reference\] filter: unknown 'guide'; did you mean 'guided'"),
-        ({"n": 5, "filter": 3}, r"\[reference\] filter: "),
-    ],
-)
-def test_bad_tables_are_refused_before_any_run(scenario, table, message):
-    with pytest.raises(ValueError, match=message):
-        hf.compare(dataclasses.replace(scenario, reference={"type": "large", **table}))
+    object.__setattr__(mine, "note", lambda: None)  # cannot be pickled
+    compute(model=mine), compute(model=mine)
+    assert len(calls) == 4
 
 
 class HeavyTailed(hf.models.LinearGaussian):
@@ -383,7 +282,7 @@ def test_a_reference_is_exact_or_of_a_guided_filter_that_agrees():
     blind = reference._large(model, recording, np.random.default_rng(0), n=200, repeats=4)
     found = reference._exact_or_guided(model, recording, np.random.default_rng(0), n=200, repeats=4)
     assert found.sd([0]) < 0.5 * blind.sd([0])
-    many = reference._large(model, recording, np.random.default_rng(1), n=100_000)
+    many = reference._large(model, recording, np.random.default_rng(1), n=20_000)
     assert np.abs(found.means - many.means).max() < 5 * (found.sd([0]) + many.sd([0]))
 
 

@@ -19,11 +19,9 @@ from herdfilter.study.tables import Divergence
 
 CHAIN = linear_chain(2)
 FILTERS = {
-    "bootstrap": lambda model: hf.ParticleFilter(model, 60, rng=1),
-    "herded": lambda model: hf.ParticleFilter(model, 15, hf.HerdedProposal(hf.KernelHerding()), rng=1),
-    "guided": lambda model: hf.ParticleFilter(model, 40, hf.GuidedProposal(), rng=1),
-    "ensemble": lambda model: hf.EnsembleKalmanFilter(model, 40, rng=1),
-    "kalman": hf.UnscentedKalmanFilter,
+    "guided": lambda model, n: hf.ParticleFilter(model, n, hf.GuidedProposal(), rng=1),
+    "ensemble": lambda model, n: hf.EnsembleKalmanFilter(model, n, rng=1),
+    "kalman": lambda model, n: hf.UnscentedKalmanFilter(model),
 }
 
 
@@ -38,8 +36,8 @@ def test_watching_changes_nothing(build):
     recording = recorded(model, dt=0.1)
     recording.observations[[4, 9], [0, 1]] = np.nan
     recording.observations[12] = np.nan
-    watched = watch(build(model), recording, steps=[3, 19])
-    plain = build(model).run(recording.observations, dt=0.1)
+    watched = watch(build(model, 40), recording, steps=[3, 19])
+    plain = build(model, 40).run(recording.observations, dt=0.1)
     np.testing.assert_array_equal(watched.result.means, plain.means)
     np.testing.assert_array_equal(watched.result.covariances, plain.covariances)
     assert watched.result.log_likelihood == plain.log_likelihood
@@ -69,40 +67,17 @@ def test_nis_of_the_kalman_filter_is_white_and_chi_square():
     assert abs(correlation) < 3 / np.sqrt(nis.size)
 
 
-def test_nis_of_an_overconfident_filter_leaves_the_band():
-    sure = dataclasses.replace(CHAIN, Q=0.1 * CHAIN.Q, R=0.5 * CHAIN.R)
-    nis = [watch(hf.ExtendedKalmanFilter(sure), recorded(CHAIN, 40, seed)).nis for seed in range(5)]
-    assert np.mean(nis) / 2 > 1.5 > chi_square_band(2 * 5 * 40)[1]
-
-
-@pytest.mark.parametrize("name", ["bootstrap", "guided", "ensemble"])
+@pytest.mark.parametrize("name", ["guided", "ensemble"])
 def test_nis_of_many_particles_is_kalmans(name):
     recording = recorded(CHAIN)
-    filters = {
-        "bootstrap": lambda: hf.ParticleFilter(CHAIN, 6000, rng=0),
-        "guided": lambda: hf.ParticleFilter(CHAIN, 6000, hf.GuidedProposal(), rng=0),
-        "ensemble": lambda: hf.EnsembleKalmanFilter(CHAIN, 6000, rng=0),
-    }
     exact = watch(hf.ExtendedKalmanFilter(CHAIN), recording).nis
-    np.testing.assert_allclose(watch(filters[name](), recording).nis, exact, atol=0.2, rtol=0.15)
-
-
-def test_an_observation_with_a_missing_entry_is_skipped_where_the_filter_skips_it():
-    recording = recorded(UNGM())
-    recording.observations[5] = np.nan
-    watched = watch(hf.ParticleFilter(UNGM(), 50, rng=0), recording)
-    assert np.flatnonzero(watched.nis_degrees == 0).tolist() == [5]
+    np.testing.assert_allclose(watch(FILTERS[name](CHAIN, 6000), recording).nis, exact, atol=0.2, rtol=0.15)
 
 
 def test_what_the_model_or_the_filter_does_not_tell_is_left_out(constant):
     recording = recorded(UNGM())
-    silent = SimpleNamespace(
-        dim=1,
-        initial=UNGM().initial,
-        transition_mean=UNGM().transition_mean,
-        transition_covariance=UNGM().transition_covariance,
-        log_likelihood=UNGM().log_likelihood,
-    )
+    told = ("initial", "transition_mean", "transition_covariance", "log_likelihood")
+    silent = SimpleNamespace(dim=1, **{name: getattr(UNGM(), name) for name in told})
     wrong = SimpleNamespace(
         **vars(silent), observation_mean=lambda x, step: x[:3], observation_covariance=lambda step: np.eye(2)
     )
@@ -113,16 +88,13 @@ def test_what_the_model_or_the_filter_does_not_tell_is_left_out(constant):
         assert watched.result.means.shape == (20, 1)
 
 
-def test_a_run_of_ones_own_is_used():
+def test_a_run_of_ones_own_is_used_and_errors_of_a_filter_come_through():
     class Mine(hf.ParticleFilter):
         def run(self, observations, **options):
             return "mine"
 
-    assert watch(Mine(UNGM(), 5), recorded(UNGM())).result == "mine"
-
-
-def test_errors_of_the_filter_come_through():
     recording = recorded(UNGM())
+    assert watch(Mine(UNGM(), 5), recording).result == "mine"
     recording.observations[3] = np.inf
     with pytest.raises(ValueError, match="z: expected finite numbers") as caught:
         watch(hf.ParticleFilter(UNGM(), 20, rng=0), recording)
@@ -189,13 +161,6 @@ def test_a_result_of_means_alone_is_enough(scenario):
         measured(record_of(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
 
 
-def test_angles_are_wrapped_in_nees(scenario):
-    result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
-    recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
-    turning = SimpleNamespace(dim=1, circular=(0,))
-    assert RunRecord(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
-
-
 @pytest.mark.parametrize("d", [1, 3])
 def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
     """In units of the posterior's standard deviations, independent draws have E|X - X'| / n."""
@@ -218,13 +183,6 @@ def test_energy_distance_ignores_units_and_takes_a_flat_posterior():
     assert energy_distance_to(wide, x @ units, weights) == pytest.approx(energy_distance_to(narrow, x, weights))
     flat = hf.GaussianMixture([1.0], [[0.0, 0.0]], [[1.0, 0.0], [0.0, 0.0]])
     assert np.isfinite(energy_distance_to(flat, x, weights))
-
-
-def test_steps_of_the_exact_posterior_end_with_the_last():
-    assert snapshot_steps(100) == list(range(9, 100, 10))
-    assert snapshot_steps(3) == [0, 1, 2]
-    assert snapshot_steps(25)[-1] == 24
-    assert len(snapshot_steps(25)) == 10
 
 
 def test_references_know_their_posteriors(scenario):
@@ -255,25 +213,5 @@ def test_the_table_has_it_all(scenario):
     assert table.loc[table["filter"] == "kalman", "energy_distance"].isna().all()
     assert (table["nis_degrees"] == 10).all()
     assert table[list(OF_SETS & set(table))].isna().all(axis=None)  # of many targets only
-
-
-def test_an_approximate_reference_has_no_energy_distance(scenario):
     many = dataclasses.replace(scenario, reference={"type": "large", "n": 100})
-    table = hf.compare(many, ["bootstrap"], [10], runs=2)
-    assert table["energy_distance"].isna().all()
-    assert table["anees"].notna().all()
-
-
-def test_the_grid_says_more_than_two_moments():
-    """Particles with the moments of a two-peaked posterior, but one peak, are far from it."""
-    ungm = dataclasses.replace(hf.study.scenario.load_scenario("ungm"), steps=10)
-    recording = Recording(*simulate(UNGM(), 10, 2))
-    reference = compute_reference(ungm, UNGM(), recording, np.random.default_rng(0))
-    rng = np.random.default_rng(1)
-    k = max(reference.posteriors, key=lambda k: reference.covariances[k, 0, 0])  # the sign is open there
-    density = reference.posteriors[k]
-    centres = 0.5 * (density.edges[1:] + density.edges[:-1])
-    equal = np.full(200, 0.005)
-    right = rng.choice(centres, size=(200, 1), p=density.masses)
-    normal = reference.means[k] + np.sqrt(reference.covariances[k, 0, 0]) * rng.standard_normal((200, 1))
-    assert energy_distance_to(density, right, equal) < 0.2 * energy_distance_to(density, normal, equal)
+    assert hf.compare(many, ["bootstrap"], [10], runs=2)["energy_distance"].isna().all()  # of an exact reference only

@@ -3,13 +3,12 @@ import re
 
 import numpy as np
 import pytest
-from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import record
-from herdfilter.study.scenario import Scenario, load_scenario, scenario_files
+from herdfilter.study.scenario import load_scenario, scenario_files
 
 PLAZA = "herdfilter.study.data.plaza"
 MINIMAL = """
@@ -44,22 +43,19 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("name", scenario_files())
-def test_every_shipped_scenario_names_its_source_and_can_be_planned(name):
-    scenario = load_scenario(name)
-    assert scenario.title
-    assert scenario.source
-    if scenario.data is None:  # real data are not shipped
-        plan_study(scenario)
-
-
-@pytest.mark.parametrize("name", ["landmarks", "lorenz96"])
-def test_every_kind_of_filter_runs_on_the_scenario(name):
-    scenario = dataclasses.replace(load_scenario(name), steps=8, reference=None)
-    filters = ["bootstrap", "herded-kh", "augmented-kh", "sqmc", "ukf"]
-    table = hf.compare(scenario, filters, particles=40, runs=2)
-    assert not (table["error"] != "").any()
-    assert np.isfinite(table["rmse"]).all()
+def test_every_shipped_scenario_names_its_source_and_can_be_planned():
+    """So can its published figures."""
+    for name in scenario_files():
+        scenario = load_scenario(name)
+        assert scenario.title
+        assert scenario.source
+        if scenario.data is None:  # real data are not shipped
+            plan_study(scenario)
+        for entry in scenario.published:
+            assert entry.skip < (entry.steps or scenario.steps)
+            dataclasses.replace(scenario, model=scenario.model | entry.model).build_model()
+            if entry.filter != "reference":
+                resolve_filters(entry.filter, scenario.filter)
 
 
 PUBLISHED = """
@@ -79,44 +75,11 @@ def test_published_figures_are_read(write):
     assert load_scenario(write(MINIMAL)).published == ()
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ("tolerance", "tolerence", "did you mean 'tolerance'"),
-        ("value = 5.5", "", "key 'value' is missing"),
-        ("5.5", "-5.5", "[[published]] value: expected a positive"),
-        ('"a table"', '""', "[[published]] source: expected the place of the figure, got ''"),
-        ("n_particles = 50", "n_particles = 0", "[[published]] n_particles: expected an integer of at least 1"),
-        ("[[published]]", 'measure = "rms"\n[published]', "published: expected tables"),
-        ("[[published]]", '[[published]]\nmeasure = "rms"', "[[published]] measure: unknown 'rms'"),
-        ("[[published]]", '[[published]]\nstatistic = "maen"', "did you mean 'mean'"),
-        ("[[published]]", "[[published]]\nskip = -1", "[[published]] skip: expected an integer of at least 0"),
-        ("[[published]]", "[[published]]\nmodel = 3", "[[published]] model: expected a table, got 3"),
-    ],
-)
-def test_a_faulty_published_figure_is_named(write, before, after, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        load_scenario(write(MINIMAL + PUBLISHED.replace(before, after)))
-
-
-@pytest.mark.parametrize("name", scenario_files())
-def test_filters_of_published_figures_are_known(name):
-    scenario = load_scenario(name)
-    for entry in scenario.published:
-        assert entry.skip < (entry.steps or scenario.steps)
-        dataclasses.replace(scenario, model=scenario.model | entry.model).build_model()
-        if entry.filter != "reference":
-            resolve_filters(entry.filter, scenario.filter)
-
-
 def test_a_file_of_ones_own_needs_only_a_title_and_a_model(write):
-    scenario = load_scenario(write(MINIMAL))
+    scenario = load_scenario(write(MINIMAL + "process_variance = 2.5"))
     assert scenario.name == "mine"
     assert isinstance(scenario.build_model(), hf.models.UNGM)
-
-
-def test_model_parameters_come_from_the_table(write):
-    assert load_scenario(write(MINIMAL + "process_variance = 2.5")).build_model().process_variance == 2.5
+    assert scenario.build_model().process_variance == 2.5
 
 
 def test_a_model_of_ones_own_is_found_beside_the_file(write):
@@ -124,28 +87,9 @@ def test_a_model_of_ones_own_is_found_beside_the_file(write):
     own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
     path = write(f'title = "Walk"\nimports = ["walk"]\nsteps = 5\n[model]\ntype = "walk.py:Walk"\nspeed = 3.0\n{own}')
     assert load_scenario(path).build_model().speed == 3.0
-    table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2, workers=2)
+    table = hf.compare(path, filters=["bootstrap", "mine"], particles=[10], runs=2)
     assert (table["error"] == "").all()
     assert np.isfinite(table["rmse"]).all()
-
-
-NO_FIELD = (3, -1.5, True, np.nan, b"x", object(), {3: 3}, [[]], ["x", 3], (None,))
-
-
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Scenario) if field.name != "folder"])
-def test_a_field_that_does_not_fit_is_named(name):
-    scenario = dataclasses.replace(load_scenario("ungm"), published=())
-    fits = {"steps": 3, "runs": 3, "models": 3, "first_model": 3, "dt": 3}
-    for value in NO_FIELD:
-        if fits.get(name) is not value:
-            with pytest.raises(ValueError, match=name.rstrip("s")) as caught:
-                dataclasses.replace(scenario, **{name: value})
-            assert "\n" not in str(caught.value)
-
-
-def test_a_model_of_ones_own_is_found_in_a_module(write):
-    path = write('title = "Same"\n[model]\ntype = "herdfilter.models.ungm:UNGM"')
-    assert isinstance(load_scenario(path).build_model(), hf.models.UNGM)
 
 
 def test_a_changed_model_file_is_read_again(write):
@@ -160,39 +104,17 @@ def test_a_changed_model_file_is_read_again(write):
     ("text", "message"),
     [
         (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
-        (MINIMAL.replace("UNGM", "UNGN"), "did you mean 'UNGM'"),
         (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is not a part of herdfilter"),
         (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
-        (MINIMAL.replace("type", "tpye"), "'type'"),
-        ("partikles = [5]" + MINIMAL, "did you mean 'particles'"),
-        ("particles = 5" + MINIMAL, "particles: expected a list, got 5"),
-        ("particles = [0]" + MINIMAL, "particles: expected an integer of at least 1"),
-        ("filters = [1]" + MINIMAL, "filters: expected a text, got 1"),
-        ('filters = ["boostrap"]' + MINIMAL, "did you mean 'bootstrap'"),
         ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
-        ("steps = -1" + MINIMAL, "steps: expected an integer"),
-        ("dt = 0" + MINIMAL, "dt: expected a positive"),
-        ("reference = 3" + MINIMAL, "reference: expected a table"),
-        (MINIMAL + '[reference]\ntype = "gird"', "did you mean 'grid'"),
-        (MINIMAL + '[reference]\ntype = "large"\nm = 5', "unknown 'm'"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
-        (
-            MINIMAL + '[data]\ntype = "plaza"',
-            "[data] type: expected 'module:function' from a module under imports, got 'plaza'",
-        ),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
         (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plazza"', "did you mean 'load_plaza'"),
-        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:PlazaData"', "key 'beacons' is missing"),
-        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"\nnme = "Plaza1"', "did you mean 'name'"),
-        (MINIMAL + "[divergence]\nrmse_over = 3", "did you mean 'rmse_above'"),
-        (MINIMAL + "[divergence]\nrmse_above = 3\nfinal_part = 2", "final_part"),
-        (MINIMAL + "[truth]\ninital = [0.1]", "did you mean 'initial'"),
         (MINIMAL + "[truth]", "[truth]: expected the key 'initial', or a table 'model' with keys, got None"),
         (MINIMAL + "[truth]\ninitial = [0.1, 0.2]", "[truth]: initial: expected shape (1,), got (2,)"),
-        (MINIMAL + "[truth]\ninitial = ['a']", "[truth]: initial: expected numbers"),
         (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "[truth]: cannot be combined with [data]"),
-        ("truth = 3" + MINIMAL, "truth: expected a table"),
-        ("title = " + MINIMAL, "mine.toml"),
+        (MINIMAL + PUBLISHED.replace("tolerance", "tolerence"), "did you mean 'tolerance'"),
+        (MINIMAL + PUBLISHED.replace('"a table"', '""'), "[[published]] source: expected the place of the figure, got ''"),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
     ],
 )
@@ -226,37 +148,20 @@ def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
     assert (runs["drawn"][0].truth[0] != runs["drawn"][1].truth[0]).all()
 
 
-@pytest.mark.parametrize(("error_dims", "plane"), [("", (0, 1)), ("[0]", (0, 1)), ("[0, 2]", (0, 2)), ("[3, 1, 0]", (3, 1))])
-def test_a_path_is_drawn_in_the_dimensions_whose_error_counts(write, error_dims, plane):
-    line = f"error_dims = {error_dims}\n" if error_dims else ""
-    assert load_scenario(write(line + MINIMAL)).plane == plane
+def test_a_path_is_drawn_in_the_dimensions_whose_error_counts(write):
+    for error_dims, plane in (("", (0, 1)), ("[0]", (0, 1)), ("[3, 1, 0]", (3, 1))):
+        line = f"error_dims = {error_dims}\n" if error_dims else ""
+        assert load_scenario(write(line + MINIMAL)).plane == plane
 
 
 def test_unknown_scenario_and_missing_file(tmp_path):
-    with pytest.raises(ValueError, match="did you mean 'ungm'"):
-        load_scenario("ungn")
+    with pytest.raises(ValueError, match="scenario: unknown 'Lorenz63'; did you mean 'lorenz63'"):
+        load_scenario("Lorenz63")
     with pytest.raises(FileNotFoundError, match=r"none\.toml"):
         load_scenario(tmp_path / "none.toml")
     elsewhere = dataclasses.replace(load_scenario("ungm"), model={"type": "walk.py:Walk"}, folder=tmp_path)
     with pytest.raises(FileNotFoundError, match=r"walk\.py"):
         elsewhere.build_model()
-
-
-def test_a_simulated_scenario_takes_no_data_folder(tmp_path):
-    with pytest.raises(ValueError, match="takes no data folder"):
-        plan_study("ungm", data=tmp_path)
-
-
-def test_what_is_wrong_in_a_filter_names_the_filter(write):
-    def plan(text):
-        return plan_study(write('filters = ["mine"]' + MINIMAL + "[filter.mine]\n" + text))
-
-    with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'ParticleFilter'"):
-        plan('filter = "ParticleFiltr"')
-    with pytest.raises(ValueError, match="filter mine: resample_below: expected a fraction"):
-        plan("resample_below = 2.0")
-    with pytest.raises(TypeError, match="filter mine: proposal: expected a proposal"):
-        plan('proposal = "SystematicResampling()"')
 
 
 def test_a_missing_or_faulty_model_file_names_the_scenario(write):
@@ -268,17 +173,8 @@ def test_a_missing_or_faulty_model_file_names_the_scenario(write):
         plan_study(path)
 
 
-test_a_name_in_other_letters_gets_a_hint = refuses(
-    load_scenario,
-    ("UNGM", "scenario: unknown 'UNGM'; did you mean 'ungm'"),
-    ("Lorenz63", "scenario: unknown 'Lorenz63'; did you mean 'lorenz63'"),
-    ("BEARING", "scenario: unknown 'BEARING'; did you mean 'bearings'"),
-)
-
-
 def test_particle_counts_may_be_one_number():
     assert plan_study("ungm", particles=50).particles == (50,)
     assert plan_study("ungm", particles=np.array([50, 20])).particles == (50, 20)
-    for wrong in (50.0, "50"):
-        with pytest.raises(ValueError, match=f"particles: expected an integer of at least 1, got {wrong!r}"):
-            plan_study("ungm", particles=wrong)
+    with pytest.raises(ValueError, match=r"particles: expected an integer of at least 1, got 50\.0"):
+        plan_study("ungm", particles=50.0)

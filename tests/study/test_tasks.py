@@ -32,7 +32,6 @@ class Leaking(LinearGaussian):
     ("wrong", "told"),
     [
         ("x[:, 0] / math.sqrt(-1)", "ValueError: math domain error"),
-        ("x[:, 0] @ np.eye(7)", "ValueError: matmul: .*"),
         ("np.linalg.inv(np.zeros((2, 2)))", "LinAlgError: Singular matrix"),
     ],
 )
