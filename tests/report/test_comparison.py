@@ -91,11 +91,15 @@ def test_what_pandas_makes_of_it_is_a_plain_table(study):
         assert not hasattr(made, "verdict")
 
 
+def pickled(one):
+    return pickle.loads(pickle.dumps(one))
+
+
 def test_a_copy_is_the_same_comparison(study, scenario, no_figures):
     """Also of one that has no store."""
-    alone = hf.compare(scenario, FILTERS, runs=2)
-    for one in (study, alone):
-        for again in (copy.copy(one), copy.deepcopy(one), pickle.loads(pickle.dumps(one))):
+    alone = hf.compare(scenario, FILTERS, [10], runs=2)
+    for one, ways in ((study, (pickled,)), (alone, (copy.copy, copy.deepcopy, pickled))):
+        for again in (way(one) for way in ways):
             assert type(again) is hf.Comparison
             pd.testing.assert_frame_equal(one, again)
             assert (again.verdict, repr(again), again._repr_html_()) == (one.verdict, repr(one), one._repr_html_())

@@ -24,14 +24,6 @@ def test_one_row_for_every_filter_count_and_run(scenario):
     assert (table["ess"] <= table["n_particles"]).all()
 
 
-def test_tables_do_not_depend_on_the_number_of_workers(scenario):
-    """20,000 particles of the reference: enough for a threaded linear algebra library to sum in another order."""
-    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20000})
-    first, other = (hf.compare(many, ["bootstrap"], runs=3, workers=workers) for workers in (1, 2))
-    same_runs(first, other)
-    assert (first["reference_error"] > 0).all()
-
-
 def test_a_filter_is_the_same_whatever_stands_beside_it_and_the_seed_decides(scenario):
     table = hf.compare(scenario, filters=["augmented-gauss-kh", "bootstrap"], particles=[30, 10])
     alone, other = (hf.compare(scenario, filters=["bootstrap"], particles=[10], seed=seed) for seed in (0, 1))
