@@ -1,28 +1,12 @@
-"""The autoferry recordings: on the real files where they are at hand, and on made-up ones of the same form."""
+"""The autoferry recordings, on made-up files of their form; test_harbour.py has the real ones."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 from herdfilter.study.data.autoferry import load_autoferry
 
-from herdfilter.study.data import DATA_FILES, checksum
-
-PLACES = [Path(__file__).parents[2].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-"))]
 LIDAR, RADAR, INFRARED = 1, 2, 3
-
-
-def real(number):
-    """Parameter for a real recording, skipped where no folder holds it."""
-    file = Path("autoferry", f"scenario{number}_detections.json")
-    folder = next((place for place in PLACES if (place / file).is_file()), None)
-    reason = f"no {file} in ../shared/data or HERDFILTER_DATA"
-    return pytest.param(folder, number, id=str(number), marks=pytest.mark.skipif(folder is None, reason=reason))
-
-
-REAL = pytest.mark.parametrize(("folder", "number"), [real(2), real(4)])
 
 
 def scan(time, sensor, measurement):
@@ -127,26 +111,3 @@ def test_bad_arguments_are_named(write, tmp_path):
         load_autoferry(tmp_path, sensors=["radr"])
     with pytest.raises(FileNotFoundError, match=r"expected scenario7_detections\.json in .*, got"):
         load_autoferry(tmp_path, scenario=7)
-
-
-@REAL
-def test_real_sensors_tick_at_their_rates_and_see_the_vessels(folder, number):
-    """Every scan of the published file is there, in order; most have one near each vessel."""
-    for kind in ("detections", "groundTruth"):
-        file = f"scenario{number}_{kind}.json"
-        assert checksum(folder / "autoferry" / file) == DATA_FILES[file].sha256
-    data = load_autoferry(folder, number)
-    entries = json.loads((folder / "autoferry" / f"scenario{number}_detections.json").read_text())
-    assert len(data) == sum(entry["sensorID"] in (LIDAR, RADAR) for entry in entries)
-    assert (np.diff(data.time) > 0).all()
-    sensors = np.array(data.sensors)
-    for sensor, period in (("radar", 1.68), ("lidar", 0.504)):
-        assert np.median(np.diff(data.time[sensors == sensor])) == pytest.approx(period, rel=0.01)
-        apart = np.concatenate(
-            [
-                np.linalg.norm(truth[:, None] - detections, axis=2).min(axis=1)
-                for truth, detections, by in zip(data.truth, data.scans, data.sensors, strict=True)
-                if by == sensor and len(detections)
-            ]
-        )
-        assert np.nanmedian(apart) < (8 if sensor == "radar" else 12)

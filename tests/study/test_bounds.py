@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.models import UNGM, LinearGaussian, UniformBox
+from herdfilter.models import UNGM, BearingsTracking, LinearGaussian, UniformBox
 from herdfilter.models.simulation import simulate
 from herdfilter.study import posterior_cramer_rao_bound
 from herdfilter.study.bounds import _initial_bound, _variation
@@ -61,6 +61,18 @@ def test_ungm_by_the_published_recursion():
     for model in (UNGM(), WithJacobians()):
         bound = posterior_cramer_rao_bound(model, 6, runs=20000, rng=1)
         np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.05)
+
+
+def test_no_filter_on_bearings_is_below():
+    model = BearingsTracking(initial_covariance=np.diag([0.1, 0.1, 0.5, 0.5]))
+    bound = posterior_cramer_rao_bound(model, 15, dt=0.1, runs=2000, rng=0)
+    lowest, squared = (bound[:, 0, 0] + bound[:, 1, 1]).mean(), []
+    for seed in range(40):
+        truth, observations = simulate(model, 15, seed, dt=0.1)
+        errors = hf.ParticleFilter(model, 300, rng=0).run(observations, dt=0.1).means - truth
+        squared.append((errors[:, :2] ** 2).sum(axis=1).mean())
+    assert np.mean(squared) + 3 * np.std(squared) / np.sqrt(40) > lowest
+    assert lowest > 0.04 * np.mean(squared)  # it says something
 
 
 def test_bad_input_is_named():

@@ -286,16 +286,3 @@ def test_a_track_of_another_form_is_refused(tmp_path):
         (tmp_path / "UAV_Rot.csv").write_text(text)
         with pytest.raises(ValueError, match=message):
             load_uav(tmp_path)
-
-
-def test_real_track_is_as_fast_as_its_receiver_says():
-    """Positions and the receiver's own speeds agree; columns Vx and Vy of the file."""
-    folder = next((place for place in PLACES if (place / "UAV_Rot.csv").is_file()), None)
-    if folder is None:
-        pytest.skip("no UAV_Rot.csv in ../shared/data or HERDFILTER_DATA")
-    truth = load_uav(folder).truth
-    measured = np.genfromtxt(folder / "UAV_Rot.csv", delimiter=",", skip_header=2, usecols=(9, 10))
-    for axis in range(2):
-        slope, offset = np.polyfit(truth[:, 3 + axis], measured[:, axis], 1)
-        assert slope == pytest.approx(1.0, abs=0.02)
-        assert abs(offset) < 0.05

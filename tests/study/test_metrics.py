@@ -27,7 +27,7 @@ from herdfilter.study.metrics import (
     squared_error,
 )
 from herdfilter.study.plan import plan_study
-from herdfilter.study.recording import record
+from herdfilter.study.recording import join_scans, record, split_scans
 from herdfilter.study.scenario import load_scenario, scenario_from_table
 from herdfilter.study.statistics import bootstrap_interval, chi_square_band
 from herdfilter.study.store import open_for_reading
@@ -276,6 +276,12 @@ def test_crossing_is_the_published_one():
     assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(30 + 0.98 * there.sum(axis=1).mean(), abs=2.5)
     again = record(scenario, model, None, np.random.default_rng(1))
     np.testing.assert_array_equal(again.truth, made.truth)  # they move without noise
+
+
+def test_scans_are_packed_and_unpacked():
+    scans = [np.empty((0, 2)), np.ones((2, 2)), np.empty((0, 2)), np.zeros((1, 2))]
+    again = split_scans(**join_scans(scans))
+    assert [scan.tolist() for scan in again] == [scan.tolist() for scan in scans]
 
 
 test_what_is_wrong_with_targets_is_named = refuses(

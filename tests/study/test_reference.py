@@ -273,19 +273,6 @@ def test_kalman_reference_refuses_what_it_is_not_exact_for():
         reference._kalman(several, recording, None)
 
 
-def test_a_reference_is_exact_or_of_a_guided_filter_that_agrees():
-    """A sharp observation: the guided filter has the smaller error, and both are right."""
-    recording = Recording(np.zeros((4, 1)), np.array([[1.0], [0.5], [-1.0], [0.2]]))
-    exact = reference._exact_or_guided(line(), recording, np.random.default_rng(0), n=10)
-    assert (exact.error == 0).all()
-    model = line(HeavyTailed, R=[[0.001]])
-    blind = reference._large(model, recording, np.random.default_rng(0), n=200, repeats=4)
-    found = reference._exact_or_guided(model, recording, np.random.default_rng(0), n=200, repeats=4)
-    assert found.sd([0]) < 0.5 * blind.sd([0])
-    many = reference._large(model, recording, np.random.default_rng(1), n=20_000)
-    assert np.abs(found.means - many.means).max() < 5 * (found.sd([0]) + many.sd([0]))
-
-
 @pytest.mark.parametrize(
     ("guided", "error", "taken"),
     [(0.0, 0.1, True), (1.5, 0.1, True), (3.0, 0.1, False), (0.0, 2.0, False), (0.0, np.nan, False)],

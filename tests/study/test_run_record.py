@@ -161,6 +161,13 @@ def test_a_result_of_means_alone_is_enough(scenario):
         measured(record_of(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
 
 
+def test_angles_are_wrapped_in_nees(scenario):
+    result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
+    recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
+    turning = SimpleNamespace(dim=1, circular=(0,))
+    assert RunRecord(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
+
+
 @pytest.mark.parametrize("d", [1, 3])
 def test_energy_distance_of_exact_draws_falls_as_one_over_n(d):
     """In units of the posterior's standard deviations, independent draws have E|X - X'| / n."""
