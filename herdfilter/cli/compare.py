@@ -83,7 +83,7 @@ def compare_command(
     store = None if out is None else out / FILE_NAME
     with finishing(out, FILE_NAME):
         result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
-    findings = Findings(result, wide, quiet, verbose)
-    findings.print_all()
-    if out is not None:
-        findings.write(out, [FILE_NAME])
+        findings = Findings(result, wide, quiet, verbose)
+        findings.print_all()
+        if out is not None:
+            findings.write(out, [FILE_NAME])

@@ -69,10 +69,13 @@ class Findings:
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
         from herdfilter.report.wording import findings_text
+        from herdfilter.study.workers.child import begin
 
         result = self.result
         try:
             with live_line(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
+                plans = drawings(result)
+                figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
                 write_csv(result.runs, out / "runs.csv")
                 write_csv(result.summary, out / "summary.csv")
@@ -80,15 +83,14 @@ class Findings:
                 if result.models is not None:
                     write_csv(result.models, out / "models.csv")
                     tables.append("models.csv")
-                plans = drawings(result)
-                figures = save_figures(result, out, plans)
                 report = write_report(result, out, plans)
+                paths = figures()
         except OSError as error:
             kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
             raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
         if not self.quiet:
             names = [*there, TABLE_FILE, *tables]
-            names += dict.fromkeys(f"{path.stem}.png/.svg" for path in figures)
+            names += dict.fromkeys(f"{path.stem}.png/.svg" for path in paths)
             echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 
 

@@ -22,7 +22,6 @@ from herdfilter.filters.compiled_moves import BY_ITSELF, MISSING, USED, dot, wei
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
-from herdfilter.filters.progress import stage
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
@@ -256,13 +255,12 @@ class Segment:
 
 @cache
 def _loop(name: str) -> Any:
-    """Return the compiled loop of a proposal; kept on the disk, and told where that takes long."""
+    """Return the compiled loop of a proposal; kept on the disk."""
     group, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (2, 3))
     out, room = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), group((*moves.ROOM, rows))
     move, tools, numbers = moves.move_type(name), moves.TOOLS[name], group((float64, boolean))
     given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, moves.PARTICLES, moves.WAYS, moves.SEEN
-    with stage("compiling the loop over the steps of a series, once"):
-        return moves.compiled(_run, group((int64, boolean))(*given, numbers, room, out), _nrt=False)
+    return moves.compiled(_run, group((int64, boolean))(*given, numbers, room, out), _nrt=False)
 
 
 def _run(f, observe, move, tools, rng, particles, ways, seen, threshold, rooms, out):

@@ -18,7 +18,6 @@ from numba import boolean, float64, int64, njit, typeof, types
 from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman import update
 from herdfilter.filters.kalman.update import factorise
-from herdfilter.filters.progress import stage
 from herdfilter.filters.proposals import automatic, balanced, gaussianity, guided, lookahead, ranked
 from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
@@ -90,16 +89,15 @@ def move_type(name: str) -> Any:
 
 @cache
 def mover(name: str) -> tuple[Any, tuple[Any, ...]]:
-    """Return the compiled function of a proposal, and its tools; kept on the disk, and told where that takes long."""
+    """Return the compiled function of a proposal, and its tools; kept on the disk."""
     function, *tools = {
         "bootstrap": (_bootstrap,),
         "ranked": (_ranked, curve_order, look_ahead, carry, follow),
         "auto": (_auto, curve_order, look_ahead, carry, follow, from_gaussian),
         "line": (_on_line, curve_order, look_ahead, carry, from_gaussian, weighted_quantiles),
     }[name]
-    with stage(f"compiling a step of the {name} filter, once"):
-        made = tuple(map(_tool, tools, tuple(TOOLS[name])[1:]))
-        return compiled(function, move_type(name).signature, no_cpython_wrapper=True), made
+    made = tuple(map(_tool, tools, tuple(TOOLS[name])[1:]))
+    return compiled(function, move_type(name).signature, no_cpython_wrapper=True), made
 
 
 @cache

@@ -12,6 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from unicodedata import combining, east_asian_width
 
+from numba.core import event
+
 from herdfilter._checks import printable
 
 _log = logging.getLogger(__name__)
@@ -21,8 +23,13 @@ EVERY = 2.5
 
 _PATIENCE = 1.0  # seconds that something may take without being told
 
+_COMPILING = 3.0  # seconds that a call may compile without telling
+
 _last = [time.monotonic()]
 """When the latest line was written."""
+
+lines = [0]
+"""Number of lines that are shown; a process whose parent tells what is being done counts one for it."""
 
 
 @contextmanager
@@ -42,9 +49,11 @@ def live_line(text: Callable[[float], str], visible: bool = True) -> Iterator[No
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
+    lines[0] += 1
     try:
         yield
     finally:
+        lines[0] -= 1
         over.set()
         thread.join()
         if time.monotonic() - begin >= _PATIENCE:
@@ -148,3 +157,43 @@ class Counter:
         left = f", {(self.total - done) / rate:.0f} s left" if self.finished else ""
         speed = f", {rate:.3g} per second" if self.finished else ""
         return f"{self.name} [{bar:.<10}] {done} of {self.total} {self.counted}{failed}{left}{speed}"
+
+
+class _Compilation(event.Listener):
+    """Adds up the time for which numba compiles functions of this package, one at a time, with others inside."""
+
+    def __init__(self) -> None:
+        self._depth, self._latest, self._seconds = 0, 0.0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        self._add(event, 1)
+
+    def on_end(self, event: Any) -> None:
+        self._add(event, -1)
+
+    def _add(self, event: Any, step: int) -> None:
+        if not (self._depth or str(event.data["dispatcher"].__module__).startswith("herdfilter.")):
+            return
+        now, before = time.monotonic(), self._seconds
+        if self._depth:
+            self._seconds += now - self._latest
+        elif now > self._latest + 1.0:  # another call compiles
+            self._seconds = 0.0
+        self._depth, self._latest = self._depth + step, now
+        if before <= _COMPILING < self._seconds:
+            self._tell(f"herdfilter compiles, once ({self._seconds:.0f} s so far)")
+
+    def _tell(self, text: str) -> None:
+        from multiprocessing import parent_process
+
+        if not lines[0] and parent_process() is None:
+            with suppress(AttributeError, OSError, ValueError):  # there is no error output
+                if notebook():
+                    _Notebook().show(text)
+                elif sys.stderr.isatty():
+                    say(text)
+
+
+def tell_compilation() -> None:
+    """Tell from now on, on a terminal or in a notebook, when a call compiles for long and no other line says so."""
+    event.register("numba:compile", _Compilation())  # type: ignore[no-untyped-call]

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 
 from herdfilter._checks import as_positive, check_count
 from herdfilter.catalogue.specifications import FilterSpec
-from herdfilter.filters.progress import Counter, live_line, stage
+from herdfilter.filters.progress import Counter, live_line
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
@@ -71,11 +71,12 @@ def run_study(
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
             kept.begin(scheduler)
-            executor = make_executor(partial(perform, study), scheduler, min(workers, len(tasks)), run_timeout)
+            places = min(workers, len(tasks))
+            if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
+                _compile(study, places, progress)
+            executor = make_executor(partial(perform, study), scheduler, places, run_timeout)
             _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
             try:
-                if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
-                    _compile(study, progress)
                 counter = Counter(study.scenario.name, len(finished), len(tasks))
                 with live_line(counter, progress):
                     for results in distribute(tasks, executor):
@@ -89,18 +90,32 @@ def run_study(
         return kept.result()
 
 
-def _compile(study: Study, visible: bool) -> None:
-    """Run every filter of this package over a few steps, so that the workers find its compiled functions on the disk.
+def _compile(study: Study, places: int, visible: bool) -> None:
+    """Have each place run another filter of this package, so that all places find its compiled functions on the disk.
 
-    Filters of the caller are left to the workers, which survive whatever these do.
+    The last filters come first: they compile most, and the first one, a baseline, next to nothing. Filters of the caller are
+    left to the runs.
     """
+    names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
+    tasks = [Task(name, min(study.particles), place) for place, name in enumerate(reversed(names))]
+
+    def told(seconds: float) -> str:
+        return f"compiling (once) or loading: {', '.join(names) or 'done'} ({seconds:.0f} s)"
+
+    executor = make_executor(partial(_warm_up, study), "local", places)
+    with closing(executor), live_line(told, visible):
+        for results in distribute(tasks, executor):
+            for result in results:
+                names.remove(result.task.filter)
+
+
+def _warm_up(study: Study, tasks: Sequence[Task], **_: Any) -> list[TaskResult]:
+    """Run the filter of the first task over a few steps of run 0; its errors come again in the runs."""
     with suppress_errors():
         model = study.build_model()
         recording = record(study.scenario, model, study.data, study.recording_rng(0)).first(_WARM_UP_STEPS)
-        for name, factory in study.filters.items():
-            if isinstance(factory, FilterSpec):
-                with stage(f"compiling {name}, once", visible), suppress_errors():
-                    feed(study.build_filter(Task(name, min(study.particles), 0), model), recording)
+        feed(study.build_filter(tasks[0]._replace(run=0), model), recording)
+    return [TaskResult(tasks[0], {})]
 
 
 @lru_cache(maxsize=1)

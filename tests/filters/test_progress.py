@@ -10,8 +10,6 @@ import pytest
 
 from herdfilter.filters import progress
 from herdfilter.filters.progress import Counter, live_line, stage
-from herdfilter.study.engine import run_study
-from herdfilter.study.plan import plan_study
 
 
 @pytest.fixture
@@ -116,24 +114,3 @@ def test_the_counter_tells_what_is_left():
     counter.add(10, 2)
     line = counter(5.0)
     assert line == "walk [#####.....] 20 of 40 runs of a filter (2 failed), 10 s left, 2 per second"
-
-
-def test_filters_of_the_package_are_compiled_in_view_before_the_work_and_their_errors_wait(scenario, constant, monkeypatch):
-    """The model of this study cannot even be observed in the first steps; only the runs say so."""
-    from herdfilter.study import engine
-
-    stages, feed = [], engine.feed
-
-    def failing(*args):
-        raise ArithmeticError("too early")
-
-    def named(name, visible=True):
-        stages.append(name)
-        monkeypatch.setattr(engine, "feed", failing if len(stages) == 1 else feed)
-        return stage(name, visible)
-
-    monkeypatch.setattr(engine, "stage", named)
-    filters = {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}
-    result = run_study(plan_study(scenario, filters, runs=2), progress=True)
-    assert stages == ["compiling bootstrap, once", "compiling sqmc, once"]
-    assert (result.runs["error"] == "").all()

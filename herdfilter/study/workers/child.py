@@ -24,6 +24,7 @@ from typing import Any, BinaryIO
 
 from numba.core import event
 
+from herdfilter.filters.progress import lines
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
@@ -245,6 +246,23 @@ def _living_child() -> _Child:
     return _Child()
 
 
+def begin(function: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+    """Have a child without work call a function, if there is one; return what waits for the list that it returns."""
+    if not _idle_children:
+        return function
+    work, threads = ChildWork(lambda tasks, stage: function()), ThreadPoolExecutor(1)
+    called = threads.submit(work, ())
+
+    def result() -> list[Any]:
+        try:
+            return called.result() or function()
+        finally:
+            work.close()
+            threads.shutdown()
+
+    return result
+
+
 @atexit.register
 def end_idle_processes() -> None:
     """End the processes that wait for another study."""
@@ -262,6 +280,7 @@ def serve(parent: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # models read nothing here,
     os.dup2(2, 1)  # and their output goes where errors go
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    lines[0] += 1  # the parent tells what is being done
     stages = _Stages(outward)
     register: Any = event.register
     register("numba:compile", stages)

@@ -1,0 +1,96 @@
+"""A study compiles on all cores at once, before its runs, and its idle processes help to draw."""
+
+import os
+
+import pytest
+
+import herdfilter as hf
+from herdfilter.study import engine
+from herdfilter.study.engine import run_study
+from herdfilter.study.plan import plan_study
+from herdfilter.study.workers.child import ChildWork, _idle_children, begin, end_idle_processes
+
+
+class Deadly(hf.BootstrapProposal):
+    """Ends its process, as a fault in compiled code does."""
+
+    def propose(self, *args, **options):
+        os._exit(1)
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """What is distributed, in turn, and the line of the first part."""
+    seen, distribute, live_line = [], engine.distribute, engine.live_line
+
+    def spied(tasks, executor):
+        seen.append([task.filter for task in tasks])
+        return distribute(tasks, executor)
+
+    def told(text, visible):
+        seen.append(text(2.0))
+        return live_line(text, False)
+
+    monkeypatch.setattr(engine, "distribute", spied)
+    monkeypatch.setattr(engine, "live_line", told)
+    return seen
+
+
+def test_filters_of_the_package_are_compiled_in_view_before_the_runs_and_their_errors_wait(
+    scenario, constant, batches, monkeypatch
+):
+    """The last filter cannot even be fed in the first steps; only the runs may say so."""
+    feed = engine.feed
+
+    def failing(*args):
+        monkeypatch.setattr(engine, "feed", feed)
+        raise ArithmeticError("too early")
+
+    monkeypatch.setattr(engine, "feed", failing)
+    result = run_study(
+        plan_study(scenario, {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}, runs=1), progress=True
+    )
+    assert (result.runs["error"] == "").all()
+    line, compiled, counter, runs = batches
+    assert line == "compiling (once) or loading: bootstrap, sqmc (2 s)"
+    assert compiled == ["sqmc", "bootstrap"]
+    assert counter.startswith("walk [")
+    assert set(runs) == {"bootstrap", "mine", "sqmc"}
+
+
+def test_the_line_ends_when_all_are_compiled(scenario, monkeypatch):
+    ends = []
+
+    def told(text, visible):
+        ends.append(text)
+        return live_line(text, False)
+
+    live_line = engine.live_line
+    monkeypatch.setattr(engine, "live_line", told)
+    run_study(plan_study(scenario, ["bootstrap"], runs=1), progress=True)
+    assert ends[0](12.0) == "compiling (once) or loading: done (12 s)"
+
+
+@pytest.mark.slow
+def test_a_filter_that_kills_the_process_that_compiles_it_fails_in_its_runs_only(scenario):
+    filters = {"bootstrap": "bootstrap", "deadly": {"proposal": Deadly()}}
+    runs = run_study(plan_study(scenario, filters, particles=[10], runs=1), workers=2).runs
+    assert runs["error"].str.startswith("ProcessDied").tolist() == [False, True]
+
+
+def test_an_idle_process_is_given_work_and_without_one_this_process_does_it():
+    end_idle_processes()
+    assert begin(lambda: [os.getpid()])() == [os.getpid()]
+    work = ChildWork(lambda tasks, stage: [os.getpid()])
+    (other,) = work(())
+    work.close()
+    here = os.getpid()
+    assert begin(lambda: [os.getpid()])() == [other] != [here]
+    with pytest.raises(OSError, match="disk is full"):
+        begin(full_disk)()
+    assert begin(lambda: [os.getpid()] if os.getpid() == here else os._exit(1))() == [here]
+    assert _idle_children == []
+
+
+def full_disk():
+    raise OSError("the disk is full")

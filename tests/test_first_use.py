@@ -1,0 +1,87 @@
+"""A call that compiles for long says so, once, to somebody who waits for it and is not told otherwise."""
+
+import multiprocessing
+import re
+import sys
+from types import SimpleNamespace
+
+import pytest
+from numba import njit
+from numba.core import event
+
+import herdfilter as hf
+from herdfilter.filters import progress
+from herdfilter.filters.progress import live_line, tell_compilation
+from herdfilter.study.workers.child import ChildWork
+
+
+@pytest.fixture
+def terminal(capsys, monkeypatch):
+    """A terminal, a listener of its own, and no patience."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setitem(event._registered, "numba:compile", [])
+    monkeypatch.setattr(progress, "_COMPILING", 0.0)
+    monkeypatch.setattr(progress, "lines", [0])
+    tell_compilation()
+
+
+def compile_a_function(module="herdfilter.samplers.new"):
+    def function(x):
+        return x + 1
+
+    function.__module__ = module
+    assert njit(function)(1) == 2
+
+
+def test_a_call_that_compiles_says_so_once_and_another_call_again(terminal, capsys):
+    for _ in range(2):
+        compile_a_function()
+        compile_a_function()
+        (listener,) = event._registered["numba:compile"]
+        listener._latest -= 2.0  # seconds pass
+    assert re.fullmatch(r"(herdfilter compiles, once \(\d s so far\)\n){2}", capsys.readouterr().err)
+
+
+def test_three_seconds_are_not_told(terminal, monkeypatch, capsys):
+    monkeypatch.undo()
+    assert progress._COMPILING == 3.0
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    compile_a_function()
+    assert capsys.readouterr().err == ""
+
+
+def test_functions_of_others_are_not_told(terminal, capsys):
+    compile_a_function(module="herdfilters_of_my_own")
+    compile_a_function(module=None)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("place", ["a pipe", "a worker of the user's", "below a line"])
+def test_elsewhere_nothing_is_said(terminal, monkeypatch, capsys, place):
+    if place == "a pipe":
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    elif place == "a worker of the user's":
+        monkeypatch.setattr(multiprocessing, "parent_process", object)
+    with live_line(lambda seconds: "studying", place == "below a line"):
+        compile_a_function()
+    assert capsys.readouterr().err == ""
+
+
+def test_in_a_notebook_it_is_no_error_output(terminal, monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(progress, "notebook", lambda: True)
+    display = SimpleNamespace(display=lambda data, **options: shown.append(data["text/plain"]))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    compile_a_function()
+    assert (len(shown), capsys.readouterr().err) == (1, "")
+
+
+def test_importing_the_package_is_enough():
+    assert hf
+    assert any(isinstance(listener, progress._Compilation) for listener in event._registered["numba:compile"])
+
+
+def test_a_process_of_a_study_leaves_it_to_the_study():
+    work = ChildWork(lambda tasks, stage: [progress.lines[0]])
+    assert work(()) == [1]
+    work.close()
