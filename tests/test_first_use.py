@@ -16,16 +16,17 @@ from herdfilter.study.workers.child import ChildWork
 
 
 @pytest.fixture
-def terminal(capsys, monkeypatch):
-    """A terminal, a listener of its own, and no patience."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+def hasty(monkeypatch):
+    """A listener of the test's own, without patience."""
     monkeypatch.setitem(event._registered, "numba:compile", [])
     monkeypatch.setattr(progress, "_COMPILING", 0.0)
     monkeypatch.setattr(progress, "lines", [0])
     tell_compilation()
 
 
-def compile_a_function(module="herdfilter.samplers.new"):
+def compile_a_function(monkeypatch, module="herdfilter.samplers.new", terminal=True):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+
     def function(x):
         return x + 1
 
@@ -33,46 +34,42 @@ def compile_a_function(module="herdfilter.samplers.new"):
     assert njit(function)(1) == 2
 
 
-def test_a_call_that_compiles_says_so_once_and_another_call_again(terminal, capsys):
+def test_a_call_that_compiles_says_so_once_and_another_call_again(hasty, monkeypatch, capsys):
     for _ in range(2):
-        compile_a_function()
-        compile_a_function()
+        compile_a_function(monkeypatch)
+        compile_a_function(monkeypatch)
         (listener,) = event._registered["numba:compile"]
         listener._latest -= 2.0  # seconds pass
     assert re.fullmatch(r"(herdfilter compiles, once \(\d s so far\)\n){2}", capsys.readouterr().err)
 
 
-def test_three_seconds_are_not_told(terminal, monkeypatch, capsys):
-    monkeypatch.undo()
-    assert progress._COMPILING == 3.0
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    compile_a_function()
+def test_three_seconds_are_not_told(hasty, monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_COMPILING", 3.0)
+    compile_a_function(monkeypatch)
     assert capsys.readouterr().err == ""
 
 
-def test_functions_of_others_are_not_told(terminal, capsys):
-    compile_a_function(module="herdfilters_of_my_own")
-    compile_a_function(module=None)
+def test_functions_of_others_are_not_told(hasty, monkeypatch, capsys):
+    compile_a_function(monkeypatch, module="herdfilters_of_my_own")
+    compile_a_function(monkeypatch, module=None)
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("place", ["a pipe", "a worker of the user's", "below a line"])
-def test_elsewhere_nothing_is_said(terminal, monkeypatch, capsys, place):
-    if place == "a pipe":
-        monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    elif place == "a worker of the user's":
+def test_elsewhere_nothing_is_said(hasty, monkeypatch, capsys, place):
+    if place == "a worker of the user's":
         monkeypatch.setattr(multiprocessing, "parent_process", object)
     with live_line(lambda seconds: "studying", place == "below a line"):
-        compile_a_function()
+        compile_a_function(monkeypatch, terminal=place != "a pipe")
     assert capsys.readouterr().err == ""
 
 
-def test_in_a_notebook_it_is_no_error_output(terminal, monkeypatch, capsys):
+def test_in_a_notebook_it_is_no_error_output(hasty, monkeypatch, capsys):
     shown = []
     monkeypatch.setattr(progress, "notebook", lambda: True)
     display = SimpleNamespace(display=lambda data, **options: shown.append(data["text/plain"]))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    compile_a_function()
+    compile_a_function(monkeypatch)
     assert (len(shown), capsys.readouterr().err) == (1, "")
 
 
