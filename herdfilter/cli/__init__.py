@@ -14,7 +14,7 @@ from herdfilter.cli.catalogue import data, filters, scenarios
 from herdfilter.cli.compare import compare_command
 from herdfilter.cli.findings import export, show
 from herdfilter.cli.terminal import Group, PathName, check_writable
-from herdfilter.filters.progress import lines
+from herdfilter.filters.progress import lines, live_line
 
 _COMPLETION = """\b
 The shell completes commands, scenarios and filters after this line:
@@ -52,7 +52,6 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     paper's numbers.
     """
     from herdfilter._checks import check_count
-    from herdfilter.filters.progress import stage
     from herdfilter.paper import figure_names, reproduce
     from herdfilter.study.columns import digits
 
@@ -60,7 +59,7 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     check_count("seed", seed, 0, None)
     check_writable(out)
     for name in names:
-        with stage(name, not quiet):
+        with live_line(name, not quiet):
             result = reproduce(name, seed, quick)
         paths = result.save(out)
         if not quiet:

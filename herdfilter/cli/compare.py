@@ -78,12 +78,12 @@ def compare_command(
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
         raise InputError(f"particles: expected integers separated by commas, got {particles!r}") from None
-    with live_line(lambda seconds: f"preparing {scenario} ({seconds:.0f} s)", not quiet):
+    with live_line(f"preparing {scenario}", not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     with finishing(out, FILE_NAME):
         result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
-        findings = Findings(result, wide, quiet, verbose)
-        findings.print_all()
-        if out is not None:
-            findings.write(out, [FILE_NAME])
+    findings = Findings(result, wide, quiet, verbose)
+    findings.print_all()
+    if out is not None:
+        findings.write(out, [FILE_NAME])

@@ -44,7 +44,7 @@ class Findings:
         if self.quiet:
             echo(self.result.verdict)
             return
-        with live_line(lambda seconds: f"summary ({seconds:.0f} s)"):
+        with live_line("summary"):
             text = findings_text(self.result, self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
@@ -73,7 +73,7 @@ class Findings:
 
         result = self.result
         try:
-            with live_line(lambda seconds: f"figures and report ({seconds:.0f} s)", not self.quiet):
+            with live_line("figures and report", not self.quiet):
                 plans = drawings(result)
                 figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")

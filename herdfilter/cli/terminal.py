@@ -140,7 +140,6 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
 def finishing(folder: Path | None, store: str) -> Iterator[None]:
     """Make the output folder for runs of filters; say where finished ones are if a signal or a lost cluster ends them."""
     from herdfilter.study.tasks import Stopped, stop_on_signals
-    from herdfilter.study.workers.child import end_idle_processes
 
     path = None if folder is None else folder / store
     try:
@@ -156,8 +155,6 @@ def finishing(folder: Path | None, store: str) -> Iterator[None]:
     except ConnectionError as error:
         kept = "" if path is None else f"; what was finished is in {path}, the same command with --resume goes on"
         raise InputError(f"{error}{kept}") from None
-    finally:
-        end_idle_processes()
 
 
 def _has_successful_runs(store: Path) -> bool:

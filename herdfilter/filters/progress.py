@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
@@ -15,8 +14,6 @@ from unicodedata import combining, east_asian_width
 from numba.core import event
 
 from herdfilter._checks import printable
-
-_log = logging.getLogger(__name__)
 
 EVERY = 2.5
 """Seconds after which a line is written in a log; on a terminal and in a notebook one line is drawn anew all the time."""
@@ -33,21 +30,24 @@ lines = [0]
 
 
 @contextmanager
-def live_line(text: Callable[[float], str], visible: bool = True) -> Iterator[None]:
-    """Tell what is being done as long as it lasts; `text` takes the seconds since the beginning to one line."""
+def live_line(text: str | Callable[[float], str], visible: bool = True) -> Iterator[None]:
+    """Tell what is being done as long as it lasts, and for how long; a function takes the seconds to the whole line."""
     if not visible:
         yield
         return
     begin, over = time.monotonic(), threading.Event()
     line = _Notebook() if notebook() else _Terminal() if sys.stderr.isatty() else _Log()
 
-    def tell() -> None:
-        while not over.wait(0.2):
-            now = time.monotonic()
-            if now - begin >= _PATIENCE:
-                line.show(text(now - begin))
+    def tell(show: Callable[[str], None]) -> None:
+        seconds = time.monotonic() - begin
+        if seconds >= _PATIENCE:
+            show(f"{text} ({seconds:.0f} s)" if isinstance(text, str) else text(seconds))
 
-    thread = threading.Thread(target=tell, daemon=True)
+    def watch() -> None:
+        while not over.wait(0.2):
+            tell(line.show)
+
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     lines[0] += 1
     try:
@@ -56,8 +56,7 @@ def live_line(text: Callable[[float], str], visible: bool = True) -> Iterator[No
         lines[0] -= 1
         over.set()
         thread.join()
-        if time.monotonic() - begin >= _PATIENCE:
-            line.end(text(time.monotonic() - begin))
+        tell(line.end)
 
 
 class _Log:
@@ -126,17 +125,6 @@ def say(line: str) -> None:
     _last[0] = time.monotonic()
 
 
-@contextmanager
-def stage(name: str, visible: bool = True) -> Iterator[None]:
-    """Tell that something is being done, and at the end how long it took; nothing where it is done at once."""
-    begin = time.monotonic()
-    with live_line(lambda seconds: f"{name} ({seconds:.0f} s)", visible):
-        yield
-    _log.info("%s: done in %.1f s", name, time.monotonic() - begin)
-    if visible and time.monotonic() - begin >= _PATIENCE and not notebook():  # there it stands already
-        say(f"{name}: done in {time.monotonic() - begin:.0f} s")
-
-
 class Counter:
     """How many of the runs of a study, or of other things, are finished, in one line; `done` were so before the start."""
 
@@ -166,12 +154,6 @@ class _Compilation(event.Listener):
         self._depth, self._latest, self._seconds = 0, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
-        self._add(event, 1)
-
-    def on_end(self, event: Any) -> None:
-        self._add(event, -1)
-
-    def _add(self, event: Any, step: int) -> None:
         if not (self._depth or str(event.data["dispatcher"].__module__).startswith("herdfilter.")):
             return
         now, before = time.monotonic(), self._seconds
@@ -179,19 +161,25 @@ class _Compilation(event.Listener):
             self._seconds += now - self._latest
         elif now > self._latest + 1.0:  # another call compiles
             self._seconds = 0.0
-        self._depth, self._latest = self._depth + step, now
+        self._depth += 1 if event.is_start else -1
+        self._latest = now
         if before <= _COMPILING < self._seconds:
-            self._tell(f"herdfilter compiles, once ({self._seconds:.0f} s so far)")
+            _tell(f"herdfilter compiles, once ({self._seconds:.0f} s so far)")
 
-    def _tell(self, text: str) -> None:
-        from multiprocessing import parent_process
+    on_end = on_start
 
-        if not lines[0] and parent_process() is None:
-            with suppress(AttributeError, OSError, ValueError):  # there is no error output
-                if notebook():
-                    _Notebook().show(text)
-                elif sys.stderr.isatty():
-                    say(text)
+
+def _tell(text: str) -> None:
+    """Write a line where somebody waits for this process and sees no other line of it."""
+    from multiprocessing import parent_process
+
+    with suppress(AttributeError, OSError, ValueError):  # there is no error output
+        if lines[0] or parent_process() is not None:
+            return
+        if notebook():
+            _Notebook().show(text)
+        elif sys.stderr.isatty():
+            say(text)
 
 
 def tell_compilation() -> None:

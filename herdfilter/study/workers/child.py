@@ -18,7 +18,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -250,17 +250,14 @@ def begin(function: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
     """Have a child without work call a function, if there is one; return what waits for the list that it returns."""
     if not _idle_children:
         return function
-    work, threads = ChildWork(lambda tasks, stage: function()), ThreadPoolExecutor(1)
-    called = threads.submit(work, ())
+    work = ChildWork(lambda tasks, stage: function())
 
-    def result() -> list[Any]:
-        try:
-            return called.result() or function()
-        finally:
-            work.close()
-            threads.shutdown()
+    def call() -> list[Any] | None:
+        with closing(work):
+            return work(())
 
-    return result
+    called = ThreadPoolExecutor(1).submit(call)
+    return lambda: called.result() or function()
 
 
 @atexit.register
