@@ -74,19 +74,16 @@ def run_study(
             places = min(workers, len(tasks))
             if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                 _compile(study, places, progress)
-            executor = make_executor(partial(perform, study), scheduler, places, run_timeout)
             _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
-            try:
-                counter = Counter(study.scenario.name, len(finished), len(tasks))
-                with live_line(counter, progress):
-                    for results in distribute(tasks, executor):
-                        kept.add(results)
-                        failures = [(*one.task, one.row["error"]) for one in results if one.row["error"]]
-                        counter.add(len(results), len(failures))
-                        for failure in failures:
-                            _log.warning("%s, n = %d, run %d failed: %s", *failure)
-            finally:
-                executor.close()
+            executor = make_executor(partial(perform, study), scheduler, places, run_timeout)
+            counter = Counter(study.scenario.name, len(finished), len(tasks))
+            with closing(executor), live_line(counter, progress):
+                for results in distribute(tasks, executor):
+                    kept.add(results)
+                    failures = [(*one.task, one.row["error"]) for one in results if one.row["error"]]
+                    counter.add(len(results), len(failures))
+                    for failure in failures:
+                        _log.warning("%s, n = %d, run %d failed: %s", *failure)
         return kept.result()
 
 
@@ -98,15 +95,9 @@ def _compile(study: Study, places: int, visible: bool) -> None:
     """
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
     tasks = [Task(name, min(study.particles), place) for place, name in enumerate(reversed(names))]
-
-    def told(seconds: float) -> str:
-        return f"compiling (once) or loading: {', '.join(names) or 'done'} ({seconds:.0f} s)"
-
     executor = make_executor(partial(_warm_up, study), "local", places)
-    with closing(executor), live_line(told, visible):
-        for results in distribute(tasks, executor):
-            for result in results:
-                names.remove(result.task.filter)
+    with closing(executor), live_line(f"compiling (once) or loading {', '.join(names)}", visible):
+        list(distribute(tasks, executor))
 
 
 def _warm_up(study: Study, tasks: Sequence[Task], **_: Any) -> list[TaskResult]:

@@ -41,8 +41,8 @@ def bootstrap_interval(
     unit = np.abs(values).max()  # squares and cubes of a lost filter's errors may overflow
     x, n, rng = values / unit, len(values), np.random.default_rng(seed)
     rows = 1 + 2**16 // n  # of numbers that fit into the cache
-    batches = [rng.integers(n, size=(min(rows, resamples - k), n)) for k in range(0, resamples, rows)]
-    resampled = np.concatenate([statistic(x[batch], axis=-1) for batch in batches])
+    sizes = [(min(rows, resamples - k), n) for k in range(0, resamples, rows)]
+    resampled = np.concatenate([statistic(x[rng.integers(n, size=size)], axis=-1) for size in sizes])
     without = np.array([statistic(np.delete(x, i), axis=-1) for i in range(n)])
     shift = without.mean() - without
     acceleration = (shift**3).sum() / (6 * (shift**2).sum() ** 1.5 or 1.0)  # equation 14.15

@@ -28,7 +28,7 @@ def batches(monkeypatch):
         return distribute(tasks, executor)
 
     def told(text, visible):
-        seen.append(text(2.0))
+        seen.append(text if isinstance(text, str) else text(2.0))
         return live_line(text, False)
 
     monkeypatch.setattr(engine, "distribute", spied)
@@ -52,23 +52,10 @@ def test_filters_of_the_package_are_compiled_in_view_before_the_runs_and_their_e
     )
     assert (result.runs["error"] == "").all()
     line, compiled, counter, runs = batches
-    assert line == "compiling (once) or loading: bootstrap, sqmc (2 s)"
+    assert line == "compiling (once) or loading bootstrap, sqmc"
     assert compiled == ["sqmc", "bootstrap"]
     assert counter.startswith("walk [")
     assert set(runs) == {"bootstrap", "mine", "sqmc"}
-
-
-def test_the_line_ends_when_all_are_compiled(scenario, monkeypatch):
-    ends = []
-
-    def told(text, visible):
-        ends.append(text)
-        return live_line(text, False)
-
-    live_line = engine.live_line
-    monkeypatch.setattr(engine, "live_line", told)
-    run_study(plan_study(scenario, ["bootstrap"], runs=1), progress=True)
-    assert ends[0](12.0) == "compiling (once) or loading: done (12 s)"
 
 
 @pytest.mark.slow
