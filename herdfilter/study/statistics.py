@@ -36,21 +36,20 @@ def bootstrap_interval(
         return np.nan, np.nan
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    from scipy.special import ndtr, ndtri
+    from scipy.stats import bootstrap
 
-    unit = np.abs(values).max()  # squares and cubes of a lost filter's errors may overflow
-    x, n, rng = values / unit, len(values), np.random.default_rng(seed)
-    rows = 1 + 2**16 // n  # of numbers that fit into the cache
-    sizes = [(min(rows, resamples - k), n) for k in range(0, resamples, rows)]
-    resampled = np.concatenate([statistic(x[rng.integers(n, size=size)], axis=-1) for size in sizes])
-    without = np.array([statistic(np.delete(x, i), axis=-1) for i in range(n)])
-    shift = without.mean() - without
-    acceleration = (shift**3).sum() / (6 * (shift**2).sum() ** 1.5 or 1.0)  # equation 14.15
-    middle = statistic(x, axis=-1)
-    bias = ndtri(((resampled < middle).mean() + (resampled <= middle).mean()) / 2)  # equation 14.14
-    z = bias + ndtri([(1 - level) / 2, (1 + level) / 2])
-    low, high = unit * np.quantile(resampled, ndtr(bias + z / (1 - acceleration * z)))  # equation 14.10
-    return float(low), float(high)
+    # Squares and cubes of a lost filter's errors may overflow.
+    unit = np.abs(values).max()
+    interval = bootstrap(
+        (values / unit,),
+        statistic,
+        n_resamples=resamples,
+        batch=max(1, 2**16 // len(values)),  # numbers that fit into the cache
+        vectorized=True,
+        confidence_level=level,
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return float(unit * interval.low), float(unit * interval.high)
 
 
 def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
@@ -69,19 +68,19 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
 @cache
 def _ranks(n: int, level: float) -> tuple[int, int] | None:
     """Return the ranks of the ends of `median_interval` among n ordered values; None if there are too few."""
-    from scipy.special import bdtr
+    from scipy.stats import quantile_test
 
-    low = int((bdtr(np.arange(n), n, 0.5) < (1 - level) / 2).sum()) - 1
-    return None if low < 0 else (low, n - 1 - low)
+    interval: Any = quantile_test(np.arange(n)).confidence_interval(level)
+    return None if np.isnan(interval.low) else (int(interval.low), int(interval.high))
 
 
 def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     """Return Student's interval of a mean; NaN with fewer than six values."""
-    from scipy.special import stdtrit
+    from scipy.stats import sem, t
 
     if len(values) < LEAST_RUNS:
         return np.nan, np.nan
-    half = stdtrit(len(values) - 1, (1 + level) / 2) * values.std(ddof=1) / len(values) ** 0.5
+    half = t.ppf((1 + level) / 2, len(values) - 1) * sem(values)
     return float(values.mean() - half), float(values.mean() + half)
 
 
