@@ -125,6 +125,11 @@ def proposal(promised):
     return promised.make()
 
 
+TYPICAL = ["bootstrap", "herded, kernel herding", "augmented, mapped", "auxiliary", "guided", "ranked, randomised"]
+typical = pytest.fixture(lambda request: PROPOSALS[request.param], params=[*TYPICAL, "automatic"])
+"""Proposals of every kind, for what the filter promises whatever its proposal is."""
+
+
 class Unseen:
     """A random walk of which a likelihood is all that is known of its observation: a model without any base class."""
 
@@ -150,6 +155,5 @@ class Walk(Unseen):
 
 
 registry = pytest.fixture(lambda: PROPOSALS)
-unseen = pytest.fixture(lambda: Unseen())
 walk = pytest.fixture(lambda: Walk())
 walk_class = pytest.fixture(lambda: Walk)  # to derive models from that lack or change something

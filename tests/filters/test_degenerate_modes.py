@@ -10,9 +10,8 @@ from functools import cached_property
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from herdfilter.catalogue.specifications import of_one_target, resolve_filters
+from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.filters import DegenerateWeightsError
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.mixture import GaussianMixture
@@ -95,64 +94,46 @@ def late(matrix):
     return changed(transition_covariance=lambda self, dt, step: matrix if step == 3 else 0.5 * np.eye(2))
 
 
-ORIGIN = GaussianMixture([1.0], np.zeros((1, 2)), np.eye(2))
 NOT_COVARIANCES = {
-    "negative": -np.eye(2),
     "indefinite": np.array([[1.0, 2.0], [2.0, 1.0]]),
     "asymmetric": np.array([[1.0, 0.5], [0.0, 1.0]]),
     "NaN": np.full((2, 2), np.nan),
-    "infinite": np.full((2, 2), np.inf),
-    "complex": np.eye(2) * (1 + 1j),
     "of the wrong shape": np.eye(3),
-    "no matrix": np.ones(2),
-    "of text": "wide",
     "None": None,
 }
 
 FINE = {
-    "plain": Plain(),
     "one dimension": changed(dim=1),
-    "three dimensions": changed(dim=3),
     "twelve orders smaller": scaled(1e-6),
     "variances of 1e150": scaled(1e75),
     "offset of 1e9": scaled(1e-3, 1e9),
     "no noise": noise(np.zeros((2, 2))),
     "noise of 1e-12": noise(1e-12 * np.eye(2)),
     "noise in one dimension": noise(np.diag([1.0, 0.0])),
-    "noise of a constant velocity": noise(np.outer([0.5, 1.0], [0.5, 1.0]) * 0.1),
     "noise off by rounding": noise(np.array([[1 / 3, 0.1], [np.nextafter(0.1, 1), 1 / 3]])),
-    "known initial state": changed(initial_covariance=0.0),
     "known initial state, no noise": changed(
         initial_covariance=0.0, transition_covariance=lambda self, dt, step: np.zeros((2, 2))
     ),
     "constant likelihood": likelihood(lambda z, x, step: np.zeros(len(x))),
     "one particle likely": likelihood(lambda z, x, step: np.where(np.arange(len(x)) == 3, 0.0, -np.inf)),
     "likelihoods near -1e300": likelihood(lambda z, x, step: -0.5 * x[:, 0] ** 2 - 1e300),
-    "likelihoods near 1e300": likelihood(lambda z, x, step: -0.5 * x[:, 0] ** 2 + 1e300),
     "integers": moving(lambda x, step: np.rint(x).astype(int)),
-    "lists": moving(lambda x, step: x.tolist()),
     "missing": (Plain(), [None, [np.nan], SEEN[2]]),
 }
 
-SINGULAR = {name for name in FINE if name.endswith("no noise")} | {"noise in one dimension", "noise of a constant velocity"}
+SINGULAR = {name for name in FINE if name.endswith("no noise")} | {"noise in one dimension"}
 
 EITHER = {
-    "sharp likelihood": likelihood(lambda z, x, step: -0.5e24 * (z[0] - x[:, 0]) ** 2),
     "sharp observation": changed(
         observation_covariance=lambda self, step: 1e-24 * np.eye(1),
         log_likelihood=lambda self, z, x, step: -0.5e24 * (z[0] - x[:, 0]) ** 2,
     ),
     "no observation noise": observed(np.zeros((1, 1))),
-    "vanishing likelihood": likelihood(lambda z, x, step: np.full(len(x), -np.inf)),
     "vanishing at the second step": likelihood(lambda z, x, step: np.full(len(x), -np.inf if step == 2 else 0.0)),
-    "far observation": (Plain(), [[1e9]] * 3),
     "farthest observation": (Plain(), [[1e200]] * 3),
     "variances of 1e300": scaled(1e150),
     "variances of 1e-300": scaled(1e-150),
-    "noise of 1e300": noise(1e300 * np.eye(2)),
-    "noise of 1e-300": noise(1e-300 * np.eye(2)),
     "noise of very different scales": noise(np.diag([1e200, 1e-200])),
-    "observation noise of 1e300": observed(1e300 * np.eye(1)),
     "explosion": moving(lambda x, step: 1e200 * (1 + x)),
     "all in one place": moving(lambda x, step: np.zeros_like(x)),
     "blind observation": seeing(lambda x, step: np.zeros((len(x), 1))),
@@ -162,28 +143,14 @@ EITHER = {
 
 REFUSED = {
     **{f"noise {what}": noise(matrix) for what, matrix in NOT_COVARIANCES.items()},
-    **{f"noise late {what}": late(NOT_COVARIANCES[what]) for what in ("negative", "indefinite", "NaN")},
+    "noise late indefinite": late(NOT_COVARIANCES["indefinite"]),
     "transition NaN": moving(lambda x, step: np.full(x.shape, np.nan)),
-    "transition infinite": moving(lambda x, step: np.full(x.shape, np.inf)),
     "transition complex": moving(lambda x, step: x * 1j),
     "transition of the wrong shape": moving(lambda x, step: x[:, 0]),
-    "transition None": moving(lambda x, step: None),
-    "transition of text": moving(lambda x, step: "there"),
     "transition ragged": moving(lambda x, step: [[1.0], [1.0, 2.0]]),
     "transition without a step": changed(transition_mean=lambda self, x, dt, control: x),
-    "noise without a step": changed(transition_covariance=lambda self, dt: np.eye(2)),
     "no transition": lacking("transition_mean"),
-    "transition no function": changed(transition_mean=3.0),
-    "no dimension": lacking("dim"),
-    "dimension text": changed(dim="2", initial=ORIGIN),
-    "dimension a float": changed(dim=2.0, initial=ORIGIN),
-    "dimension zero": changed(dim=0),
     "no initial": lacking("initial"),
-    "initial an array": changed(initial=np.zeros(2)),
-    "initial a tuple": changed(initial=(np.zeros(2), np.eye(2))),
-    "initial of SciPy": changed(initial=stats.multivariate_normal(np.zeros(2), np.eye(2))),
-    "initial None": changed(initial=None),
-    "initial a class": changed(initial=GaussianMixture),
     "initial of another dimension": changed(initial=GaussianMixture([1.0], np.zeros((1, 3)), np.eye(3))),
     "initial NaN": changed(initial=Spread(np.full(2, np.nan), np.eye(2), np.nan)),
     "initial indefinite": changed(
@@ -191,21 +158,13 @@ REFUSED = {
     ),
     "infinite observation": (Plain(), [SEEN[0], [np.inf], SEEN[2]]),
     "observation of text": (Plain(), [SEEN[0], "north", SEEN[2]]),
-    "observation complex": (Plain(), [SEEN[0], [1j], SEEN[2]]),
     "circular out of range": changed(circular=(5,)),
-    "circular of text": changed(circular="x"),
 }
 
 MOMENTS = {
     **{f"observed {what}": observed(matrix) for what, matrix in NOT_COVARIANCES.items()},
-    "observed minus one": observed(-np.eye(1)),
     "observation NaN": seeing(lambda x, step: np.full((len(x), 1), np.nan)),
-    "observation infinite": seeing(lambda x, step: np.full((len(x), 1), np.inf)),
     "observation complex mean": seeing(lambda x, step: x[:, :1] * 1j),
-    "observation of the wrong shape": seeing(lambda x, step: x[:, 0]),
-    "observation None": seeing(lambda x, step: None),
-    "observation without a step": changed(observation_mean=lambda self, x: x[:, :1]),
-    "observed without a step": changed(observation_covariance=lambda self: np.eye(1)),
     "observation of another size": (Plain(), [[0.4, 0.2]] * 3),
     "observation a matrix": (Plain(), [[[0.4]]] * 3),
     "observation circular out of range": changed(observation_circular=(4,)),
@@ -213,19 +172,19 @@ MOMENTS = {
 
 LIKELIHOODS = {
     "likelihood NaN": likelihood(lambda z, x, step: np.full(len(x), np.nan)),
-    "likelihood infinite": likelihood(lambda z, x, step: np.full(len(x), np.inf)),
     "likelihood complex": likelihood(lambda z, x, step: x[:, 0] * 1j),
     "likelihood of the wrong shape": likelihood(lambda z, x, step: x),
-    "likelihood a number": likelihood(lambda z, x, step: 0.0),
-    "likelihood None": likelihood(lambda z, x, step: None),
-    "likelihood of text": likelihood(lambda z, x, step: "likely"),
     "likelihood without a step": changed(log_likelihood=lambda self, z, x: np.zeros(len(x))),
 }
 
-FILTERS = resolve_filters([name for name in of_one_target() if not name.startswith("rb-")])  # these ask for linear parts
+FILTERS = (
+    "auto auto-random-modes ranked bootstrap auxiliary sqmc herded-kh herded-quantile mixture-kh augmented-gauss-kh guided"
+)
+FILTERS += " kalman-mixture-kh guided-augmented-gauss-kh ekf ukf enkf s2kf imm mkf edh ledh ledh-weighted"
+FILTERS = resolve_filters(FILTERS.split())  # one of each class
 KALMAN = {name for name, spec in FILTERS.items() if spec.filter != "ParticleFilter"}
 OF_FULL_RANK = {"guided", "kalman-mixture-kh"}  # they weigh by transition densities
-ON_A_LINE = {"herded-quantile", "kalman-mixture-quantile"}  # for states of one dimension
+ON_A_LINE = {"herded-quantile"}  # for states of one dimension
 SMALLEST = {"enkf": 2, "edh": 2, "ledh": 2, "s2kf": 4}  # of filters that one particle will not do for
 
 
@@ -284,7 +243,7 @@ def test_a_wrong_model_is_refused_by_name(mode):
 def of_moments():
     """Filters that ask for mean and covariance of the observation; some do only where there are any."""
     without = lacking("observation_mean")
-    where_given = {"auto", "auto-random-modes", "auto-random", "ranked"}
+    where_given = {"auto", "auto-random-modes", "ranked"}
     return {name for name in FILTERS if outcome(name, without) == "refused"} | where_given
 
 

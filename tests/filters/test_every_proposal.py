@@ -6,6 +6,7 @@ import inspect
 import numpy as np
 import pytest
 from helpers import plane
+from numpy.testing import assert_allclose, assert_array_equal
 
 from herdfilter.filters import Observation, Outcome, ParticleFilter, Particles, Proposal, Transition, Uses, proposals
 from herdfilter.models import LinearGaussian
@@ -38,29 +39,22 @@ def test_every_proposal_of_the_package_is_in_the_registry(registry):
     assert {type(p.make()) for p in registry.values()} == classes - {Proposal, Uses} - wrappers
 
 
-def test_the_contract_is_followed(promised):
-    proposal = promised.make()
+def test_the_contract_is_followed_and_weights_are_normalised_where_no_observation_has_been_seen(promised, particles):
+    """The particles given are left as they are."""
+    proposal, before = promised.make(), copy.deepcopy((particles.x, particles.log_weights, particles.weights))
     assert isinstance(proposal, Proposal)
     assert proposal.uses.observation is promised.observes
     proposal.check(PLANE)
-
-
-def test_weights_are_normalised_where_no_observation_has_been_seen(proposal, particles):
     for moved, normalised in results(proposal, particles):
         assert isinstance(moved, Particles)
         assert moved.x.shape == (25, 2)
         assert np.isfinite(moved.x).all()
         assert not np.isnan(moved.log_weights).any()
+        assert not np.shares_memory(moved.x, particles.x)
         if normalised:
             assert np.exp(moved.log_weights).sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_the_particles_given_are_left_as_they_are(proposal, particles):
-    before = copy.deepcopy((particles.x, particles.log_weights, particles.weights))
-    for moved, _ in results(proposal, particles):
-        assert not np.shares_memory(moved.x, particles.x)
     for array, kept in zip((particles.x, particles.log_weights, particles.weights), before, strict=True):
-        np.testing.assert_array_equal(array, kept)
+        assert_array_equal(array, kept)
 
 
 def test_particles_without_weight_may_lie_anywhere(proposal, particles):
@@ -82,7 +76,7 @@ def test_an_entry_that_is_missing_is_as_good_as_one_that_is_not_there(proposal):
         whole.predict()
         records = partial.update(reading), whole.update(reading[:1])
         for field in ("mean", "log_likelihood"):
-            np.testing.assert_allclose(*(getattr(r, field) for r in records), rtol=1e-9, atol=1e-9)
+            assert_allclose(*(getattr(r, field) for r in records), rtol=1e-9, atol=1e-9)
         # from the same particles again: what is herded from them may depend on their last bits
         whole._particles = partial._particles
         assert (records[0].outcome is Outcome.MISSING) is bool(np.isnan(reading).all())

@@ -15,19 +15,16 @@ SCHEMES = [
     hf.ResidualResampling(),
     hf.SSPResampling(),
 ]
-KALMAN_MIXTURE = hf.KalmanMixtureProposal(hf.RandomSampling())
 UNBIASED = {
-    **{f"{type(s).__name__}, half": (LINE, {"resampling": s, "resample_below": 0.5}) for s in SCHEMES},
+    "SystematicResampling, half": (LINE, {"resampling": hf.SystematicResampling(), "resample_below": 0.5}),
     **{f"{type(s).__name__}, always": (LINE, {"resampling": s, "resample_below": 1.0}) for s in SCHEMES},
     "no resampling": (PLANE, {"resample_below": 0.0}),
     "random, no defence": (LINE, {"proposal": hf.HerdedProposal(hf.RandomSampling(), 0.0)}),  # else weights are normalised
-    **{f"auxiliary, {type(s).__name__}": (PLANE, {"proposal": hf.AuxiliaryProposal(s)}) for s in SCHEMES[:3]},
-    "sqmc": (LINE, {"proposal": hf.SequentialQuasiMonteCarlo()}),
-    "sqmc, plane": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo()}),
-    "Kalman mixture": (PLANE, {"proposal": KALMAN_MIXTURE}),
-    "Kalman mixture, no defence": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling(), defensive_share=0.0)}),
-    "Kalman mixture, cubature": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature")}),
-    **{f"guided, {below}": (PLANE, {"proposal": hf.GuidedProposal(), "resample_below": below}) for below in (0, 0.5, 1)},
+    "auxiliary": (PLANE, {"proposal": hf.AuxiliaryProposal(hf.StratifiedResampling())}),
+    "sqmc": (PLANE, {"proposal": hf.SequentialQuasiMonteCarlo()}),
+    "Kalman mixture": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling())}),
+    "Kalman mixture, no defence": (PLANE, {"proposal": hf.KalmanMixtureProposal(hf.RandomSampling(), "cubature", 0.0)}),
+    **{f"guided, {below}": (PLANE, {"proposal": hf.GuidedProposal(), "resample_below": below}) for below in (0, 1)},
     "guided, extended": (PLANE, {"proposal": hf.GuidedProposal("extended")}),
     "state and noise": (PLANE, {"proposal": hf.GuidedAugmentedProposal(hf.GaussianFit(), hf.RandomSampling())}),
 }
@@ -47,31 +44,7 @@ def errors(model, z, n, runs, **options):
 @pytest.mark.parametrize(("model", "options"), UNBIASED.values(), ids=UNBIASED)
 def test_the_estimate_of_the_evidence_is_unbiased(model, options):
     """However the observation guides the points, whenever particle i has n w_i copies in the mean (Del Moral 2004)."""
-    ratio = np.exp(errors(model, series(model, 5, 7), 60, 150, **options))
+    ratio = np.exp(errors(model, series(model, 4, 7), 60, 100, **options))
     tolerance = 4.5 * ratio.std() / np.sqrt(len(ratio))
     assert tolerance < 0.15
     assert abs(ratio.mean() - 1) < tolerance, (ratio.mean(), tolerance)
-
-
-def test_the_logarithm_is_low_by_half_its_variance():
-    error = errors(LINE, series(LINE, 10, 3), 60, 400)
-    chance = error.std() / np.sqrt(len(error))
-    assert error.mean() < -3 * chance
-    assert abs(error.mean() + 0.5 * error.var()) < 4 * chance
-
-
-@pytest.mark.parametrize(
-    "proposal",
-    [
-        lambda: hf.HerdedProposal(hf.KernelHerding()),
-        lambda: hf.HerdedProposal(hf.ContinuousHerdedGibbs()),
-        lambda: hf.AugmentedProposal(hf.GaussianFit(), hf.MappedSampling(hf.KernelHerding())),
-    ],
-    ids=["herded, KH", "herded, CHG", "augmented, KH"],
-)
-def test_without_random_numbers_the_bias_goes_to_zero(proposal):
-    """Root mean square over ten series, which bounds the bias: it falls faster than 1 / root n."""
-    sizes = np.array([10, 40, 160])
-    found = np.array([[errors(LINE, series(LINE, 8, k), n, 1, proposal=proposal())[0] for k in range(10)] for n in sizes])
-    rms = np.sqrt(np.mean(found**2, axis=1))
-    assert np.polyfit(np.log(sizes), np.log(rms), 1)[0] < -0.6, rms

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -25,9 +26,10 @@ def linear_gaussian(d, k, rank, seed):
     return hf.models.LinearGaussian(F, H, root @ root.T, np.diag(rng.uniform(0.1, 1, k)), np.zeros(d), np.eye(d))
 
 
-@pytest.mark.parametrize("n", [40, 2000])  # with a gain of each particle, and with shared ones
-@pytest.mark.parametrize(("d", "k", "rank"), [(1, 1, 1), (3, 1, 3), (3, 2, 1), (4, 3, 4), (2, 4, 2)])
-@pytest.mark.parametrize("width", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("n", "d", "k", "rank", "width"),  # with a gain of each particle, and with shared ones
+    [(40, 1, 1, 1, 0.0), (40, 3, 2, 1, 0.2), (40, 2, 4, 2, 0.0), (2000, 4, 3, 4, 0.2), (2000, 3, 1, 3, 0.0)],
+)
 def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
     model = linear_gaussian(d, k, rank, seed=d + 10 * k)
     rng = np.random.default_rng(0)
@@ -44,7 +46,7 @@ def test_a_gaussian_likelihood_guides_as_its_moments_do(n, d, k, rank, width):
         roots = update.draw(np.zeros(dim, dtype=np.int64), np.eye(dim))[0] - centre
         updates.append((update.means, roots.T @ roots, update.log_dets[update.group], np.diff(update.log_densities)))
     for by_moments, by_likelihood in zip(*updates, strict=True):
-        np.testing.assert_allclose(by_likelihood, by_moments, rtol=1e-3, atol=1e-3)
+        assert_allclose(by_likelihood, by_moments, rtol=1e-3, atol=1e-3)
 
 
 def test_the_default_is_the_kalman_filter_where_a_linear_model_has_a_likelihood_alone():
@@ -52,27 +54,8 @@ def test_the_default_is_the_kalman_filter_where_a_linear_model_has_a_likelihood_
     _, z = hf.simulate(model, steps=20, rng=1)
     kalman = hf.ExtendedKalmanFilter(model).run(z)
     result = hf.ParticleFilter(told_less(model), 50, hf.AutomaticProposal()).run(z)
-    np.testing.assert_allclose(result.means, kalman.means, atol=1e-6)
-    np.testing.assert_allclose(result.covariances, kalman.covariances, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["auto", "ranked"])
-def test_a_sharp_bearing_told_by_its_likelihood_alone_leaves_most_particles_their_weight(name):
-    """Where an unguided filter has next to none, and on a circle, where the quadratic is no more than near."""
-    model = hf.models.from_functions(
-        f=lambda x: x @ np.array([[1.0, 0.0], [1.0, 1.0]]),
-        h=lambda x: np.arctan2(x[:, 1:], x[:, :1]),
-        Q=np.diag([0.05, 0.05]),
-        R=[[1e-5]],
-        initial_mean=[3.0, 4.0],
-        initial_covariance=np.eye(2) * 0.1,
-        observation_circular=[0],
-    )
-    _, z = hf.simulate(model, steps=15, rng=3)
-    alone = told_less(model)
-    found = hf.make_filter(name, alone, n_particles=200, rng=0).run(z)
-    blind = hf.ParticleFilter(alone, 200, hf.RankedProposal(guided=False), on_degeneracy="predict").run(z)
-    assert found.ess[:5].mean() > 2 * blind.ess[:5].mean()  # while the target is hardly known
+    assert_allclose(result.means, kalman.means, atol=1e-6)
+    assert_allclose(result.covariances, kalman.covariances, atol=1e-6)
 
 
 def observed(likelihood, x, weights=None, noise=0.3):
@@ -94,14 +77,6 @@ def test_no_particle_is_promised_more_than_the_largest_likelihood_that_was_met()
     assert np.abs(residuals).max() > 1
 
 
-def test_a_direction_in_which_the_logarithm_is_not_concave_counts_for_nothing():
-    x = np.random.default_rng(0).standard_normal((30, 2))
-    offsets, residuals, _ = observed(lambda z, x, step: -0.5 * (x[:, 0] - 1) ** 2 + 0.5 * x[:, 1] ** 2, x)
-    assert (residuals[:, 1] == 0).all()
-    np.testing.assert_allclose(offsets[:, 2], 0, atol=1e-9)  # along the noise of the second entry
-    assert (np.abs(offsets[:, 1]).max(axis=1) > 0.1).all()
-
-
 @pytest.mark.parametrize("name", ["auto", "ranked"])
 def test_a_likelihood_that_is_zero_outside_a_window_is_taken_for_flat_at_its_edge(name):
     """The posterior is uniform in the window, where it is as good as the prior; its variance is 1/3."""
@@ -110,5 +85,5 @@ def test_a_likelihood_that_is_zero_outside_a_window_is_taken_for_flat_at_its_edg
     pf = hf.make_filter(name, alone, n_particles=20_000, rng=0)
     pf.predict()
     pf.update([0.5, -0.5])
-    np.testing.assert_allclose(pf.mean, [0.5, -0.5], atol=0.15)
-    np.testing.assert_allclose(np.diag(pf.covariance), 1 / 3, rtol=0.15)
+    assert_allclose(pf.mean, [0.5, -0.5], atol=0.15)
+    assert_allclose(np.diag(pf.covariance), 1 / 3, rtol=0.15)

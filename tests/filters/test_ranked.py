@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from helpers import Simulated, model_of, normal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
@@ -10,19 +11,19 @@ from herdfilter.filters.proposals.balanced import SETS, balanced_noise, hilbert_
 from herdfilter.filters.proposals.lookahead import Ancestors, update_noise
 
 
-@pytest.mark.parametrize(("n", "dim"), [(64, 1), (100, 3), (1000, 6)])
+@pytest.mark.parametrize(("n", "dim"), [(64, 1), (1000, 6)])
 def test_balanced_noise_has_the_moments_of_a_standard_normal_and_any_run_of_it_is_balanced(n, dim):
     random = np.random.default_rng(0).standard_normal((n, dim))
     for turn in range(SETS):
         z = balanced_noise(n, dim, turn)
-        np.testing.assert_allclose(z.mean(axis=0), 0, atol=1e-12)
-        np.testing.assert_allclose(z.T @ z / n, np.eye(dim), atol=1e-12)
+        assert_allclose(z.mean(axis=0), 0, atol=1e-12)
+        assert_allclose(z.T @ z / n, np.eye(dim), atol=1e-12)
         runs, other = (x.reshape(-1, n // 4, dim).mean(axis=1) for x in (z, random))
         assert (runs**2).mean() < 0.5 * (other**2).mean()
     assert not np.array_equal(balanced_noise(n, dim, 0), balanced_noise(n, dim, 1))
 
 
-@pytest.mark.parametrize(("k", "dim"), [(1, 1), (1, 3), (2, 3), (3, 2)])
+@pytest.mark.parametrize(("k", "dim"), [(1, 3), (2, 3), (3, 2)])
 def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     """Of a linear observation y = c + H v + r, against the textbook's formulas."""
     rng = np.random.default_rng(k)
@@ -34,17 +35,17 @@ def test_guidance_is_kalmans_update_of_the_noise(k, dim):
     seen = np.stack([points @ (2 * H).T, points @ H.T])  # of the two gains the second is tested
     guidance = update_noise(seen, weights, points, residuals, np.stack([2 * R, R]), group, 1)
     S = H @ H.T + R
-    np.testing.assert_allclose(guidance.means[::2], residuals[::2] @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12)
+    assert_allclose(guidance.means[::2], residuals[::2] @ np.linalg.solve(S, H), rtol=1e-9, atol=1e-12)
     z = rng.standard_normal((5000, dim))
     drawn, log_ratio = guidance.draw(np.full(5000, 2), z)
     covariance = np.eye(dim) - H.T @ np.linalg.solve(S, H)
     factor = np.linalg.lstsq(z, drawn - guidance.means[2], rcond=None)[0].T
-    np.testing.assert_allclose(factor @ factor.T, covariance, atol=1e-9)
+    assert_allclose(factor @ factor.T, covariance, atol=1e-9)
     updated = hf.GaussianMixture([1.0], [guidance.means[2]], covariance)
     prior = hf.GaussianMixture([1.0], [np.zeros(dim)], np.eye(dim))
-    np.testing.assert_allclose(log_ratio, prior.log_density(drawn) - updated.log_density(drawn), atol=1e-8)
+    assert_allclose(log_ratio, prior.log_density(drawn) - updated.log_density(drawn), atol=1e-8)
     evidence = hf.GaussianMixture([1.0], [np.zeros(k)], S)
-    np.testing.assert_allclose(guidance.log_densities[::2], evidence.log_density(residuals[::2]), rtol=1e-9)
+    assert_allclose(guidance.log_densities[::2], evidence.log_density(residuals[::2]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -70,68 +71,6 @@ def test_the_share_that_will_count_is_foretold_from_sigma_points(k):
     assert update.share(z, log_weights) == pytest.approx(expected, rel=1e-9)
 
 
-SQUARED = model_of(  # noise that enters squared: neither additive nor Gaussian
-    normal([0.0]),
-    noise_dim=1,
-    transition=lambda x, noise, dt, control, step: 0.8 * x + 0.5 * noise + 0.1 * noise**2,
-    observation_mean=lambda x, step: x,
-    observation_covariance=lambda step: np.array([[0.1]]),
-    log_likelihood=lambda z, x, step: -5.0 * (z[0] - x[:, 0]) ** 2 - 0.5 * np.log(0.2 * np.pi),
-)
-
-
-def singular():
-    return hf.models.LinearGaussian(
-        [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.25, 0.5], [0.5, 1.0]], [[1.0]], [0.0, 0.0], np.eye(2)
-    )
-
-
-@pytest.mark.parametrize(
-    "model", [SQUARED, singular(), hf.models.linear_chain(3)], ids=["not additive", "singular", "linear"]
-)
-def test_estimates_converge_to_the_exact_ones_and_need_no_random_number(model):
-    linear = model is not SQUARED
-    z = hf.simulate(model, 20, rng=3)[1] if linear else np.array([[0.5], [1.5]] * 10)
-    exact = (hf.UnscentedKalmanFilter(model) if linear else hf.ParticleFilter(model, 200_000, rng=0)).run(z)
-    sd = np.sqrt(np.diagonal(exact.covariances, axis1=1, axis2=2))
-
-    def run(n, proposal, rng):
-        result = hf.ParticleFilter(model, n, proposal, rng=rng).run(z)
-        return np.sqrt((((result.means - exact.means) / sd) ** 2).mean()), result
-
-    few, _ = run(100, hf.RankedProposal(), 0)
-    many, result = run(3000, hf.RankedProposal(), 0)
-    random = np.median([run(3000, None, seed)[0] for seed in range(3)])
-    assert many < 0.5 * few
-    assert many < 0.7 * random
-    assert result.log_likelihood == pytest.approx(exact.log_likelihood, abs=0.1)
-    assert np.array_equal(result.means, run(3000, hf.RankedProposal(), 1)[1].means)
-
-
-@pytest.mark.parametrize("sampler", [None, hf.RandomSampling(), hf.MappedSampling(hf.SobolSampling())])
-def test_guided_weights_estimate_the_evidence_without_bias(sampler):
-    """One step of UNGM from given particles: the mean weight is the evidence, whatever the Kalman filters make of it."""
-    model, rng = hf.models.UNGM(), np.random.default_rng(5)
-    particles = Particles.equal(rng.normal(0, 3, (4000, 1)))
-    seen = Observation.read(model, [3.0], 1)
-    moved = hf.RankedProposal(sampler).propose(Transition(model), particles, rng, seen)
-    found = moved.normalised()[1] + seen.log_offset
-    predicted = model.transition_mean(particles.x, 1.0, None, 1)
-    x = np.linspace(-45, 45, 4001)[:, None]
-    density = np.exp(-0.05 * (x - predicted.T) ** 2).mean(axis=1) / np.sqrt(20 * np.pi)
-    exact = np.log((density * np.exp(model.log_likelihood(np.array([3.0]), x, 1))).sum() * 0.0225)
-    assert found == pytest.approx(exact, abs=0.05)
-
-
-@pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"])
-def test_a_transition_that_can_only_be_simulated_gets_ranked_ancestors(proposal):
-    z = [[1.0], None, [3.0], [np.nan], [9.0]]
-    results = [hf.ParticleFilter(Simulated(), 1000, proposal, rng=0).run(z) for _ in range(2)]
-    exact = hf.ParticleFilter(Simulated(), 100_000, rng=1).run(z)
-    np.testing.assert_allclose(results[0].means, exact.means, atol=0.15)
-    assert np.array_equal(results[0].means, results[1].means)
-
-
 def growing(dim):
     """Populations that grow by random factors, within wide bounds; each is counted with a standard deviation of 0.5."""
     return model_of(
@@ -144,8 +83,7 @@ def growing(dim):
     )
 
 
-@pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.AutomaticProposal()], ids=["ranked", "automatic"])
-@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize(("proposal", "dim"), [(hf.RankedProposal(), 1), (hf.AutomaticProposal(), 2)])
 def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
     """Kalman's update takes the factor for linear in its noise, and overshoots: none may be further off than before."""
     model, rng = growing(dim), np.random.default_rng(0)
@@ -157,44 +95,16 @@ def test_a_jump_of_the_truth_throws_no_particles_out_of_reach(dim, proposal):
 
 
 def test_bad_parameters_are_named():
-    with pytest.raises(ValueError, match=r"defensive_share: expected from 0 to below 1, got 1"):
-        hf.RankedProposal(defensive_share=1)
-    with pytest.raises(TypeError, match="sampler: expected an instance, got the class KernelHerding"):
-        hf.RankedProposal(hf.KernelHerding)
     with pytest.raises(ValueError, match="noise_dim: RankedProposal with QuantileSampling expected dimension 1, got 3"):
         hf.ParticleFilter(hf.models.Lorenz63(), 10, hf.RankedProposal(hf.QuantileSampling()))
-    with pytest.raises(ValueError, match="state and noise: AutomaticProposal with QuantileSampling expected dimension 1"):
-        hf.ParticleFilter(hf.models.UNGM(), 10, hf.AutomaticProposal(hf.QuantileSampling()))
-
-    class Tilted(hf.RandomSampling):
-        def sample(self, mixture, n, rng=None):
-            return hf.Points(
-                super().sample(mixture, n, rng).x, np.linspace(1.0, 1.001, n) / np.linspace(1.0, 1.001, n).sum()
-            )
-
-    weighted = hf.KernelHerding(weights="line-search")
-    for proposal in (hf.RankedProposal(weighted), hf.AutomaticProposal(weighted), hf.RankedProposal(Tilted())):
-        with pytest.raises(ValueError, match="sampler: expected points of equal weight, got weights from"):
-            hf.ParticleFilter(hf.models.linear_chain(2), 10, proposal).run([[0.0, 0.0]])
-    with pytest.raises(ValueError, match="model: expected at most 62 dimensions"):
+    weighted = hf.AutomaticProposal(hf.KernelHerding(weights="line-search"))
+    with pytest.raises(ValueError, match="sampler: expected points of equal weight, got weights from"):
+        hf.ParticleFilter(hf.models.linear_chain(2), 10, weighted).run([[0.0, 0.0]])
+    with pytest.raises(ValueError, match=r"model: expected at most 62 dimensions .*, got 63"):
         hf.ParticleFilter(hf.models.linear_chain(63), 10, hf.RankedProposal())
 
 
-def test_only_a_guided_proposal_looks_at_the_observation():
-    model, rng = hf.models.linear_chain(2), np.random.default_rng(9)
-    particles = Particles.equal(rng.standard_normal((200, 2)))
-    near, far = (Observation.read(model, [z, z], 1) for z in (0.0, 3.0))
-    places = {
-        guided: [hf.RankedProposal(guided=guided).propose(Transition(model), particles, rng, seen) for seen in (near, far)]
-        for guided in (False, True)
-    }
-    np.testing.assert_array_equal(places[False][0].x, places[False][1].x)
-    weighted = [one.normalised()[0] for one in places[False]]
-    assert (weighted[1].weights @ weighted[1].x > weighted[0].weights @ weighted[0].x).all()
-    assert (places[True][1].x.mean(axis=0) > places[True][0].x.mean(axis=0) + 0.3).all()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("share", [0.0, 0.3])
 def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(share):
     """(1 - a) w' + a w: counted over particles so far apart that each successor tells its ancestor."""
     model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[0.01]], [[400.0]], [0.0], [[1.0]])
@@ -204,10 +114,10 @@ def test_ancestors_have_their_share_of_the_updated_weights_and_of_those_before(s
     moved = hf.RankedProposal(defensive_share=share).propose(Transition(model), particles, np.random.default_rng(0), seen)
     counts = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), minlength=8)
     after = before * np.exp(-0.5 * (20.0 - x[:, 0]) ** 2 / 400.01)
-    np.testing.assert_allclose(counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000)
+    assert_allclose(counts / 4000, (1 - share) * after / after.sum() + share * before, atol=1 / 4000)
     posterior = moved.normalised()[0]
     found = np.bincount(np.rint(moved.x[:, 0] / 10).astype(int), posterior.weights, minlength=8)
-    np.testing.assert_allclose(found, after / after.sum(), atol=3 / 4000)
+    assert_allclose(found, after / after.sum(), atol=3 / 4000)
 
 
 @pytest.mark.parametrize("circular", [(), (0,)])
@@ -217,10 +127,10 @@ def test_ancestors_are_those_of_the_shares_whatever_the_weights_sum_to(circular)
     x, weights = 3.0 + rng.standard_normal((60, 2)), rng.dirichlet(np.full(60, 0.3))
     expected = ranked_members(x, weights, circular, 200)
     for total in (1e-3, 50.0):
-        np.testing.assert_array_equal(ranked_members(x, total * weights, circular, 200), expected)
+        assert_array_equal(ranked_members(x, total * weights, circular, 200), expected)
     order = hilbert_order(x, weights, circular)
     below = np.cumsum(weights[order])
-    np.testing.assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])
+    assert_array_equal(expected, order[np.searchsorted(below, (np.arange(200) + 0.5) / 200)])
 
 
 def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(monkeypatch):
@@ -238,7 +148,7 @@ def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(mo
         guided = Particles(guided.x, guided.log_weights + shift)
         monkeypatch.setattr(Ancestors, "particles", lambda *_, guided=guided: guided)
         found = hf.RankedProposal().propose(transition, particles, rng, seen)
-        np.testing.assert_allclose(found.x, guided.x if is_kept else blind.x)
+        assert_allclose(found.x, guided.x if is_kept else blind.x)
 
 
 def test_where_a_transition_can_only_be_simulated_weights_are_kept_until_less_than_half_count():

@@ -4,9 +4,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.angles import moments
+from herdfilter.angles import wrap_angles
 from herdfilter.filters import Particles
 
 ETPF = hf.OptimalTransportResampling()
@@ -23,26 +24,21 @@ def posterior(seed, n=60, d=2, strength=2.0):
 def transported(scheme, x, weights, circular=()):
     particles = scheme.resample(Particles.weighted(x, weights), None, circular)  # no generator: no random number
     new, log_weights = particles.x, particles.log_weights
-    np.testing.assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)
+    assert_allclose(np.exp(log_weights), 1 / len(x), rtol=1e-12)
     return new
 
 
-@pytest.mark.parametrize("strength", [0.1, 2.0, 50.0, 5000.0])
-@pytest.mark.parametrize("d", [1, 2, 4])
-@pytest.mark.parametrize("distance", ["whitened", "euclidean"])
+@pytest.mark.parametrize(
+    ("distance", "d", "strength"),
+    [("whitened", 1, 2.0), ("whitened", 4, 50.0), ("euclidean", 2, 0.1), ("whitened", 2, 5000.0)],
+)
 def test_the_weighted_mean_is_kept(distance, d, strength):
     x, weights = posterior(0, d=d, strength=strength)
     new = transported(hf.OptimalTransportResampling(distance), x, weights)
-    np.testing.assert_allclose(new.mean(axis=0), weights @ x, rtol=0, atol=1e-12 * np.abs(x).max())
+    assert_allclose(new.mean(axis=0), weights @ x, rtol=0, atol=1e-12 * np.abs(x).max())
     rounding = 1e-9 * np.abs(x).max(axis=0)  # the linear programme meets the weights to 1e-10
     within = (new >= x.min(axis=0) - rounding) & (new <= x.max(axis=0) + rounding)
     assert within.all()  # averages
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_equal_weights_move_nothing(d):
-    x, _ = posterior(1, d=d)
-    np.testing.assert_allclose(transported(ETPF, x, np.full(60, 1 / 60)), x, rtol=0, atol=1e-12 * np.abs(x).max())
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -54,71 +50,47 @@ def test_the_plan_is_the_best_of_all_assignments(d):
     copies = np.repeat(x, counts, axis=0)
     best = min((copies[list(p)] for p in permutations(range(6))), key=lambda moved: ((moved - x) ** 2).sum())
     new = transported(hf.OptimalTransportResampling("euclidean"), x, counts / 6)
-    np.testing.assert_allclose(new, best, atol=1e-12)
-
-
-def test_sorting_along_a_line_and_the_linear_programme_agree():
-    x, weights = posterior(3, d=1)
-    flat = np.hstack([x, np.zeros_like(x)])
-    programme = transported(ETPF, flat, weights)
-    np.testing.assert_allclose(transported(ETPF, x, weights), programme[:, :1], atol=1e-9)
-    np.testing.assert_allclose(programme[:, 1], 0, atol=1e-12)
+    assert_allclose(new, best, atol=1e-12)
 
 
 def test_units_do_not_matter():
     x, weights = posterior(4, d=3)
     scale = np.array([1e-6, 3.0, 1e5])
     new, rescaled = transported(ETPF, x, weights), transported(ETPF, x * scale + 7.0, weights)
-    np.testing.assert_allclose((rescaled - 7.0) / scale, new, atol=1e-7 * np.abs(x).max())
+    assert_allclose((rescaled - 7.0) / scale, new, atol=1e-7 * np.abs(x).max())
     raw = transported(hf.OptimalTransportResampling("euclidean"), x, weights)
     assert np.abs(raw - new).max() > 0.01
 
 
-def test_covariance_comes_closer_with_more_particles_from_below():
-    ratios = []
-    for n in (15, 50, 150):
-        x, weights = posterior(5, n=n)
-        covariance = moments(x, weights)[1]
-        new = np.cov(transported(ETPF, x, weights).T, bias=True)
-        ratios.append(np.linalg.eigvals(np.linalg.solve(covariance, new)).real)
-        assert (ratios[-1] < 1 + 1e-9).all()  # averaging cannot add spread
-    assert [r.min() for r in ratios] == sorted(r.min() for r in ratios)
-    assert ratios[-1].min() > 0.85
-
-
 def test_angles_are_averaged_across_the_seam():
     rng = np.random.default_rng(6)
-    x = np.column_stack([rng.normal(np.pi, 0.3, 80), rng.standard_normal(80)])
-    weights = rng.dirichlet(np.ones(80))
-    wrapped = x.copy()
-    wrapped[:, 0] = np.mod(x[:, 0] + np.pi, 2 * np.pi) - np.pi
-    for keep in ([0], [0, 1]):
-        new = transported(ETPF, wrapped[:, keep], weights, circular=(0,))
-        assert (new[:, 0] >= -np.pi).all()
-        assert (new[:, 0] < np.pi).all()
-        unseamed = transported(ETPF, x[:, keep], weights)
-        np.testing.assert_allclose(np.mod(new[:, 0], 2 * np.pi), np.mod(unseamed[:, 0], 2 * np.pi), atol=1e-9)
+    x, weights = rng.normal([np.pi, 0.0], [0.3, 1.0], (80, 2)), rng.dirichlet(np.ones(80))
+    for columns in (1, 2):
+        new = transported(ETPF, wrap_angles(x[:, :columns], (0,)), weights, circular=(0,))
+        assert (np.abs(new[:, 0]) <= np.pi).all()
+        expected = transported(ETPF, x[:, :columns], weights)
+        assert_allclose(np.mod(new[:, 0], 2 * np.pi), np.mod(expected[:, 0], 2 * np.pi), atol=1e-9)
 
 
 def test_coinciding_and_degenerate_particles_are_allowed():
     x, weights = posterior(7, n=20)
     x[:10] = x[0]
-    np.testing.assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, atol=1e-10)
+    assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, atol=1e-10)
     same = np.ones((5, 2))
-    np.testing.assert_allclose(transported(ETPF, same, np.array([0.4, 0.3, 0.2, 0.1, 0.0])), same, atol=1e-15)
-    np.testing.assert_array_equal(transported(ETPF, np.full((1, 2), 3.0), np.ones(1)), np.full((1, 2), 3.0))
+    assert_allclose(transported(ETPF, same, np.array([0.4, 0.3, 0.2, 0.1, 0.0])), same, atol=1e-15)
+    assert_array_equal(transported(ETPF, np.full((1, 2), 3.0), np.ones(1)), np.full((1, 2), 3.0))
 
 
 @pytest.mark.parametrize(
     ("seed", "n", "spread"),
-    [(0, 50, 5.0), (0, 100, 30.0), (0, 200, 30.0), (0, 100, 300.0), *((s, 40, 30.0) for s in range(4))],
+    [(0, 50, 5.0), (0, 200, 30.0), (0, 100, 300.0), (1, 40, 30.0)],
 )
 def test_weights_over_hundreds_of_decades_are_allowed(seed, n, spread):
     rng = np.random.default_rng(seed)
     x, log_weights = rng.standard_normal((n, 4)), spread * rng.standard_normal(n)
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
-    np.testing.assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, rtol=0, atol=1e-13)
+    assert_allclose(transported(ETPF, x, weights).mean(axis=0), weights @ x, rtol=0, atol=1e-13)
 
 
 def test_too_many_particles_are_refused_except_on_a_line():
