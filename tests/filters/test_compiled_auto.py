@@ -128,7 +128,6 @@ CASES = {
     "sharp, of one entry": (pair(rotate, first_of_two, 1, 0.3, 0.001), None, {"guided"}),
     "growth with gaps": (pair(grow, squares, 2, 10.0, 1.0, 5.0, steps=["step"]), gaps, {"guided", "blind"}),
     "wide, two modes": (pair(rotate, squares, 2, 0.05, 0.5, 25.0), None, {"guided", "kernels"}),
-    "weak observations": (pair(fold, both, 2, 0.5, 30.0, 4.0), None, {"blind"}),
     "narrow noise": (pair(drift, squares, 2, 1e-7, 0.3, 25.0), None, {"kernels"}),
     "a range and an angle": (pair(rotate, length_and_angle, 2, 0.3, 0.05, 4.0, (5.0, 0.0), [1]), gaps, {"blind", "guided"}),
     "growth on a line": ((hf.models.UNGM().compiled(), hf.models.UNGM()), gaps, {"quantiles"}),

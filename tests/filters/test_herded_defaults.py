@@ -14,13 +14,13 @@ DETERMINISTIC = ["herded-kh", "herded-chg"]
 def errors():
     """Errors against the exact posterior mean on UNGM, 100 points, by run and filter.
 
-    A third of the length of the scenario on a grid half as fine, on which the posterior means are right to 1e-6. In each of
+    A fifth of the length of the scenario on a grid half as fine, on which the posterior means are right to 1e-6. In each of
     four sets of six longer runs the ratio of medians to bootstrap was at most 0.1 for auto, at least 1.6 for one Gaussian.
     """
     ungm = load_scenario("ungm")
-    short = dataclasses.replace(ungm, steps=30, reference={**ungm.reference, "points": 1201}, published=())
+    short = dataclasses.replace(ungm, steps=20, reference={**ungm.reference, "points": 1201}, published=())
     filters = ["bootstrap", *DETERMINISTIC, "auto", "auto-random", "guided-augmented-gauss-kh"]
-    table = hf.compare(short, filters, particles=[100], runs=5, seed=3)
+    table = hf.compare(short, filters, particles=[100], runs=4, seed=3)
     return table.pivot_table(index="run", columns="filter", values="reference_error")
 
 

@@ -25,6 +25,12 @@ def test_results_are_those_of_single_runs_whatever_the_number_of_workers():
             assert_array_equal(one.means, other.means)
 
 
+def test_tracks_may_have_times_of_their_own():
+    given = [{"observations": z, "times": np.arange(1, len(z) + 1) / 2} for z in TRACKS]
+    results = hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), given)
+    assert [list(result.times) for result in results] == [list(track["times"]) for track in given]
+
+
 def test_a_filter_in_place_of_a_factory_is_refused():
     with pytest.raises(TypeError, match=r"^build: expected a function of a track's index"):
         hf.run_many(bootstrap(0), TRACKS)

@@ -59,12 +59,6 @@ def test_the_moments_of_the_observation_are_asked_for_by_name(walk_class, of_mom
         ParticleFilter(without("observation_mean", walk_class), 5, of_moments)
 
 
-def test_what_every_filter_needs_is_named(walk_class):
-    for name in ("dim", "initial"):
-        with pytest.raises(TypeError, match=f"model: ParticleFilter needs .*; Partial has no {name}$"):
-            ParticleFilter(without(name, walk_class), 5)
-
-
 test_what_a_proposal_needs_is_named = refuses(
     lambda make, base: ParticleFilter(base(), 5, make()),
     (BootstrapProposal, Bare, f"BootstrapProposal needs {ADDITIVE}, or .* sample_transition; Bare has no"),

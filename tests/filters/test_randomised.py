@@ -47,17 +47,17 @@ UNGM = hf.models.UNGM()
 STILL, LIVELY = (hf.models.LinearGaussian([[0.9]], [[1.0]], [[q]], [[0.5]], [0.0], [[1.0]]) for q in (0.1, 4.0))
 JUMPING = hf.models.JumpMarkov([STILL, LIVELY], [[0.8, 0.2], [0.3, 0.7]])
 CASES = {
-    "line": (LINE, ON_LINE, READINGS, GUIDED, 16, 80),
-    "plane, blind": (PLANE, ON_PLANE, READINGS, BLIND, 20, 80),
-    "plane, half in defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.5, randomised=True), 16, 80),
-    "plane, random": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(hf.RandomSampling(), randomised=True), 30, 80),
-    "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 80),
+    "line": (LINE, ON_LINE, READINGS, GUIDED, 16, 50),
+    "plane, blind": (PLANE, ON_PLANE, READINGS, BLIND, 20, 50),
+    "plane, half in defence": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(defensive_share=0.5, randomised=True), 16, 50),
+    "plane, random": (PLANE, ON_PLANE, READINGS, hf.RankedProposal(hf.RandomSampling(), randomised=True), 30, 50),
+    "noise within": (of_inner_noise(PLANE), ON_PLANE, READINGS, GUIDED, 16, 50),
     "shared gains": (PLANE, ON_PLANE, READINGS[:2], GUIDED, 400, 50),
-    "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 80),
-    "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 120),
-    "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 600),
-    "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 80),
-    "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 80),
+    "a likelihood alone": (ALONE, ON_PLANE, READINGS, GUIDED, 20, 50),
+    "a simulation alone": (SIMULATED, ON_PLANE, READINGS, GUIDED, 30, 80),
+    "two particles": (UNGM, grid(UNGM, 60), [[3.0], [8.0]], GUIDED, 2, 500),
+    "scans": (CLUTTERED, grid(CLUTTERED, 25), SCANS, GUIDED, 60, 50),
+    "modes": (JUMPING, hf.MixtureKalmanFilter(JUMPING, 64), [[0.5], [3.0], [2.0]], GUIDED, 24, 50),
 }
 
 

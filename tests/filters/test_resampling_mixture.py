@@ -66,13 +66,3 @@ def test_herded_points_keep_their_corrected_weights():
     found = moments(new, np.exp(log_weights))
     assert_allclose(found[0], mean, rtol=1e-9)
     assert_allclose(found[1], covariance, rtol=1e-6, atol=1e-9)
-
-
-def test_another_number_of_points_is_refused_with_the_name_of_the_sampler():
-    class Few:
-        def sample(self, mixture, n, rng=None):
-            return hf.Points(np.zeros((n - 1, mixture.dim)))
-
-    x, weights = particles(6)
-    with pytest.raises(ValueError, match="sampler: expected 48 points from Few, got 47"):
-        hf.MixtureResampling(hf.GaussianFit(), Few()).resample(Particles.weighted(x, weights), None)

@@ -34,6 +34,7 @@ def test_on_linear_modes_and_scans_it_is_the_mixture_kalman_filter(linear_modes,
     # room for all: of too many, ties between equal weights are decided by the last bit
     auto, mkf = (hf.make_filter(name, model, 1000).run(z) for name in ("auto", "mkf"))
     assert_same(auto, mkf, *fields, atol=1e-8, rtol=1e-7)
+    assert auto.ess[0] == pytest.approx(1000, rel=0.05)  # particles that a Gaussian counts for
 
 
 def test_particles_follow_two_modes_that_no_gaussian_of_a_history_has():
