@@ -95,7 +95,7 @@ def turning(start=0.0, **changed):
 
 @pytest.mark.parametrize(
     ("make", "rotation"),
-    zip((EVERY | FLOWS).values(), [1.0, 2.5, np.pi, -2.0] * 2, strict=True),
+    [*zip((EVERY | FLOWS).values(), [1.0, 2.5, np.pi, -2.0] * 2, strict=True)],
     ids=EVERY | FLOWS,
 )
 def test_the_cut_of_the_circle_may_be_anywhere(make, rotation):

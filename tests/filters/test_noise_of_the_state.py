@@ -74,7 +74,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize(("rule", "kept"), zip(RULES, [[0, 1], [1]] * 3, strict=True))
+@pytest.mark.parametrize(("rule", "kept"), [*zip(RULES, [[0, 1], [1]] * 3, strict=True)])
 def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
     model, z = Spreading(), np.full(2, np.nan)
