@@ -173,7 +173,7 @@ class Program:
                     loaded = [n for statement in node.body for n in ast.walk(statement)]
                     names = [(n.id, n.lineno) for n in loaded if isinstance(n, ast.Name)]
                     names += [(n.attr, n.lineno) for n in loaded if isinstance(n, ast.Attribute)]
-                    if any("njit" in ast.dump(d) for d in node.decorator_list):
+                    if node.returns is None:  # compiled, at once or by the compiled loops: all others have types
                         self.used[node.name] |= {name for name, _ in names}
                     else:
                         for name, line in names:
@@ -251,6 +251,8 @@ def install(mutant: Mutant, stale: set[str]) -> None:
             for other in ours:
                 if vars(other).get(name) is old:
                     setattr(other, name, value)
+    moves = importlib.import_module("herdfilter.filters.compiled_moves")
+    moves.CALLED = moves.CALLED | {"cache": not stale}  # what it compiles stands on the disk by the digest of the files
     for dispatcher in {v for m in ours for v in vars(m).values() if isinstance(v, Dispatcher)}:
         if dispatcher.py_func.__name__ in stale:
             dispatcher._cache = NullCache()

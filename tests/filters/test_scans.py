@@ -99,7 +99,7 @@ def test_modes_take_scans():
 
 @pytest.mark.parametrize(
     ("name", "n", "within"),
-    [("mkf", 400, 1e-5), ("auto", 400, 0.01), ("ranked", 400, 0.02), ("guided", 3000, 0.05), ("bootstrap", 10000, 0.08)],
+    [("mkf", 400, 1e-9), ("auto", 400, 0.01), ("ranked", 400, 0.02), ("guided", 3000, 0.05), ("bootstrap", 10000, 0.08)],
 )
 def test_the_posterior_is_that_of_sums_over_a_grid(name, n, within):
     result = hf.make_filter(name, hf.models.WithClutter(LINE, P, KAPPA), n, rng=1).run(SCANS)
