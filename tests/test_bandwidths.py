@@ -24,11 +24,6 @@ RULES = [
 ]
 
 
-def test_auto_is_the_whitened_rule_without_arguments():
-    auto, rule = (kernel_covariance(b, MIXTURE, 50) for b in ("auto", bandwidths.Whitened()))
-    np.testing.assert_allclose(auto, rule, rtol=1e-15)  # that of a rule is made symmetric again
-
-
 def test_whitened_widths_follow_their_formulas():
     assert bandwidths.Whitened().width(70, 3) == scale_rule(70, 3)
     assert bandwidths.Whitened(1.4, 4).width(32, 1) == pytest.approx(1.4 / 2)
@@ -88,11 +83,6 @@ test_what_a_rule_gives_is_checked = refuses(
 )
 
 
-def test_a_rule_is_an_instance():
-    with pytest.raises(ValueError, match="bandwidth: expected an instance of Scott, got the class itself"):
-        KernelHerding(bandwidth=bandwidths.Scott)
-
-
 test_bad_arguments_of_rules_are_named = refuses(
     lambda arguments: bandwidths.Whitened(**arguments),
     ({"constant": 0.0}, "constant: expected a positive finite number, got 0.0"),
@@ -139,8 +129,3 @@ test_bad_bandwidths_are_named = refuses(
     ([[1.0, 1.0], [1.0, 1.0]], "expected a positive definite"),
     words="bandwidth: {}",
 )
-
-
-def test_bandwidth_of_another_dimension_is_refused():
-    with pytest.raises(ValueError, match=r"bandwidth: expected shape \(2,\) or \(2, 2\) for this mixture, got \(3, 3\)"):
-        kernel_covariance(np.eye(3), MIXTURE, 10)

@@ -1,7 +1,6 @@
 """Every benchmark at tiny size: what it measures, what it writes, and that it is resumed."""
 
 import json
-import os
 import re
 from contextlib import redirect_stdout
 from fnmatch import fnmatch
@@ -12,7 +11,6 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from herdfilter.study.data.harbour import load_harbour
 from scipy.stats import kstest
 
 import herdfilter as hf
@@ -220,12 +218,6 @@ def test_plain_version_reproduces_the_published_programs_points(name, benchmark_
     np.testing.assert_allclose(x, case["chg"][:5], atol=1e-3)
 
 
-def test_fewer_than_two_runs_of_a_model_are_refused(benchmark_module, capsys):
-    with pytest.raises(SystemExit):
-        benchmark_module("bench_default").main(["--runs", "1"])
-    assert "--runs: expected two of each model at least, got 1" in capsys.readouterr().err
-
-
 def test_errors_are_debiased_by_two_references(benchmark_module):
     """With r the mean of r1 and r2, and half of their difference as its error, it is the mean of (m - r1)(m - r2)."""
     rng, over_random = np.random.default_rng(0), benchmark_module("over_random")
@@ -310,33 +302,6 @@ def test_ratios_by_model_have_an_interval_from_six_runs_on(benchmark_module):
     assert found.loc[5].to_list() == pytest.approx([np.sqrt(4.5 * 5.5), 1.5, np.inf])
 
 
-def power_law(model, exponent, uncertainty=0.0, name="a", counts=(100, 1000, 10_000), scale=1.0):
-    """A filter with error scale n^exponent in n microseconds on a model, one run for each count."""
-    return pd.DataFrame(
-        {
-            "filter": name,
-            "model": model,
-            "kind": "toy",
-            "run": 0,
-            "n_particles": counts,
-            "error": "",
-            "reference_error_sd": scale * np.power(counts, exponent),
-            "reference_uncertainty": uncertainty,
-            "ms_per_step": 1e-3 * np.array(counts),
-        }
-    )
-
-
-def test_exponents_are_of_models_that_tell_them(benchmark_module):
-    """One reference is too uncertain for 10,000 particles, and one model is solved with a hundred."""
-    slopes = [power_law(0, -0.5), power_law(1, -1.0), power_law(2, -0.75, 1e-5), power_law(3, -0.5, 3e-2)]
-    table = pd.concat([*slopes, power_law(4, 0.0, scale=1e-6)])
-    found = benchmark_module("over_random").exponents(table).iloc[0]
-    assert found[["models", "used", "uncertain", "solved"]].to_list() == [5, 3, 1, 1]
-    np.testing.assert_allclose(found[["exponent_50", "slowest"]].to_list(), [-0.75, -0.5])
-    assert found["worst"].startswith("0: -0.5 (toy)")
-
-
 def test_least_error_within_a_budget(benchmark_module):
     """Error n^(-1/2) in n microseconds: 0.4 ms are 400 particles, whichever were measured."""
     least_error = benchmark_module("over_random").least_error
@@ -349,25 +314,6 @@ def test_least_error_within_a_budget(benchmark_module):
     assert least_error(n, [0.1, np.inf, np.inf], 1e-3 * n, 0.15) == 0.1
 
 
-def test_break_even_cost_is_where_the_times_are_equal(benchmark_module):
-    """Bootstrap with error n^(-1/2) in n microseconds, against half that error in 1 ms: 100 particles for 400."""
-    break_even = benchmark_module("bench_study").break_even
-    n = np.array([50.0, 100.0, 200.0])
-    base = np.column_stack([n, n**-0.5, 1e-3 * n])
-    cost, best, needed, beyond = break_even(np.array([[100.0, 0.05, 1.0]]), base)
-    assert (best, beyond) == (100, True)
-    assert needed == pytest.approx(400)
-    assert 1e3 * 1.0 + cost * 100 == pytest.approx(400 + cost * 400)  # microseconds
-    assert break_even(np.array([[100.0, 0.05, 0.3]]), base)[0] == 0
-    assert break_even(np.array([[100.0, 0.2, 0.01]]), base)[0] == np.inf
-
-
-def test_independent_draws_count_as_one_each_and_ten_copies_as_one(benchmark_module):
-    effective, draws = benchmark_module("likelihoods")._effective, np.random.default_rng(0).standard_normal(4000)
-    assert effective(draws) == pytest.approx(4000, rel=0.15)
-    assert effective(np.repeat(draws, 10)) == pytest.approx(4000, rel=0.15)
-
-
 def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     small = ["--runs", 1, "--smoothed", "double_well", "--particles", 20]
     table = study("bench_known", "smoothers", *small)["smoothers"].set_index(["filter", "smoother"])
@@ -378,20 +324,6 @@ def test_smoothers_are_measured_against_exact_means(study, benchmark_module):
     line = module.hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
     found = [module.exact_means(module.Case(line, 4, grid=grid), z) for grid in (None, (-9.0, 9.0, 401))]
     np.testing.assert_allclose(*found, atol=3e-7)
-
-
-def test_exceedances_of_long_runs_are_counted_by_hand(benchmark_module):
-    exceedances = benchmark_module("long_runs").exceedances
-    told = exceedances(np.array([0, 0, 0, 1, 1, 0, 1, 0, 0], bool))
-    assert told == {"beyond": 3, "first": 4, "free": 3, "loss": 2}
-    assert exceedances(np.zeros(5, bool))["free"] == 5
-
-
-def test_a_share_of_forecasts_is_of_those_inside_and_known(benchmark_module):
-    inside = benchmark_module("forecasts").inside
-    low, high = np.array([3.0, 0.0, 0.0]), np.array([3.5, 1.0, 1.0])
-    assert inside(low, high, (low + high) / 2, np.array([-3.0, 0.5, np.nan]), (0,)) == 1.0
-    assert inside(low, high, (low + high) / 2, np.array([-3.0, 2.0, 0.5]), ()) == pytest.approx(1 / 3)
 
 
 def test_posteriors_of_long_runs_are_exact(benchmark_module):
@@ -420,39 +352,6 @@ def test_verdict_on_a_published_figure_counts_both_errors_and_its_rounding(bench
     assert verdict("5.6", ours, their_error=0.1) == "agrees"
     row = benchmark_module("as_published").row("A (2000)", "table I", "RMSE", "5.6", ours, 100, their_runs=25)
     assert row["verdict"] == "agrees"  # theirs has twice our error
-
-
-@pytest.fixture
-def autoferry():
-    """The folder with the recordings."""
-    places = (Path(__file__).parents[1].parent / "shared" / "data", Path(os.environ.get("HERDFILTER_DATA", "-")))
-    folder = next((place for place in places if (place / "autoferry").is_dir()), None)
-    if folder is None:
-        pytest.skip("no folder autoferry in ../shared/data or HERDFILTER_DATA")
-    return folder
-
-
-def test_sensors_of_the_harbour_are_those_of_the_scenarios(study, autoferry):
-    """What the table shows of a recording is what a filter is told in the other one."""
-    table = study("bench_known", "harbour", "--runs", 0, "--data", autoferry)["harbour_sensors"]
-    both = table[table["vessel"] == "both"].set_index(["recording", "sensor"])
-    for recording, other in ((2, 4), (4, 2)):
-        for sensor, known in load_harbour(autoferry, recording, other).constants.items():
-            row = both.loc[(other, sensor)]
-            assert row["used_in"] == recording
-            assert row["delay"] == pytest.approx(known.delay, rel=1e-3)
-            assert row["detected"] == pytest.approx(known.detection_probability, rel=1e-3)
-    assert both.loc[(2, "radar"), "scans"] == 2 * 70
-
-
-def test_missed_and_false_are_those_of_gospa(benchmark_module):
-    """On random sets: as many as GOSPA counts."""
-    rng, cutoff = np.random.default_rng(0), 2.0
-    for _ in range(50):
-        truth, estimates = rng.uniform(0, 5, (3, 2)), rng.uniform(0, 5, (rng.integers(0, 5), 2))
-        missed, false = benchmark_module("harbour_misses").apart(truth, estimates, cutoff)
-        found = hf.tracking.gospa(truth, estimates, cutoff)
-        assert (missed.sum(), false.sum()) == (found.missed / 2, found.false / 2)
 
 
 def test_association_repeats_the_program_of_wolf_and_baum(study):

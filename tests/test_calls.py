@@ -10,7 +10,6 @@ from herdfilter import angles, association, discrete, kernels, models, testing, 
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], np.eye(2))
-LINE = hf.GaussianMixture([1.0], [[0]], [[1]])
 WALK = models.ConstantVelocity(0.1, 0.5, [0, 1], np.eye(2))
 STILL = models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
 CLUTTER = models.WithClutter(WALK, 0.9, 0.01)
@@ -75,21 +74,6 @@ def test_odd_calls_are_answered_or_refused(calls):
     bad = table[table["class"].isin(calls.BAD)]
     assert bad.empty, bad.to_string()
     assert set(table["class"]) == {"fine", "refused", "refused for another"}
-
-
-@pytest.mark.slow
-def test_a_call_that_hangs_or_crashes_is_counted(calls, monkeypatch):
-    monkeypatch.setattr(calls, "SECONDS", 0.2)
-    monkeypatch.setattr(calls, "_quiet", lambda valid, odd: odd())
-    import os
-
-    def hangs():
-        while True:
-            pass
-
-    given = [lambda: ("fine", "1"), hangs, lambda: os._exit(3), lambda: ("raw error", "2")]
-    found = list(calls._apart(None, given, "."))
-    assert [name for name, _ in found] == ["fine", "hang", "crash", "raw error"]
 
 
 UNCALLED = """

@@ -116,36 +116,6 @@ def test_a_tracker_is_copied_after_a_scan(name):
         assert_equal(first, again(first))
 
 
-def proposals():
-    points = hf.MappedSampling(hf.KernelHerding())
-    given = {
-        "HerdedProposal": (points,),
-        "KalmanMixtureProposal": (points,),
-        "AugmentedProposal": (hf.GaussianFit(), points),
-        "GuidedAugmentedProposal": (hf.GaussianFit(), points),
-        "ModeProposal": (hf.RankedProposal(),),
-    }
-    for name in hf.filters.proposals.__all__:
-        if name not in ("Proposal", "Uses", "RaoBlackwellisedProposal"):  # the last needs a model of its own
-            yield getattr(hf, name)(*given.get(name, ()))
-
-
-PAIRS = list(zip(proposals(), 9 * list(CASES), strict=False))
-
-
-@pytest.mark.parametrize(("proposal", "kind"), PAIRS, ids=[type(proposal).__name__ for proposal, _ in PAIRS])
-def test_a_proposal_is_copied_in_the_midst_of_a_run_and_so_is_the_result(proposal, kind):
-    model, observations, _ = CASES[kind]
-    whole = hf.ParticleFilter(model, 12, copy.deepcopy(proposal), rng=2).run(observations, keep_particles=True)
-    for again in COPIES.values():
-        online = hf.ParticleFilter(model, 12, again(proposal), rng=2)
-        online.run(observations[:2])
-        rest = again(online).run(observations[2:])
-        np.testing.assert_array_equal(rest.means, whole.means[2:])
-        np.testing.assert_array_equal(rest.log_likelihoods, whole.log_likelihoods[2:])
-        assert_equal(whole, again(whole))
-
-
 ROOMS = (
     hf,
     hf.association,

@@ -169,19 +169,6 @@ def test_every_long_table_is_shown_and_can_be_downloaded(pages):
         assert (ROOT / "docs" / "".join(path)).is_file()
 
 
-def test_the_trees_name_what_the_tables_take_and_every_node_is_a_link(make_pages):
-    page_guide = importlib.import_module("page_guide")
-    nodes = [line for line in page_guide.filter_tree().splitlines() if line.lstrip().startswith("- ")]
-    ends = [set(re.findall(r"`([\w-]+)`", node)) for node in nodes]
-    tables = (page_guide.filters(), page_guide.budgets(), page_guide.others())
-    taken = {name for table in tables for row in table.split("\n")[2:-1] for name in re.findall(r"\| `([\w-]+)` \|", row)}
-    assert taken == {"auto", "ranked", "ukf"}
-    assert taken <= set.union(*ends)
-    assert {name for end in ends for name in end if name != "LMBTracker"} <= set(catalogue())
-    nodes += [line for line in page_guide.sampler_tree().splitlines() if line.lstrip().startswith("- ")]
-    assert all("](" in node for node in nodes)
-
-
 @pytest.mark.slow
 def test_what_the_captions_of_the_guide_claim_is_in_the_results_files(make_pages):
     page_guide, page_limits = map(importlib.import_module, ("page_guide", "page_limits"))

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from herdfilter.study.data import DATA_FILES
@@ -47,29 +46,6 @@ def shown(monkeypatch, tmp_path):
         return gallery_shown.last_value(SimpleNamespace(content=content), block_vars, {"src_dir": str(tmp_path)})
 
     return show
-
-
-def test_the_thumbnail_is_the_last_panel_square_and_without_letters(shown, tmp_path):
-    gallery_shown = importlib.import_module("gallery_shown")
-    content = f"fig, (left, right) = plt.subplots(1, 2)\n{gallery_shown.MARK}"
-    plt.close("all")  # of other tests
-    _, (left, right) = plt.subplots(1, 2, figsize=(8, 3), layout="constrained")
-    left.fill([0, 2, 2, 0], [0, 0, 1, 1], color="blue")
-    right.fill([0, 2, 2, 0], [0, 0, 1, 1], color="red")
-    right.set(aspect="equal", title="a title", xlabel="an axis")
-    right.text(1, 0.5, "a word", color="black", fontsize=40)
-    images = importlib.import_module("sphinx_gallery.scrapers").ImagePathIterator(str(tmp_path / "image_{0:03}.png"))
-    block_vars = {"example_globals": {"___": None}, "image_path_iterator": images, "src_file": "1.py", "target_file": "1.py"}
-    defaults = importlib.import_module("sphinx_gallery.gen_gallery").DEFAULT_GALLERY_CONF
-    settings = {**defaults, "src_dir": str(tmp_path), "image_srcset": [], "matplotlib_animations": (False, None)}
-    page = gallery_shown.blocks_pictures(SimpleNamespace(content=content), block_vars, settings)
-    assert set(re.findall(r"image_\d+", page)) == {"image_001"}
-    thumbnail, whole = (plt.imread(tmp_path / f"image_{k:03}.png")[..., :3] for k in (0, 1))
-    assert thumbnail.shape[0] == thumbnail.shape[1] >= 400
-    red = (thumbnail == [1, 0, 0]).all(axis=2)
-    assert 0.2 < red.mean() < 0.6  # twice as wide as high, and so drawn in the square
-    assert (red | (thumbnail[..., 1] > 0)).all()  # no blue of the other panel, no black of letters
-    assert (whole == [0, 0, 1]).all(axis=2).any()  # the page has both
 
 
 def test_an_example_has_one_thumbnail(script, shown):

@@ -68,19 +68,6 @@ def test_dir_lists_what_is_public_only(place):
     assert {"__doc__", "__name__", "__file__"} <= set(dir(found))
 
 
-def test_dir_of_the_adapters_lists_their_libraries_only():
-    found = importlib.import_module("herdfilter.adapters")
-    importlib.import_module("herdfilter.adapters.filterpy")
-    assert "filterpy" in dir(found)
-    assert {name for name in dir(found) if name[0] != "_"} <= {"filterpy", "particles", "stone_soup"}
-
-
-def test_the_star_brings_every_public_name():
-    names = {}
-    exec("from herdfilter import *", names)
-    assert set(herdfilter.__all__) <= set(names)
-
-
 def test_few_dependencies_are_required():
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     required = {re.split("[<>=]", name)[0] for name in tomllib.loads(text)["project"]["dependencies"]}

@@ -7,8 +7,6 @@ from click.testing import CliRunner
 
 import herdfilter as hf
 from herdfilter.cli import main
-from herdfilter.study.tasks import Task
-from herdfilter.study.workers import Batch, _Plan
 
 
 class Deaf(hf.models.LinearGaussian):
@@ -58,14 +56,6 @@ def test_failed_run_is_a_warning(caplog):
     assert len(table) == 2
     told = [one.getMessage().split(" (")[0] for one in caplog.records if one.levelno == logging.WARNING]
     assert told == [f"mine, n = 10, run {run} failed: ValueError: it is lost" for run in range(2)]
-
-
-def test_death_of_a_process_is_a_warning(caplog):
-    tasks = [Task("bootstrap", 10, run) for run in range(3)]
-    _Plan(tasks).take_back(Batch(0, tasks, None))
-    assert [one.getMessage() for one in caplog.records] == [
-        "a process died with 3 runs to make; they are tried again, each on its own"
-    ]
 
 
 def test_option_of_the_command_line_says_from_which_level_on(monkeypatch):

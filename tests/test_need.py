@@ -85,10 +85,6 @@ def study(store, resume=False):
     return hf.compare("ungm", ["bootstrap", "ranked"], [10], runs=6, store=store, resume=resume)
 
 
-def page(name):
-    return (DOCS / name).read_text(encoding="utf-8")
-
-
 def names():
     """What our expressions may name."""
     return {name: value for name, value in globals().items() if not name.startswith("test_")}
@@ -116,12 +112,6 @@ def test_every_cell_has_a_value_and_a_ground(page_need):
                 assert value in {"yes", "partly", "no"}
                 assert ground
                 assert value == "no" or re.match(r"[\w./-]+: .", ground), (row["feature"], name)
-
-
-def test_the_page_counts_the_libraries_that_it_names(page_need):
-    named = re.findall(r"^- \*\*(.*?)\*\*", page("need.md"), re.M)
-    assert {peer["label"] for peer in page_need.FEATURES["peers"].values()} <= set(named)
-    assert f"Of the {len(named)} other libraries" in page("need.md")
 
 
 def test_every_peer_is_dated(page_need):

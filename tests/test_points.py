@@ -1,7 +1,6 @@
 """Weighted points."""
 
 import numpy as np
-import pytest
 from helpers import refuses
 
 from herdfilter.points import Points
@@ -18,12 +17,6 @@ def test_moments_are_those_of_repeated_points():
 def test_weights_are_equal_unless_given_and_always_sum_to_one():
     np.testing.assert_array_equal(Points(np.zeros((4, 1))).weights, np.full(4, 0.25))
     np.testing.assert_array_equal(Points(np.zeros((3, 1)), [2, 0, 6]).weights, [0.25, 0, 0.75])
-
-
-def test_points_cannot_be_reassigned():
-    points = Points([[1.0]])
-    with pytest.raises(AttributeError):
-        points.x = np.zeros((1, 1))
 
 
 def test_the_callers_arrays_stay_the_callers():

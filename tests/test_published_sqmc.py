@@ -27,33 +27,9 @@ def test_volatilities_are_those_of_the_library(sqmc):
     np.testing.assert_allclose(ssm.model.initial.covariance, ssm.PX0().cov)
 
 
-def test_volatilities_are_stationary(sqmc):
-    ssm = sqmc.volatilities(4)
-    spread = ssm.PX0().cov
-    np.testing.assert_allclose(ssm.F @ spread @ ssm.F.T + ssm.covX, spread, rtol=1e-12)
-
-
-def test_library_repeats_itself_with_quasi_random_points(sqmc):
-    data = sqmc.simulated(sqmc.Toy(), 5, [0])
-    once, again = (sqmc.theirs(sqmc.ssms.Bootstrap, sqmc.Toy(), 16, data, 2, qmc=True) for _ in range(2))
-    np.testing.assert_array_equal(once.means, again.means)
-    assert len(set(once.log_likelihoods.ravel())) == 2  # runs differ
-
-
 def test_gains_are_set_beside_those_of_the_library(sqmc):
     table = list(sqmc.gains("toy model", sqmc.Toy(), sqmc.toy_reference, [32], [0, 1], steps=5))
     assert len(table) == 2 * len(sqmc.GAINS)
     beside = [row for row in table if row["verdict"] != "ours alone"]
     assert [row["quantity"] for row in beside] == ["gain of sqmc in the log-likelihood", "gain of sqmc in the means"]
     assert all(row["theirs"] > 0 and row["low"] <= row["ours"] <= row["high"] for row in beside)
-
-
-def test_interval_holds_the_statistic_and_shrinks(sqmc):
-    """With four times as many samples it is about half as wide."""
-    rng = np.random.default_rng(0)
-    widths = []
-    for n in (100, 400):
-        value, low, high = sqmc.interval(lambda v: float(v.mean()), rng.normal(0, 1, n))
-        assert low < value < high
-        widths.append(high - low)
-    assert 1.5 < widths[0] / widths[1] < 2.7

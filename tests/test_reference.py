@@ -42,11 +42,6 @@ def test_every_public_name_stands_in_the_reference_once(reference, tables):
             assert isinstance(thing, ModuleType) or id(thing) in shown or f"{module}.{name}" in found
 
 
-def test_names_of_the_package_itself_keep_their_short_names(reference):
-    own = {name for name in herdfilter.__all__ if not isinstance(getattr(herdfilter, name), ModuleType)}
-    assert {full.removeprefix("herdfilter.") for full in listed(reference) if full.count(".") == 1} == own
-
-
 def test_nothing_private_is_shown(reference):
     assert [name for name in listed(reference) if re.search(r"(^|\.)_", name)] == []
     assert [name for name in reference.members(herdfilter.GaussianMixture) if name.startswith("_")] == []
@@ -87,16 +82,12 @@ def test_name_without_a_page_and_page_without_names_are_errors(reference, monkey
     ("code", "place"),
     [
         ("hf.KernelHerding()", "herdfilter.KernelHerding"),
-        ("KernelHerding(bandwidth=0.5)", "herdfilter.KernelHerding"),
         ("herdfilter.filters.ParticleFilter.run", "herdfilter.ParticleFilter.run"),
-        ("hf.plotting.plot_track", "herdfilter.plotting.plot_track"),
         ("herdfilter.pictures.plot_track", "herdfilter.plotting.plot_track"),
         ("hf.association.HerdedGibbs", "herdfilter.association.HerdedGibbs"),
         ("HerdedGibbs", None),  # there are two
         ("marginals", None),  # a word for many things
-        ("points.x", None),
         ("hf.nothing", None),
-        ("a + b", None),
     ],
 )
 def test_code_leads_to_its_place(tables, code, place):

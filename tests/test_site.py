@@ -84,13 +84,3 @@ def test_headings_are_buttons_that_sort_by_click_and_by_key(table):
     table.keyboard.press("Space")
     assert [one.get_attribute("aria-sort") for one in table.locator("th").all()] == ["ascending", "none", "none"]
     assert names(table) == ["nine", "ten", "two"]
-
-
-def test_a_field_keeps_rows_and_says_when_none_is_left(table):
-    field, status = table.get_by_role("searchbox"), table.get_by_role("status")
-    field.fill("comma quoted")
-    assert (names(table), status.inner_text()) == (["ten"], "1 of 3 rows")
-    field.fill("eleven")
-    assert (names(table), status.inner_text()) == ([], "No row has all of these words.")
-    field.fill("")
-    assert (len(names(table)), status.inner_text()) == (3, "")

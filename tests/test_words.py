@@ -89,15 +89,8 @@ def test_every_thing_has_one_word():
     assert wrong == []
 
 
-def test_the_exceptions_are_needed():
-    for names, words in [*THEIRS.items(), *((name, "seed") for name in NUMBERS["seed"].split())]:
-        if names in CALLABLES:
-            assert set(words.split()) <= set(parameters(CALLABLES[names])), names
-
-
 X, W = np.arange(12.0).reshape(6, 2), np.array([0.1, 0.3, 0.1, 0.2, 0.2, 0.1])
 MIX = hf.GaussianMixture([0.6, 0.4], [[0, 0], [3, 1]], np.eye(2))
-LINE = hf.GaussianMixture([0.6, 0.4], [[0], [3]], np.eye(1))
 WALK = models.ConstantVelocity(0.1, 0.5, [0, 1], np.eye(2))
 JUMP = models.JumpMarkov([WALK, WALK], [[0.5, 0.5], [0.5, 0.5]])
 CLUTTER = models.WithClutter(WALK, 0.9, 0.5, region=[[-5, 10]])

@@ -1,6 +1,5 @@
 """Models made of filterpy's filters, beside filterpy's own numbers."""
 
-import functools
 import pickle
 import types
 
@@ -195,9 +194,7 @@ def degrees(a, b):
     ("change", "words"),
     [
         ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
-        ({"residual_x": lambda a, b: np.subtract(a, b) % (2 * np.pi)}, ["residual_x", "entry 0"]),
         ({"residual_z": wrapped([1]), "z_mean": lambda z, w: w @ z}, ["z_mean", "(1,)"]),
-        ({"state_add": lambda a, b: a - b}, ["state_add"]),
         ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got 1"]),
         ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
     ],
@@ -217,10 +214,6 @@ def test_other_objects_and_arguments_are_refused_by_name():
     kalman = prepared(fp.KalmanFilter(4, 2))
     for make, word in [
         (lambda: from_filterpy(fp.InformationFilter(2, 1)), "InformationFilter"),
-        (
-            lambda: from_filterpy(kalman, hx=seen),
-            "hx: expected None unless kf is ExtendedKalmanFilter, got one for a KalmanFilter",
-        ),
         (lambda: from_filterpy(kalman, time_unit=2.0), "time_unit: expected None unless kf is UnscentedKalmanFilter or"),
         (lambda: from_filterpy(unscented(), vectorised="rows"), "vectorised"),
     ]:
@@ -229,8 +222,6 @@ def test_other_objects_and_arguments_are_refused_by_name():
     model = from_filterpy(kalman)
     with pytest.raises(ValueError, match="no B"):
         model.transition_mean(np.zeros((1, 4)), 1.0, np.ones(1), 1)
-    with pytest.raises(ValueError, match=r"control='u'"):
-        from_filterpy(unscented()).transition_mean(np.zeros((1, 4)), 1.0, 1.0, 1)
     kalman.alpha = 1.02
     with pytest.raises(ValueError, match="fading memory"):
         from_filterpy(kalman)
@@ -240,30 +231,14 @@ def test_a_function_of_more_arguments_is_told_how_to_give_them():
     kf = unscented()
     kf.fx = lambda x, dt, u: x + u
     message = r"^UnscentedKalmanFilter.fx: expected a function of a state and dt, got .*'u'\); .* control='u', "
-    for call in (
-        lambda: from_filterpy(kf),
-        lambda: from_filterpy(kf, control="v"),
-        lambda: hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]]),
-    ):
-        with pytest.raises(TypeError, match=message) as caught:
-            call()
-        assert "\n" not in str(caught.value)
-    assert hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
-    kf = unscented()
-    kf.hx = lambda x, place: x[:2] - place
-    with pytest.raises(
-        TypeError, match=r"hx: expected a function of a state, .* argument: 'place'\); .* as fx_args, hx_args"
-    ):
+    with pytest.raises(TypeError, match=message):
         from_filterpy(kf)
-    assert from_filterpy(kf, hx_args=(1.0,)).dim == 4
+    assert hf.UnscentedKalmanFilter(from_filterpy(kf, control="u")).run([[0.0, 0.0]], controls=[1.0]).steps.size == 1
 
 
 def test_functions_that_take_no_columns_are_named():
     kf = unscented()
     kf.hx = lambda x: np.array([x[0] if x[0] > 0 else 0.0, x[1]])
-    with pytest.raises(ValueError, match="hx: expected for columns"):
-        from_filterpy(kf, vectorised="columns")
-    kf.hx = lambda x: np.array([x.max(), x[1]])
     with pytest.raises(ValueError, match="hx: expected for columns"):
         from_filterpy(kf, vectorised="columns")
 
@@ -283,28 +258,10 @@ class Counted(Counting, fp.KalmanFilter):
     pass
 
 
-class Changing(fp.KalmanFilter):
-    @property
-    def F(self):  # noqa: N802
-        return np.array([[1.0, self.x[0, 0]], [0.0, 1.0]])
-
-    @F.setter
-    def F(self, value):  # noqa: N802
-        pass
-
-
 def patched(name, value, kind=fp.KalmanFilter):
     kf = kind(2, 1)
     setattr(kf, name, value(kf))
     return kf
-
-
-def logged(function):
-    @functools.wraps(function)
-    def wrapper(*arguments, **options):
-        return function(*arguments, **options)
-
-    return wrapper
 
 
 def predict_of_another(kf, u=None):
@@ -314,11 +271,8 @@ def predict_of_another(kf, u=None):
 EKF = fp.ExtendedKalmanFilter
 REPLACED = {
     "Counted.update": lambda: Counted(2, 1),
-    "Changing.F": lambda: Changing(2, 1),
     "KalmanFilter.predict: method": lambda: patched("predict", lambda kf: types.MethodType(predict_of_another, kf)),
-    "KalmanFilter.update: decorated": lambda: patched("update", lambda kf: logged(kf.update)),
     "KalmanFilter.predict: of another filter": lambda: patched("predict", lambda kf: fp.KalmanFilter(2, 1).predict),
-    "KalmanFilter.update: its sequential one": lambda: patched("update", lambda kf: kf.update_sequential),
     "ExtendedKalmanFilter.predict_x": lambda: patched("predict_x", lambda kf: lambda u=0: print(kf.x), EKF),
 }  # fmt: skip
 
@@ -342,18 +296,6 @@ def test_what_changes_no_part_of_the_model_is_converted():
     np.testing.assert_array_equal(rows[Counted], rows[fp.KalmanFilter])
     with pytest.raises(ValueError, match=r"^ignore: unknown 'updte'; did you mean 'update'"):
         from_filterpy(Counted(2, 1), ignore=["updte"])
-    still = patched("predict_x", lambda kf: lambda u=0: None, EKF)  # ignored, the filter's own is F x
-    still.F = np.array([[2.0, 0.0], [0.0, 3.0]])
-    model = from_filterpy(still, hx=lambda x: x[:1], ignore=["predict_x"])
-    np.testing.assert_array_equal(model.transition_mean(np.array([[1.0, 1.0]]), 1.0, None, 1), [[2.0, 3.0]])
-
-
-def test_a_prediction_of_x_that_is_patched_in_moves_the_state():
-    """And not the filter that the function was bound to, which the model has a copy of."""
-    kf = patched("predict_x", lambda kf: types.MethodType(predict_of_another, kf), EKF)
-    model = from_filterpy(kf, hx=lambda x: x[:1])
-    np.testing.assert_array_equal(model.transition_mean(np.array([[1.0, 2.0]]), 1.0, None, 1), [[2.0, 3.0]])
-    assert not kf.x.any()
 
 
 def test_a_prediction_of_x_that_changes_q_is_named():

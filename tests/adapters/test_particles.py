@@ -148,22 +148,6 @@ def test_start_that_is_not_gaussian_is_the_initial_distribution():
     np.testing.assert_array_equal(model.transition_mean(x, 1.0, None, 1), x)
     assert model.transition_covariance(1.0, 1) == 0
 
-    class Peaked(Additive):
-        def PX0(self):  # noqa: N802
-            return dists.Laplace(loc=1.5, scale=0.5)
-
-    start = from_particles(Peaked()).initial
-    assert (start.mean, start.covariance) == (1.5, 0.5)
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_counts_of_states_that_are_far_off_have_no_weight_and_end_no_run():
-    model = from_particles(ssms.DiscreteCox())
-    x = np.array([[0.0], [500.0], [1000.0]])  # rates of 1, of 1e217, and of infinity
-    values = model.log_likelihood(np.array([2.0]), x, 1)
-    assert values[0] == pytest.approx(-1 - np.log(2))
-    assert values[2] == -np.inf
-
 
 def test_bearings_of_rank_deficient_noise_and_whole_turns():
     """Position and velocity with noise on the velocity only; a bearing and the same a turn later are one observation."""
@@ -192,13 +176,6 @@ def test_what_cannot_be_converted_is_named():
         from_particles(ssms.StochVolLeverage(phi=-0.5))
     with pytest.raises(TypeError, match="the class StochVol"):
         from_particles(ssms.StochVol)
-
-    class Named(Depends):
-        def PX0(self):  # noqa: N802
-            return dists.StructDist({"a": dists.Normal(), "b": dists.Normal()})
-
-    with pytest.raises(ValueError, match="PX0: expected states"):
-        from_particles(Named())
     model = from_particles(Depends())
     with pytest.raises(ValueError, match="t = 2, where it depends on the state"):
         hf.ParticleFilter(model, 10, rng=0).run(np.zeros((4, 1)))
@@ -208,18 +185,6 @@ def herded(ssm, data, n, **options):
     smc = particles.SMC(fk=HerdedFilter(ssm, data, **options), N=n, collect=[particles.collectors.Moments()])
     smc.run()
     return vectors([m["mean"] for m in smc.summaries.moments]), smc
-
-
-@pytest.mark.parametrize("name", ["d = 1", "d = 2"])
-def test_herded_filter_within_smc_is_ours_and_exact_on_linear_models(name):
-    ssm = LINEAR[name]
-    data = data_of(ssm, 12)
-    means, evidence = exact(ssm, data)
-    found, smc = herded(ssm, data, 64)
-    np.testing.assert_allclose(found, means, rtol=0, atol=1e-8)
-    assert smc.logLt == pytest.approx(evidence, abs=1e-8)
-    again = herded(ssm, data, 64)[0]
-    assert np.array_equal(found, again)
 
 
 @pytest.mark.parametrize("proposal", [hf.RankedProposal(), hf.HerdedProposal(hf.QuantileSampling())])
@@ -240,10 +205,3 @@ def test_other_uses_of_the_herded_filter_are_refused():
         HerdedFilter(ssm, data, hf.BootstrapProposal())
     with pytest.raises(ValueError, match="logG: expected the particles that M returned"):
         particles.SMC(fk=HerdedFilter(ssm, data), N=8, qmc=True).run()
-
-    class Sharp(Depends):
-        def PY(self, t, xp, x):  # noqa: N802
-            return dists.Uniform(a=x - 1, b=x + 1)
-
-    with pytest.raises(hf.DegenerateWeightsError, match="step 2"):
-        particles.SMC(fk=HerdedFilter(Sharp(), [[0.0], [50.0]]), N=8).run()

@@ -11,15 +11,13 @@ import herdfilter as hf
 pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
 
 from stonesoup.models.measurement.linear import LinearGaussian
-from stonesoup.models.transition.linear import ConstantVelocity, RandomWalk
+from stonesoup.models.transition.linear import RandomWalk
 from stonesoup.predictor.kalman import KalmanPredictor
 from stonesoup.types.angle import Bearing
 from stonesoup.types.array import StateVector, StateVectors
 from stonesoup.types.detection import Detection
 from stonesoup.types.hypothesis import SingleHypothesis
-from stonesoup.types.mixture import GaussianMixture
-from stonesoup.types.state import BernoulliParticleState, GaussianState, ParticleState, State, WeightedGaussianState
-from stonesoup.types.track import Track
+from stonesoup.types.state import BernoulliParticleState, GaussianState, ParticleState
 from stonesoup.updater.kalman import KalmanUpdater
 
 from herdfilter.adapters.stone_soup import HerdfilterProposal, from_stonesoup
@@ -114,30 +112,6 @@ def test_bearings_in_the_state_stay_what_they_are():
     assert from_stonesoup(turning, prior=state).circular == (0,)
 
 
-def test_first_particles_have_the_moments_of_mixtures_and_of_tracks():
-    start = datetime(2030, 1, 1)
-    parts = [WeightedGaussianState([k, 0.0], np.eye(2), start, weight=w) for k, w in ((0.0, 0.25), (4.0, 0.75))]
-    ours = HerdfilterProposal(ConstantVelocity(1.0))
-    for prior, mean in ((GaussianMixture(parts), [3, 0]), (Track([GaussianState([1, 2], np.eye(2), start)]), [1, 2])):
-        first = ours.initial(prior, 64)
-        np.testing.assert_allclose(first.mean[:, 0].astype(float), mean, atol=1e-9)
-        assert first.timestamp == start
-    moved = ours.rvs(Track([first]), time_interval=SECOND)
-    np.testing.assert_allclose(moved.mean[:, 0].astype(float), [3, 2], atol=1e-9)
-
-
-def test_weights_that_are_none_are_equal_and_others_keep_their_sum(tutorial):
-    x = StateVectors(np.random.default_rng(0).standard_normal((4, 20)))
-    ours = HerdfilterProposal(tutorial.motion, proposal=hf.HerdedProposal(SOBOL))
-    plain = ours.rvs(ParticleState(x, timestamp=tutorial.start), time_interval=SECOND)
-    weights = np.full(20, np.log(0.25 / 20))
-    given = ours.rvs(ParticleState(x, log_weight=weights, timestamp=tutorial.start), time_interval=SECOND)
-    np.testing.assert_array_equal(given.state_vector, plain.state_vector)
-    np.testing.assert_allclose(given.log_weight, plain.log_weight + np.log(0.25))
-    assert plain.parent is None
-    assert plain.prior is not None
-
-
 def particles(**changes):
     given = {"state_vector": StateVectors(np.ones((4, 3))), "log_weight": np.log([0.2, 0.3, 0.5])}
     return {**given, "timestamp": datetime(2030, 1, 1), **changes}
@@ -147,19 +121,12 @@ def particles(**changes):
     ("prior", "arguments", "words"),
     [
         (BernoulliParticleState(**particles()), {}, "BernoulliParticleState, which cannot be converted: its target may"),
-        (ParticleState(**particles()), {}, "time_interval: expected .* a timedelta; got .* None and None"),
         (
             ParticleState(**particles()),
             {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 1, tzinfo=UTC))},
             "time_interval: .*both with a time zone",
         ),
         (ParticleState(**particles(log_weight=np.full(3, -np.inf))), {"time_interval": SECOND}, "log_weight: .* weight z"),
-        (
-            ParticleState(**particles(state_vector=StateVectors(np.ones((3, 3))))),
-            {"time_interval": SECOND},
-            "prior: expected 4 dimensions, as Combined.* has, got 3",
-        ),
-        (ParticleState(**particles()), {"time_interval": SECOND, "control_input": State([1.0])}, "control_input: exp"),
     ],
 )
 def test_what_cannot_be_predicted_is_named(tutorial, prior, arguments, words):

@@ -12,7 +12,7 @@ from stonesoup.types.array import StateVectors
 from stonesoup.types.particle import Particle
 from stonesoup.types.state import MultiModelParticleState, ParticleState
 
-from herdfilter.adapters.stone_soup import HerdfilterProposal, HerdfilterResampler
+from herdfilter.adapters.stone_soup import HerdfilterResampler
 
 X = np.random.default_rng(2).standard_normal((3, 40))
 UNEVEN = np.random.default_rng(3).dirichlet(np.full(40, 0.1))
@@ -47,16 +47,6 @@ def test_copies_keep_what_belongs_to_them():
     found = HerdfilterResampler(rng=1).resample(given)
     np.testing.assert_array_equal(found.state_vector, X[:, found.dynamic_model])
     np.testing.assert_array_equal(found.parent.state_vector, X[:, found.dynamic_model])
-
-
-def test_in_the_updater_it_resamples_where_the_fraction_says(tutorial):
-    ours = HerdfilterProposal(tutorial.motion, proposal=hf.BootstrapProposal(), rng=0)
-    resampler = HerdfilterResampler(hf.StratifiedResampling(), resample_below=0.4, rng=0)
-    prior = ours.initial(tutorial.prior, 40)
-    posteriors, _ = tutorial.track(ours, prior, tutorial.detections(), look=False, resampler=resampler)
-    effective = np.array([1 / np.sum(np.exp(2 * posterior.log_weight)) for posterior in posteriors])
-    assert (effective >= 0.4 * 40 * (1 - 1e-9)).all()
-    assert (effective < 39.9).any()
 
 
 test_what_cannot_be_resampled_is_named = refuses(
