@@ -45,7 +45,7 @@ PROMISES = {
     "herded Gibbs": {"affine": "any"},
     # It drifts off and cannot leave a mode: see test_continuous_herded_gibbs.
     "herded Gibbs as published": {"moments": False, "far_components": False},
-    # A chain hardly moves between modes: see test_random_gibbs.
+    # A chain hardly moves between modes.
     "random Gibbs": {"moments": False, "far_components": False},
     # Slow, by a descent for every number of points in a component.
     "localized cumulative distributions": {"largest": 12, "dims": (2,)},

@@ -112,8 +112,6 @@ def test_points_are_bit_identical_and_arguments_untouched():
     np.testing.assert_array_equal(sampler.herd([meddling(0), meddling(1)], 20, start, bounds.tolist()).x, points)
     np.testing.assert_array_equal(start, mixture.mean)
     np.testing.assert_array_equal(points[0], start)
-    assert sampler == ConditionalHerdedGibbs((0.4, 0.5))
-    assert hash(sampler) == hash(pickle.loads(pickle.dumps(sampler)))
 
 
 # Bad input
@@ -133,7 +131,6 @@ def sample(second=normal, n=5, start=(0, 0), bounds=BOX, **options):
 @cases(
     "density message",
     (lambda v, x: normal(v[:-1], x), r"expected shape \(129,\), as `values`, got \(128,\)"),
-    (lambda v, x: np.where(v > 1, np.nan, normal(v, x)), "expected finite numbers, got nan at 1.125"),
     (lambda v, x: normal(v, x) - 0.1, "expected non-negative numbers, got -0.1 at -8"),
     (lambda v, x: 2 * normal(v, x), r"expected an integral of 1 over the bounds \[-8, 8\], got 2; widen"),
 )
@@ -174,17 +171,8 @@ def test_a_conditional_that_vanishes_cannot_be_normalised():
 test_bad_arguments_are_named = refuses(
     lambda arguments: sample(**arguments),
     ({"bandwidth": "auto"}, "bandwidth: expected a positive number .* got 'auto'; there is no mixture"),
-    ({"bandwidth": [0.5, -1]}, "bandwidth: expected positive widths"),
     ({"bandwidth": [0.5, 0.5, 0.5]}, "bandwidth: expected a number or 2 of them, one per coordinate, got 3"),
-    ({"sweeps": 0}, "sweeps: expected an integer of at least 1"),
-    ({"tolerance": 0}, "tolerance: expected a positive"),
-    ({"n": 0}, "n: expected an integer of at least 1"),
     ({"start": [0, 9]}, r"start: expected coordinate 1 to be within its bounds \[-8, 8\], got 9"),
     ({"bounds": [[-8, 8], [8, -8]]}, "bounds: expected low < high for coordinate 1"),
     ({"bandwidth": [0.5, 1e-5]}, r"bounds: expected \[-8, 8\] of coordinate 1 to hold at most 1,048,576 .* got 6,400,000"),
 )
-
-
-def test_conditionals_must_be_a_list_of_functions():
-    with pytest.raises(ValueError, match="conditionals: expected a list of functions"):
-        ConditionalHerdedGibbs(0.5).herd([normal, 3], 5, [0, 0], BOX)

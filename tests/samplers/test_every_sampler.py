@@ -15,7 +15,6 @@ from herdfilter.points import Points
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
-    RandomSampling,
     SobolSampling,
     lcd,
 )
@@ -47,13 +46,6 @@ def test_samplers_of_equal_options_are_equal_and_hash_alike():
     for kind, (one, same, other) in zip((KernelHerding, ContinuousHerdedGibbs), forms, strict=True):
         assert kind(bandwidth=one) == kind(bandwidth=same) != kind(bandwidth=other)
         assert len({kind(bandwidth=one), kind(bandwidth=same), kind(bandwidth=other), kind()}) == 3
-
-
-def test_draws_are_those_of_the_mixture(random_mixture):
-    mixture, sampler = random_mixture(70, 3), RandomSampling()
-    np.testing.assert_array_equal(sampler.sample(mixture, 9, 5).x, mixture.sample(9, 5))
-    np.testing.assert_array_equal(sampler.sample(mixture, 4, 5).weights, [0.25] * 4)
-    assert (sampler.sample(mixture, 5).x != sampler.sample(mixture, 5).x).any()  # without a seed
 
 
 # Determinism
@@ -160,10 +152,8 @@ def test_affine_maps_of_the_state_leave_the_quality_of_kernel_herding_unchanged(
 # Energy distance to the mixture, in its whitened coordinates, relative to independent draws: medians over mixtures.
 # Measured in 1, 2 and 4 dimensions: 0.04, 0.08 and 0.14; of Sobol points 0.04, 0.07 and 0.17 (scrambled 0.03, 0.09, 0.19).
 CLOSER = [
-    (KernelHerding(), 1, 0.09),
     (KernelHerding(), 4, 0.16),
     (ContinuousHerdedGibbs(), 2, 0.12),
-    (SobolSampling(), 4, 0.23),
     (SobolSampling(True), 2, 0.14),
 ]
 

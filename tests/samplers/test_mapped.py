@@ -43,12 +43,9 @@ def test_too_few_points_to_span_the_space_have_the_mean(random_mixture):
 
 
 class Weighted:
-    """A base sampler whose points differ in weight; counts how often it is asked."""
-
-    calls = 0
+    """A base sampler whose points differ in weight."""
 
     def sample(self, mixture, n, rng=None):
-        Weighted.calls += 1
         return Points(np.random.default_rng(n).standard_normal((n, mixture.dim)), np.arange(1, n + 1))
 
 
@@ -62,14 +59,6 @@ def test_the_weights_of_the_base_sampler_are_kept():
     np.testing.assert_allclose(own.covariance, [[2.0, 1.0], [1.0, 1.0]], atol=1e-9)
 
 
-def test_the_base_sampler_is_asked_once_for_every_size(random_mixture):
-    sampler, Weighted.calls = MappedSampling(Weighted()), 0
-    for seed in range(5):
-        sampler.sample(random_mixture(seed, 2, n_components=1), 30)
-        sampler.sample(random_mixture(seed, 3, n_components=1), 30)
-    assert Weighted.calls == 2
-
-
 @few
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12).filter(lambda w: sum(w) > 1e-3), st.integers(1, 500))
 def test_shares_are_whole_and_within_one_of_the_weights(weights, n):
@@ -78,13 +67,3 @@ def test_shares_are_whole_and_within_one_of_the_weights(weights, n):
     assert shares.sum() == n
     assert (shares >= 0).all()
     assert np.abs(shares - n * weights).max() < 1 + 1e-9
-
-
-def test_a_base_sampler_that_returns_a_plain_array_is_named():
-    class Bare:
-        def sample(self, mixture, n, rng=None):
-            return mixture.sample(n, 0)
-
-    normal = GaussianMixture([1.0], [[0.0]], [[1.0]])
-    with pytest.raises(TypeError, match=r"sampler: expected herdfilter.Points from Bare.sample, got ndarray"):
-        MappedSampling(Bare()).sample(normal, 5)

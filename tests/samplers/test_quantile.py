@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from herdfilter.discrepancy import energy_distance
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers import KernelHerding, QuantileSampling, RandomSampling, SobolSampling
+from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.quantile import quantiles
 from herdfilter.testing import hostile_mixture
 
@@ -44,15 +43,6 @@ def test_the_distribution_function_has_the_levels_at_the_points_of_hostile_mixtu
         reached, density = cdf_and_density(mixture, x)
         largest = np.abs(mixture.means).max() + np.abs(x)[:, 0]
         assert (np.abs(reached - levels(n)) <= 1e-13 + 4 * np.spacing(largest) * density).all()
-
-
-def test_no_other_sampler_comes_nearer_in_energy_distance():
-    for mixture in hostile_on_a_line()[:8]:
-        for n in (1, 15):
-            rivals = (KernelHerding(), RandomSampling(), SobolSampling())
-            least = min(energy_distance(rival.sample(mixture, n, 0), mixture) for rival in rivals)
-            allowed = 1e-12 * np.sqrt(mixture.covariance[0, 0])
-            assert energy_distance(QUANTILES.sample(mixture, n), mixture) <= least + allowed
 
 
 def test_a_level_kept_across_a_gap_is_reached_at_the_lower_end():
@@ -110,8 +100,6 @@ MEANS = {
         ("one", "far", "two"),
         ("nearly one", "far", "one"),
         ("steep", "spread", "many"),
-        ("one", "spread", "one"),
-        ("even", "crowd", "two"),
         ("steep", "crowd", "one"),
         ("nearly one", "crowd", "many"),
     ],

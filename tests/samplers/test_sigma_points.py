@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import fixture_of, refuses
+from helpers import fixture_of
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers import SigmaPoints
@@ -46,14 +46,6 @@ def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
         np.testing.assert_allclose(points.weights[order], weights / weights.sum(), rtol=1e-12)
 
 
-def test_components_of_weight_zero_get_no_points(random_mixture):
-    mixture = GaussianMixture([0.0, 0.4, 0.6], [[9.0, 9.0], [0.0, 0.0], [1.0, 2.0]], np.eye(2))
-    points = points_of(SigmaPoints(per_component=True), mixture)
-    assert len(points) == 10
-    assert (points.weights > 0).all()
-    np.testing.assert_allclose(points.mean, mixture.mean, atol=1e-12)
-
-
 def test_another_number_of_points_is_refused_and_the_right_one_named(random_mixture):
     with pytest.raises(ValueError, match="n: expected 5, the number of sigma points for this mixture, got 4"):
         SigmaPoints().sample(random_mixture(53, 2, 3), 4)
@@ -66,10 +58,3 @@ def test_a_kappa_too_low_for_the_dimension_is_refused(random_mixture):
     assert len(sampler.sample(random_mixture(54, 3), 7)) == 7
     with pytest.raises(ValueError, match="kappa: expected a number above -2 in 2 dimensions, got -2"):
         sampler.sample(random_mixture(54, 2), 5)
-
-
-test_bad_options_are_named = refuses(
-    lambda arguments: SigmaPoints(**arguments),
-    ({"kind": "unsented"}, "kind: unknown 'unsented'; did you mean 'unscented'?"),
-    ({"kappa": np.inf}, "kappa: expected a finite number, got inf"),
-)

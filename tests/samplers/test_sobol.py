@@ -57,10 +57,3 @@ def test_scrambled_points_average_without_bias_and_with_less_variance(random_mix
     assert (np.abs(draws.mean(axis=0) - expected) < 4.5 * error).all()
     independent = np.diag(mixture.covariance) / n
     assert (draws[:, :2].var(axis=0) < 0.1 * independent).all()
-
-
-def test_more_dimensions_than_there_are_direction_numbers_are_refused():
-    d = 21201
-    wide = GaussianMixture.unchecked(np.ones(1), np.zeros((1, d)), np.broadcast_to(0.0, (d, d)))
-    with pytest.raises(ValueError, match="mixture: expected at most 21200 dimensions, got 21201"):
-        SobolSampling().sample(wide, 4)

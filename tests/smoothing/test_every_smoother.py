@@ -45,9 +45,7 @@ def test_where_zero_lies_on_the_circle_does_not_matter(name, smoother, turn):
 
 @cases(
     "given message",
-    ({"dt": [1.0]}, "dt: expected one per step, 6, got 1"),
     ({"dt": 0.0}, "dt: expected a positive finite number, got 0"),
-    ({"times": [1.0]}, "times: expected one per step, 6, got 1"),
     ({"controls": [None] * 9}, "controls: expected one per step, 6, got 9"),
 )
 @every
@@ -77,9 +75,7 @@ def test_a_model_without_a_density_is_named(name, smoother):
         smoother(*ran(name, Simulated()))
 
 
-@pytest.mark.parametrize(
-    ("Q", "rank"), [([[0.0, 0.0], [0.0, 0.2]], 1), ([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)]
-)
+@pytest.mark.parametrize(("Q", "rank"), [([[1.0, 2.0], [2.0, 4.0]], 1), (np.zeros((2, 2)), 0)])
 @every_of_particles
 def test_noise_of_deficient_rank_is_named(name, smoother, Q, rank):
     message = f"transition_covariance: {name} needs .* covariance of full rank, 2; got rank {rank} at step 6"

@@ -1,14 +1,12 @@
 """Marginal smoothing by backward weights: against all paths of a chain, Rauch-Tung-Striebel, a grid, and trajectories."""
 
+import pickle
 from itertools import product
 
 import numpy as np
 import pytest
 
 import herdfilter as hf
-
-LINE = hf.models.LinearGaussian([[0.9]], [[1.0]], [[0.5]], [[0.7]], [1.0], [[2.0]])
-Z = np.array([[0.5], [2.0], [np.nan], [-1.0], [0.3], [1.2]])
 
 
 def of(model, z, n=50, seed=0, proposal=None, **options):
@@ -101,7 +99,7 @@ def test_a_state_that_no_particle_leads_to_is_named():
     result = kept(np.array([[[2.0]], [[0.0]], [[2.0]]]), np.ones((3, 1)))
     with pytest.raises(hf.UnreachableStateError, match=r"step 2: .* all 1 particles .* at step 3") as caught:
         hf.marginal_smoother(Chain(), result)
-    assert caught.value.step == 2
+    assert pickle.loads(pickle.dumps(caught.value)).step == 2
 
 
 VELOCITY = hf.models.ConstantVelocity(
@@ -143,21 +141,13 @@ class Turning:
         return 0.1 * np.eye(2)
 
 
-class Turned(Turning):
-    """The same step, with a density of its own: nothing says that it is Gaussian."""
-
-    def transition_log_density(self, x_next, x, dt, control, step):
-        offset = x_next[:, None] - self.transition_mean(x, dt, control, step)
-        return -0.5 * np.einsum("mni,ij,mnj->mn", offset, np.linalg.inv(self.transition_covariance(dt, step)), offset)
-
-
-@pytest.mark.parametrize("kind", ["two modes", "a curved transition", "a density of its own"])
+@pytest.mark.parametrize("kind", ["two modes", "a curved transition"])
 def test_moments_are_those_of_the_weights_where_a_gaussian_would_be_wrong(kind):
     rng = np.random.default_rng(5)
     x = rng.standard_normal((2, 300, 2))
     if kind == "two modes":
         x[0, :, 0] += np.where(np.arange(300) % 2, 4.0, -4.0)
-    model = {"two modes": Turning(), "a curved transition": Turning(curved=1.0), "a density of its own": Turned()}[kind]
+    model = Turning(curved=float(kind == "a curved transition"))
     found = hf.marginal_smoother(model, kept(x, np.full((2, 300), 1 / 300)))
     np.testing.assert_allclose(found.means, np.einsum("tn,tnd->td", found.weights, found.particles), atol=1e-12)
     linear = hf.marginal_smoother(Turning(), kept(rng.standard_normal((2, 300, 2)), np.full((2, 300), 1 / 300)))

@@ -1,4 +1,4 @@
-"""Means, covariances and likelihoods are the library's own, for every class of its that can be converted."""
+"""Means, covariances and likelihoods are the library's own, for representative classes of its."""
 
 import pickle
 from datetime import timedelta
