@@ -85,6 +85,10 @@ def study(store, resume=False):
     return hf.compare("ungm", ["bootstrap", "ranked"], [10], runs=6, store=store, resume=resume)
 
 
+def page(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
 def names():
     """What our expressions may name."""
     return {name: value for name, value in globals().items() if not name.startswith("test_")}
