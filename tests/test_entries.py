@@ -281,7 +281,6 @@ HOSTILE = {
     "NaN": [[1.0, np.nan]],
     "infinity": [[-np.inf, 1.0]],
     "a text": "abc",
-    "texts": X.astype(str),
     "None": None,
     "complex": X + 1j,
     "dates": X.astype("M8[s]"),
@@ -373,7 +372,6 @@ COUNTS = {
     "EMFit": ("n_components", lambda n: hf.EMFit(n)),
     "DaumHuangFilter": ("flow_steps", lambda n: hf.DaumHuangFilter(CHAIN, 20, flow_steps=n)),
     "ParticleFilter": ("n_particles", lambda n: hf.ParticleFilter(CHAIN, n)),
-    "EnsembleKalmanFilter": ("n_particles", lambda n: hf.EnsembleKalmanFilter(CHAIN, n)),
 }
 
 
