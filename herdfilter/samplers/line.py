@@ -5,8 +5,7 @@ density of a group is written anew, as its Taylor polynomial, on every cell as w
 group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight. Beside
 its weight in the mixture it has one in a second mixture, the target, whose density is wanted at the same places.
 
-Functions marked `register_jitable` run in NumPy for the samplers, and are compiled into the compiled filters. Python calls
-`condensed` and `take_logs` for large mixtures only, so that small ones do not wait for their compilation.
+Python calls `condensed` and `take_logs` for large mixtures only, so that small ones do not wait for their compilation.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numba.extending import register_jitable
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture, log_sums
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, PLAIN, QUICK, exp
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, exp
 
 WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
 DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak
@@ -85,25 +84,39 @@ def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Ar
     return means, deviations, mixture.weights[order], (mixture.weights if targets is None else targets)[order]
 
 
-@register_jitable
 def in_groups(means: Array, deviations: Array, weights: Array, targets: Array) -> Line:
     """Return the line of components whose means ascend, a group for each octave of deviations."""
     octaves = np.floor(np.log2(deviations))
-    order = np.argsort(octaves, kind="mergesort")
-    ends = np.flatnonzero(np.diff(octaves[order])) + 1
-    starts = np.zeros(len(ends) + 2, np.int64)
-    starts[1:-1] = ends
-    starts[-1] = len(order)
-    components, widths = np.empty((4, len(order))), np.empty((2, len(starts) - 1))
-    components[MEAN] = means[order]
-    components[DEVIATION] = deviations[order]
-    components[WEIGHT] = weights[order]
-    components[TARGET] = targets[order]
-    for g in range(len(starts) - 1):
-        group = components[DEVIATION, starts[g] : starts[g + 1]]
-        widths[NARROWEST, g] = group.min()
-        widths[WIDEST, g] = group.max()
-    return Line(components, starts, widths)
+    order = np.argsort(octaves, kind="stable")
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(octaves[order])) + 1, [len(order)]])
+    components = np.stack([means, deviations, weights, targets])[:, order]
+    widths = [reduce.reduceat(components[DEVIATION], starts[:-1]) for reduce in (np.minimum, np.maximum)]
+    return Line(components, starts, np.stack(widths))
+
+
+@njit(**INSIDE)
+def in_groups_compiled(means, deviations, weights, targets):
+    """Do as `in_groups` in a compiled loop, where a sort takes seconds to compile; weight 0 is left out."""
+    count, groups, size, key = len(means), 0, 0, -np.inf
+    octaves, starts = np.empty(count), np.zeros(count + 1, np.int64)
+    components, widths = np.empty((4, count)), np.empty((2, count))
+    for i in range(count):
+        octaves[i] = np.floor(np.log2(deviations[i])) if weights[i] > 0 or targets[i] > 0 else np.inf
+    while key < np.inf:
+        following = np.inf
+        for i in range(count):
+            if octaves[i] == key:
+                components[MEAN, size], components[DEVIATION, size] = means[i], deviations[i]
+                components[WEIGHT, size], components[TARGET, size] = weights[i], targets[i]
+                first = size == starts[groups]
+                widths[NARROWEST, groups] = deviations[i] if first else min(widths[NARROWEST, groups], deviations[i])
+                widths[WIDEST, groups] = deviations[i] if first else max(widths[WIDEST, groups], deviations[i])
+                size += 1
+            elif key < octaves[i] < following:
+                following = octaves[i]
+        groups += size > starts[groups]
+        starts[groups], key = size, following
+    return Line(components[:, :size].copy(), starts[: groups + 1], widths[:, :groups].copy())
 
 
 @njit(**CALLED)
@@ -171,9 +184,12 @@ def _chebyshev(components, first, last, middle, half, rows, sums):
 @register_jitable
 def before_the_first(line: Line) -> Cells:
     """Return the cells of a sweep that has not begun."""
-    first = line.starts[:-1].copy()
-    right = line.components[MEAN][first] - WINDOW * line.widths[WIDEST]
-    return Cells(first, right, np.zeros((3 * len(first), DEGREE + 2)), np.empty((6, COMPONENTS_AT_ONCE)))
+    groups = len(line.starts) - 1
+    terms, room = np.zeros((3 * groups, DEGREE + 2)), np.empty((6, COMPONENTS_AT_ONCE))
+    cells = Cells(line.starts[:-1].copy(), np.empty(groups), terms, room)
+    for g in range(groups):
+        cells.right[g] = line.components[MEAN, line.starts[g]] - WINDOW * line.widths[WIDEST, g]
+    return cells
 
 
 @njit(**PLAIN)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
-from numba.extending import register_jitable
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
@@ -21,6 +20,7 @@ from herdfilter.samplers.line import (
     condensed,
     evaluate,
     in_groups,
+    in_groups_compiled,
     in_order,
     logs,
     take_logs,
@@ -66,7 +66,10 @@ def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = N
     """
     rows = in_order(mixture, targets)
     points, densities = np.empty(len(levels)), np.empty((2, len(levels)))
-    invert(rows, levels, points, densities)
+    line = in_groups(*rows)
+    if len(rows[0]) >= CROWDED:
+        line = condensed(line)
+    _sweep(line, before_the_first(line), levels, points, densities)
     if targets is None:
         return points, np.zeros(len(levels))
     return points, logs(*rows[:2], rows[3], points, densities[1]) - logs(*rows[:3], points, densities[0])
@@ -79,26 +82,17 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
     mixture's or the target's alone, with a weight of 0 in the other. So Gaussians that Kalman filters have updated, with
     weight 0 in the target, stand beside those that they were before.
     """
-    densities = np.empty((2, len(levels)))
-    invert((means, deviations, weights, targets), levels, points, densities)
+    line, densities = condensed(in_groups_compiled(means, deviations, weights, targets)), np.empty((2, len(levels)))
+    _sweep(line, before_the_first(line), levels, points, densities)
     take_logs(means, deviations, weights, points, densities[0])
     take_logs(means, deviations, targets, points, densities[1])
     for i in range(len(levels)):
         log_ratios[i] = densities[1, i] - densities[0, i]
 
 
-@register_jitable
-def invert(rows: tuple[Array, Array, Array, Array], levels: Array, points: Array, densities: Array) -> None:
-    """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there, (2, n)."""
-    line = in_groups(*rows)
-    if len(rows[0]) >= CROWDED:
-        line = condensed(line)
-    _sweep(line, before_the_first(line), levels, points, densities)
-
-
 @njit(**IN_PLACE)
 def _sweep(line, cells, levels, points, densities):
-    """Do as `invert`, from left to right."""
+    """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
     n = len(levels)
     x, below, lost, i = -np.inf, 0.0, 0.0, 0
     while i < n:  # polynomials hold in a cell; its ends are the bracket of every level reached in it
