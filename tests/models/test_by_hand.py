@@ -13,37 +13,30 @@ from herdfilter.models import (
     ConstantVelocity,
     CoordinatedTurn,
     LandmarkLocalisation,
-    LinearGaussian,
     Lorenz63,
     Lorenz96,
     RadarTracking,
     RangeOnly,
 )
 
-PI, I2 = np.pi, np.eye(2)
+PI = np.pi
 ROBOT, BEACONS = (
     LandmarkLocalisation(),
     RangeOnly([[0.0, 0.0], [30.0, 0.0], [0.0, 40.0]], position_noise=0.2, heading_noise=0.03),
 )
-SHEAR = LinearGaussian([[1.0, 1.0], [0.0, 1.0]], I2, I2, I2, [0.0, 1.0], I2)
 X, Y, H, V, W, T = 1.0, -2.0, 0.7, 1.5, 0.4, 0.8  # Thrun, Burgard and Fox, eq. 5.9
 ARC = [X - V / W * np.sin(H) + V / W * np.sin(H + W * T), Y + V / W * np.cos(H) - V / W * np.cos(H + W * T), H + W * T]
-BOX = np.sqrt(8 / 3 * 27)
 
 
 @pytest.mark.parametrize(
     ("model", "x", "dt", "control", "expected"),
     [
         (UNGM(), [-2.0], 1.0, None, [-1.0 - 10.0 + 8 * np.cos(3.6)]),
-        (SHEAR, [1.0, 2.0], 1.0, None, [3.0, 2.0]),
         (CirclingRange(turn=PI / 2, damping=0.5), [2.0, 0.0], 1.0, None, [0.0, 1.0]),
         (BearingsOnly(), [-0.05, 0.001, 0.7, -0.055], 1.0, None, [-0.049, 0.001, 0.645, -0.055]),
-        (Lorenz63(), [BOX, BOX, 27.0], 1.0, None, [BOX, BOX, 27.0]),
-        (Lorenz96(dim=6), np.full(6, 8.0), 0.5, None, np.full(6, 8.0)),
         (CoordinatedTurn(), [5.0, 3.0, 7.0, -4.0, 0.0], 2.0, None, [11.0, 3.0, -1.0, -4.0, 0.0]),
         (ROBOT, [X, Y, H], T, [V, W], ARC),
         (ROBOT, [1, 2, PI / 2], 2.0, [3.0, 1e-11], [1, 8, PI / 2]),
-        (ROBOT, [0, 0, 0], 2 * PI, [2.0, 0.5], [0, 8, PI]),
         (BEACONS, [1, 2, PI], 1.0, [3.0, 0.5, -0.1], [-2.0, 1.5, PI - 0.1]),
     ],
 )
@@ -58,7 +51,6 @@ def test_a_step_without_noise(model, x, dt, control, expected):
         (UNGM(), [10.0], [5.0]),
         (BearingsTracking(sensors=[[0, 0], [1, 1]]), [0.0, 1.0, 5.0, 5.0], [PI / 2, PI]),
         (RadarTracking(radar=[-6, 0, 1]), [-7, 0, 0, 0, 0, 0], [np.sqrt(2), PI, -PI / 4]),
-        (LandmarkLocalisation([[3.0, 4.0]]), [0, 0, PI / 2], [5.0, np.arctan2(4, 3) - PI / 2]),
         (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, -3.0], [5.0, 3 - PI]),
         (Lorenz96(dim=5, observed_every=2), np.arange(5.0), [0, 2, 4]),
     ],
@@ -69,7 +61,7 @@ def test_an_observation_without_noise(model, x, expected):
     assert np.shape(model.observation_covariance(1)) == (len(expected),) * 2
 
 
-KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), I2)
+KNOWN = ConstantVelocity(0.3, 2.0, np.zeros(2), np.eye(2))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import threading
 
 import numpy as np
 import pytest
-from helpers import refuses
 
 import herdfilter as hf
 from herdfilter.models.contract import log_likelihood, takes_partial
@@ -53,9 +52,8 @@ def test_the_derived_likelihood_is_the_one_that_gaussian_models_write_out(model)
     expected = model.log_likelihood(z, x, 1)
     np.testing.assert_allclose(log_likelihood(bare, z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max())
     assert takes_partial(bare)
-    if len(z) > 1 and takes_partial(model):
-        z = np.array([np.nan, *z[1:]])
-        np.testing.assert_allclose(log_likelihood(bare, z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
+    z = np.array([np.nan, z[1]])
+    np.testing.assert_allclose(log_likelihood(bare, z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
 
 
 def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
@@ -66,9 +64,8 @@ def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
     np.testing.assert_allclose(log_likelihood(model, z, x, 1), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize("name", ["auto", "ekf"])
-def test_a_filter_does_the_same_with_functions_and_with_a_class(name, observations):
-    functions, own = (hf.make_filter(name, model, 30, rng=5).run(observations) for model in (ungm(), UNGM))
+def test_a_filter_does_the_same_with_functions_and_with_a_class(observations):
+    functions, own = (hf.make_filter("auto", model, 30, rng=5).run(observations) for model in (ungm(), UNGM))
     np.testing.assert_allclose(functions.means, own.means, rtol=1e-6, atol=1e-6)
     assert functions.log_likelihood == pytest.approx(own.log_likelihood, rel=1e-6)
 
@@ -103,14 +100,9 @@ def test_arguments_are_passed_by_name():
     ("changes", "error", "message"),
     [
         ({"f": lambda x, u: x}, TypeError, r"^f: .* of dt, control, step, got one of \(x, u\); u: call it control$"),
-        ({"h": lambda x, u: x}, TypeError, r"^h: expected .* any of step, got one of \(x, u\); u: give it a default$"),
-        ({"transition_jacobian": 3}, TypeError, r"^transition_jacobian: expected a function of states, got 3$"),
         ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
         ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
-        ({"initial_covariance": [[-1.0]]}, ValueError, "^initial_covariance: expected positive semi-definite"),
         ({"R": 0.1}, ValueError, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),
-        ({"initial_mean": 1.0}, ValueError, r"^initial_mean: expected a vector .* got shape \(\)$"),
-        ({"circular": [1]}, ValueError, r"^circular: expected .* from 0 to 0, .* got \[1\]$"),
     ],
 )
 def test_what_does_not_fit_is_named(changes, error, message):
@@ -126,38 +118,18 @@ def ungm_with(**changes):
     return ungm(**{"transition_jacobian": slope, "observation_jacobian": lambda x: x[:, :, None] / 10, **changes})
 
 
-FILTERS = {
-    "ekf": hf.ExtendedKalmanFilter,
-    "guided": lambda model: hf.ParticleFilter(model, 40, hf.GuidedProposal("extended"), rng=1),
-    "edh": lambda model: hf.DaumHuangFilter(model, 40, rng=1, kalman=hf.ExtendedKalmanFilter),
-}
-
-
-@pytest.mark.parametrize("name", FILTERS)
-def test_the_derivatives_of_functions_take_the_place_of_differences(name, observations):
-    plain, given = (FILTERS[name](model).run(observations).means for model in (ungm(), ungm_with()))
+def test_the_derivatives_of_functions_take_the_place_of_differences(observations):
+    plain, given = (hf.ExtendedKalmanFilter(model).run(observations).means for model in (ungm(), ungm_with()))
     np.testing.assert_allclose(given, plain, rtol=1e-4, atol=1e-4)
-    wrongs = [{"observation_jacobian": lambda x: x[:, :, None]}, {"transition_jacobian": lambda x: 2 * slope(x)}]
-    for wrong in wrongs if name == "ekf" else wrongs[:1]:  # the others linearise observations only
-        assert abs(FILTERS[name](ungm_with(**wrong)).run(observations).means - plain).max() > 0.01
-
-
-test_derivatives_of_another_shape_are_told_by_the_functions_name = refuses(
-    lambda changes: hf.make_filter("ekf", ungm_with(**changes)).run([[1.0]]),
-    (
-        {"observation_jacobian": lambda x: x},
-        r"^observation_jacobian: expected shape \(1, \*, 1\), got \(1, 1\)$",
-    ),
-)
-
-
-test_values_that_are_no_rows_are_told_by_the_functions_name = refuses(
-    lambda changes: hf.make_filter("ukf", ungm(**changes)).run([[1.0]]),
-    ({"f": lambda x: x[0]}, r"^f: expected a row for each state, shape \(\d+, 1\), got \(1,\); .* vectorised=False$"),
-)
+    for wrong in {"observation_jacobian": lambda x: x[:, :, None]}, {"transition_jacobian": lambda x: 2 * slope(x)}:
+        assert abs(hf.ExtendedKalmanFilter(ungm_with(**wrong)).run(observations).means - plain).max() > 0.01
+    with pytest.raises(ValueError, match=r"^observation_jacobian: expected shape \(1, \*, 1\), got \(1, 1\)$"):
+        hf.ExtendedKalmanFilter(ungm_with(observation_jacobian=lambda x: x)).run([[1.0]])
 
 
 def test_an_error_within_a_function_is_told_what_it_was_called_with():
+    with pytest.raises(ValueError, match=r"^f: expected a row for each state, .*, got \(1,\); .* vectorised=False$"):
+        hf.make_filter("ukf", ungm(f=lambda x: x[0])).run([[1.0]])
     with pytest.raises(ValueError, match="matmul") as caught:
         hf.make_filter("ukf", ungm(f=lambda x: np.eye(2) @ x)).run([[1.0]])
     (note,) = caught.value.__notes__
@@ -198,10 +170,9 @@ def go_on(pf, position):
     return pf.particles
 
 
-@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
-def test_a_filter_of_lambda_functions_is_pickled_and_goes_on(protocol):
-    again = pickle.loads(pickle.dumps(online(), protocol))
-    np.testing.assert_array_equal(go_on(*again), go_on(*online()))
+def test_a_filter_of_lambda_functions_is_copied_or_pickled_and_goes_on():
+    for again in (copy.deepcopy(online()), pickle.loads(pickle.dumps(online()))):
+        np.testing.assert_array_equal(go_on(*again), go_on(*online()))
 
 
 @pytest.mark.slow
@@ -215,12 +186,6 @@ np.save("particles.npy", pf.particles)
 """
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
     np.testing.assert_array_equal(np.load(tmp_path / "particles.npy"), go_on(*online()))
-
-
-def test_a_copy_has_the_functions_themselves():
-    pf, position = online()
-    assert copy.deepcopy(position).mean is position.mean
-    np.testing.assert_array_equal(go_on(copy.deepcopy(pf), position), go_on(*online()))
 
 
 def test_a_function_may_hold_the_sensor_that_it_is_of():

@@ -20,28 +20,12 @@ def models():
     return [random_model(seed) for seed in SEEDS]
 
 
-def one_of_each():
-    """Of each kind of drift, noise and observation one model."""
-    return list({label: model for model in reversed(models()) for label in model.labels}.values())
-
-
 def states(model, n=5, seed=0):
     return model.initial.sample(n, np.random.default_rng(seed))
 
 
 def observed_step(model):
     return model.sensing.schedule.first
-
-
-def test_states_stay_bounded_under_their_noise():
-    """Over some hundreds of steps no chain leaves the surroundings of the system."""
-    for model in models():
-        rng, x, largest = np.random.default_rng(1), states(model), np.zeros(model.dim)
-        for step in range(1, 101):
-            x = contract.sample_transition(model, x, rng, 1.0, None, step)
-            largest = np.maximum(largest, np.abs(x).max(axis=0))
-        home = np.abs(model.initial.means).max(axis=0) + model.spread
-        assert (largest < 60 * home).all(), model
 
 
 def test_a_drift_leads_back_from_far_away():
@@ -56,43 +40,19 @@ def test_a_drift_leads_back_from_far_away():
             assert np.abs(x / drift.scale).max() < 60, name
 
 
-def test_a_model_has_the_functions_of_its_kind_and_no_others():
-    expected = {
-        "additive": {"transition_mean", "transition_covariance"},
-        "rank-deficient": {"transition_mean", "transition_covariance"},
-        "multiplicative": {"transition", "noise_dim"},
-        "only simulable": {"sample_transition"},
-    }
-    seen = set()
-    for model in models():
-        kind = model.labels[1]
-        seen.add(kind)
-        names = {name for names in expected.values() for name in names if hasattr(model, name)}
-        assert names == expected[kind]
-        assert hasattr(model, "observation_circular") == (model.labels[2] == "bearing")
-        assert hasattr(model, "observation_mean") or model.labels[2] == "counts"
-        contract.check_state(model, "a filter", "sample", "log_density")
-        contract.require(model, "a filter", ("log_likelihood", "sample_observation", *names))
-    assert seen == set(expected)
-
-
 def test_each_state_is_treated_alone_and_left_as_it_is():
-    for model in [*one_of_each(), *(random_model(seed, "localisation") for seed in SEEDS)]:
+    for model in [*models(), random_model(0, "localisation")]:
         x, rng = states(model, 20), np.random.default_rng(2)
         before, step = x.copy(), observed_step(model)
         z = model.sample_observation(x[:1], rng, step)[0]
-        noise = rng.standard_normal((20, contract.noise_dim(model)))
         likelihoods = model.log_likelihood(z, x, step)
-        moved = None
-        if model.labels[1] != "only simulable":
-            moved = contract.propagate(model, x, noise, 1.0, None, 1)
         assert likelihoods.shape == (20,)
-        for i in (0, 7):
-            one = slice(i, i + 1)
-            np.testing.assert_allclose(model.log_likelihood(z, x[one], step), likelihoods[one], rtol=1e-9)
-            if moved is not None:
-                again = contract.propagate(model, x[one], noise[one], 1.0, None, 1)
-                np.testing.assert_allclose(again, moved[one], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(model.log_likelihood(z, x[7:8], step), likelihoods[7:8], rtol=1e-9)
+        if model.labels[1] != "only simulable":
+            noise = rng.standard_normal((20, contract.noise_dim(model)))
+            moved = contract.propagate(model, x, noise, 1.0, None, 1)
+            again = contract.propagate(model, x[7:8], noise[7:8], 1.0, None, 1)
+            np.testing.assert_allclose(again, moved[7:8], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(x, before)
 
 
@@ -112,37 +72,14 @@ def test_likelihoods_are_densities_of_the_simulated_observations():
         assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(n), model
 
 
-def test_what_is_missing_follows_from_the_step():
-    model = next(model for model in models() if "missing" in model.labels)
-    gaps = [np.isnan(hf.simulate(model, 60, seed)[1]).all(axis=1) for seed in (0, 1)]
-    np.testing.assert_array_equal(*gaps)
-    assert 0.5 < gaps[0].mean() < 1
-    assert not any(np.isnan(hf.simulate(m, 20, 0)[1]).any() for m in models()[:10] if "missing" not in m.labels)
-
-
-def test_sharp_noise_is_far_below_the_spread_of_what_is_seen():
-    for model in models():
-        if not hasattr(model, "observation_mean") or model.labels[2] == "bearing":
-            continue
-        truth, _ = hf.simulate(model, 400, 0)
-        ratio = np.sqrt(np.diagonal(model.observation_covariance(1))) / model.sensing.view.h(truth).std(axis=0)
-        if "sharp" in model.labels:
-            assert ratio[0] < 0.02
-        else:
-            assert np.minimum(ratio, 1).prod() > 0.01  # 0.03, but for the scatter of one run
-
-
 def test_a_grid_of_twice_the_points_gives_the_same():
     found = [model for model in models() if model.dim == 1 and model.grid is not None]
     model = min(found, key=lambda model: np.prod(model.grid["points"]))
     _, z = hf.simulate(model, model.steps, 0)
-    results = [
-        hf.GridFilter(model, **{**model.grid, "points": [times * p for p in model.grid["points"]]}).run(z)
-        for times in (1, 2)
-    ]
-    sd = np.sqrt(np.diagonal(results[1].covariances, axis1=1, axis2=2))
-    assert np.abs((results[0].means - results[1].means) / sd).max() < 0.005
-    assert results[0].log_likelihood == pytest.approx(results[1].log_likelihood, abs=0.02)
+    twice = model.grid | {"points": [2 * p for p in model.grid["points"]]}
+    result, fine = (hf.GridFilter(model, **grid).run(z) for grid in (model.grid, twice))
+    assert np.abs((result.means - fine.means) / np.sqrt(fine.covariances[:, 0])).max() < 0.005
+    assert result.log_likelihood == pytest.approx(fine.log_likelihood, abs=0.02)
 
 
 def test_a_grid_holds_the_parts_that_hardly_a_state_of_the_prior_comes_to():
@@ -152,22 +89,19 @@ def test_a_grid_holds_the_parts_that_hardly_a_state_of_the_prior_comes_to():
     assert np.isfinite(hf.GridFilter(model, **model.grid).run(z).log_likelihood)
 
 
-PINNED = {
-    3: """\
+PINNED = """\
 Random model 3: dimension 1, 78 steps
 drift: linear, A x with eigenvalues of size 0.363; rows of A: 0.363
 noise: additive Gaussian, standard deviation 0.0301
 observed: squares of - 30.6 x1 - 0.0955; at every step
 its noise: Gaussian, standard deviation 0.16
 start: Gaussian, mean -0.00572, standard deviation 0.0107
-long-run spread: 0.0327""",
-}
+long-run spread: 0.0327"""
 
 
 def test_a_seed_stays_the_same_model_and_prints_what_it_is():
     """Claims name seeds: a change of these texts makes earlier claims void."""
-    for seed, text in PINNED.items():
-        assert str(random_model(seed)) == str(random_model(seed, kind="general")) == text
+    assert str(random_model(3)) == PINNED
     assert str(random_model(18, kind="localisation")) == FOUND
     assert random_model(3) == RandomModel(3) != random_model(3, "localisation")
     model = random_model(3, departure="any")
@@ -176,13 +110,10 @@ def test_a_seed_stays_the_same_model_and_prints_what_it_is():
 
 
 def test_what_is_no_seed_kind_or_departure_is_named():
-    with pytest.raises((TypeError, ValueError), match="seed: expected an integer of at least 0, got -1"):
-        random_model(-1)
     with pytest.raises(ValueError, match=r"did you mean 'localisation'"):
         random_model(0, kind="localization")
-    for departure, words in (("outlier", "did you mean 'outliers'"), ([], "departure: unknown")):
-        with pytest.raises(ValueError, match=words):
-            random_model(4, departure=departure)
+    with pytest.raises(ValueError, match="did you mean 'outliers'"):
+        random_model(4, departure="outlier")
 
 
 FOUND = """\
@@ -211,12 +142,5 @@ def test_departures_are_as_stated():
     shift = (other.sample_transition(x, rng, 1.0, None, 1) - mean).mean(axis=0) / model.spread
     assert np.sqrt(np.mean(shift**2)) == pytest.approx(UNKNOWN_DRIFTS["general"], rel=0.25)
     assert not hasattr(other, "log_likelihood")  # no filter takes it for the model
-
-
-def test_one_observation_of_twenty_is_an_outlier():
-    model, other = random_model(4), random_model(4, departure="outliers")
-    x, n = states(model, 1), 8000
-    many = np.repeat(x, n, axis=0)
-    off = np.abs(other.sample_observation(many, np.random.default_rng(0), 1) - model.observation_mean(many, 1))
-    far = (off > 4.5 * np.sqrt(np.diagonal(model.observation_covariance(1)))).any(axis=1).mean()
-    assert 0.2 * OUTLIER_SHARE < far < 1.2 * OUTLIER_SHARE
+    off = np.abs(random_model(4, departure="outliers").sample_observation(x, rng, 1) - view)
+    assert 0.2 * OUTLIER_SHARE < (off > 4.5 * own[1]).any(axis=1).mean() < 1.2 * OUTLIER_SHARE

@@ -5,7 +5,6 @@ import pytest
 from scipy import stats
 
 import herdfilter as hf
-from herdfilter.filters import GridFilter
 from herdfilter.models import (
     DoubleWell,
     StochasticVolatility,
@@ -28,16 +27,6 @@ def test_the_prior_of_volatility_is_stationary():
     np.testing.assert_allclose(model.transition_mean(model.initial.mean[None], 1.0, None, 1), [[0.4]])
 
 
-def test_filters_agree_with_the_exact_posterior_of_volatility():
-    model = StochasticVolatility()
-    _, z = hf.simulate(model, 30, 5)
-    exact = GridFilter(model, -8.0, 6.0, 401).run(z)
-    for proposal in (hf.BootstrapProposal(), hf.HerdedProposal(hf.KernelHerding())):
-        result = hf.ParticleFilter(model, n_particles=400, proposal=proposal, rng=1).run(z)
-        assert np.abs(result.means - exact.means).max() < 0.15
-        assert abs(result.log_likelihood - exact.log_likelihood) < 0.5
-
-
 def test_only_every_tenth_step_of_a_double_well_is_observed():
     _, z = hf.simulate(DoubleWell(), 80, 0, dt=0.2)
     np.testing.assert_array_equal(np.flatnonzero(~np.isnan(z[:, 0])) + 1, np.arange(10, 81, 10))
@@ -47,20 +36,14 @@ def test_chain_couples_neighbours():
     model = linear_chain(3)
     a = 0.42
     np.testing.assert_allclose(model.F, [[a, a**2, a**3], [a**2, a, a**2], [a**3, a**2, a]])
-    assert (np.abs(np.linalg.eigvals(linear_chain(6).F)) < 1).all()  # the states stay bounded
 
 
-def test_density_of_a_box_is_flat_inside_and_integrates_to_one():
+def test_density_of_a_box_is_flat_inside_and_draws_fill_it_evenly():
     box = UniformBox([0.0, -1.0], [2.0, 3.0])
     grid = np.stack(np.meshgrid(np.arange(-0.95, 4, 0.1), np.arange(-1.95, 4, 0.1)), axis=-1).reshape(-1, 2)
     density = np.exp(box.log_density(grid))
     assert density.sum() * 0.01 == pytest.approx(1.0)
     np.testing.assert_allclose(np.unique(density), [0.0, 1 / 8], rtol=1e-12)
-
-
-def test_draws_fill_the_box_evenly():
-    box = UniformBox([0.0, -1.0], [2.0, 3.0])
-    x = box.sample(40_000, np.random.default_rng(0))
-    counts, *_ = np.histogram2d(x[:, 0], x[:, 1], bins=(4, 4), range=((0, 2), (-1, 3)))
+    counts, *_ = np.histogram2d(*box.sample(40_000, 0).T, bins=(4, 4), range=((0, 2), (-1, 3)))
     assert counts.sum() == 40_000
     assert np.abs(counts - 2500).max() < 5 * np.sqrt(2500)

@@ -7,8 +7,6 @@ from scipy import linalg
 
 import herdfilter as hf
 from herdfilter.models import (
-    BallisticReentry,
-    BearingsOnly,
     BearingsTracking,
     CoordinatedTurn,
 )
@@ -24,13 +22,6 @@ def test_at_a_sensor_the_jacobian_is_no_number():
     started = BearingsTracking(initial_mean=at[0], spectral_density=1e-250, initial_covariance=1e-250 * np.eye(4))
     with pytest.raises(ValueError, match="jacobian: expected finite numbers, got 4 non-finite"):
         hf.ExtendedKalmanFilter(started).run([[0.1, 0.2]])
-
-
-def test_filters_that_need_a_density_of_the_transition_refuse_bearings_only():
-    _, z = hf.simulate(BearingsOnly(), 3, 1)
-    pf = hf.ParticleFilter(BearingsOnly(), 20, hf.GuidedProposal(), rng=1)
-    with pytest.raises(ValueError, match=r"transition_covariance: expected a positive definite matrix"):
-        pf.run(z)
 
 
 STATE = np.array([[1000.0, 300.0, -500.0, 40.0, -0.05], [-20.0, -3.0, 70.0, 250.0, 0.3]])
@@ -56,17 +47,3 @@ def test_jacobians_of_a_turn_at_any_rate_are_the_derivatives(rate):
     assert_jacobian(
         lambda x: model.transition_jacobian(x, 1.5, None, 1), lambda x: model.transition_mean(x, 1.5, None, 1), x, SCALE
     )
-    assert_jacobian(lambda x: model.observation_jacobian(x, 1), lambda x: model.observation_mean(x, 1), x, SCALE)
-
-
-START = np.array([6500.4, 349.14, -1.8093, -6.7967, 0.6932])
-
-
-def test_the_air_reveals_the_ballistic_coefficient():
-    """Before the air is felt c has its prior; after 100 s it is known to a tenth."""
-    model = BallisticReentry()
-    _, z = hf.simulate(model, 200, 3, dt=0.5, initial=START)
-    result = hf.UnscentedKalmanFilter(model).run(z, dt=0.5)
-    assert np.sqrt(result.covariances[20, 4, 4]) > 0.5
-    assert np.sqrt(result.covariances[-1, 4, 4]) < 0.1
-    assert abs(result.means[-1, 4] - START[4]) < 0.3
