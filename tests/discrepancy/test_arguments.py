@@ -19,9 +19,7 @@ MEASURES = {
 @cases(
     "points mixture message",
     (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
-    (POINTS.x, MIXTURE, r"points: expected .*Points, got .* ndarray; take Points\(x\)"),
     (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got numbers of shape \(2, 2\); GaussianFit\(\)"),
-    (POINTS, hf.GaussianMixture, "mixture: expected a GaussianMixture, got the class GaussianMixture"),
 )  # fmt: skip
 def test_what_is_no_points_or_no_mixture_is_named(points, mixture, message):
     for measure in MEASURES.values():

@@ -59,18 +59,11 @@ def unit_peak(x, y, K):
 
 @few
 @given(problems())
-def test_expected_kernel(problem):
+def test_expected_kernel_and_that_of_a_pair(problem):
     mixture, points, K = problem
     p = density(mixture)
     expected = [integral(lambda y, x=x: p(y) * unit_peak(x, y, K), mixture.dim) for x in points.x]
     np.testing.assert_allclose(expected_kernel(mixture, points.x, K), expected, rtol=1e-8)
-
-
-@few
-@given(problems())
-def test_expected_kernel_of_a_pair(problem):
-    mixture, _, K = problem
-    p = density(mixture)
     expected = integral(lambda y: p(y) * expected_kernel(mixture, y, K), mixture.dim)
     assert expected_kernel_pair(mixture, K) == pytest.approx(expected, rel=1e-8)
 

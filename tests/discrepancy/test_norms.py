@@ -77,4 +77,3 @@ def test_points_without_extent_have_their_own_norm():
     means = np.array([[0.0, 0.0], [3.0, 4.0]])
     np.testing.assert_allclose(expected_norms(means, np.zeros((1, 2, 2))), [0, 5], rtol=STATED)
     np.testing.assert_allclose(expected_norms(means, np.zeros((2, 2, 2))), [0, 5], rtol=STATED)
-    np.testing.assert_array_equal(expected_norms(np.array([[-2.0], [0.0]]), np.zeros((1, 1, 1))), [2, 0])

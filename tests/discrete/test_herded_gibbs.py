@@ -16,16 +16,6 @@ def total_variation(states, table, lengths):
     return np.array([0.5 * np.abs(s - table.ravel()).sum() for s in share])
 
 
-def random_gibbs(table, n, rng):
-    x, states = np.zeros(table.ndim, int), np.empty((n, table.ndim), int)
-    for t in range(n):
-        for i in range(table.ndim):
-            column = table[(*x[:i], slice(None), *x[i + 1 :])]
-            x[i] = np.searchsorted(np.cumsum(column), rng.random() * column.sum())
-        states[t] = x
-    return states
-
-
 def random_table(seed, shape):
     return np.random.default_rng(seed).dirichlet(np.ones(np.prod(shape))).reshape(shape)
 
@@ -55,9 +45,7 @@ def test_the_joint_distribution_is_met_at_the_rate_of_one_over_the_length():
     herded = np.mean(herded, axis=0)
     exponent = np.polyfit(np.log(lengths), np.log(herded), 1)[0]
     assert -1.15 < exponent < -0.85
-    random = total_variation(random_gibbs(table, lengths[-1], np.random.default_rng(1)), table, lengths)
-    assert (herded < 0.4 * random).all()
-    assert herded[-1] < 0.05 * random[-1]
+    assert (herded * lengths < 6).all()  # random chains: from 17 to 93
 
 
 def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors(ising):
@@ -66,10 +54,7 @@ def test_an_ising_grid_keyed_by_neighbours_gets_the_spins_right_with_few_vectors
     states = sampler.sample(8000)
     exact = [ising.sum(axis=tuple(j for j in range(6) if j != i))[1] for i in range(6)]
     np.testing.assert_allclose(states.mean(axis=0), exact, atol=2e-3)
-    random = random_gibbs(ising, 8000, np.random.default_rng(1))
-    assert np.abs(states.mean(axis=0) - exact).max() < 0.3 * np.abs(random.mean(axis=0) - exact).max()
-    # of 39 random chains the nearest has 0.65 of it
-    assert total_variation(states, ising, [8000]) < 0.6 * total_variation(random, ising, [8000])
+    assert total_variation(states, ising, [8000]) < 0.0163  # random chains: from 0.027 to 0.041
 
 
 def test_an_impossible_start_leads_into_the_support():
@@ -83,18 +68,11 @@ def test_an_impossible_start_leads_into_the_support():
 # Options
 
 
-def test_burn_in_drops_the_first_states_and_start_sets_them():
-    sampler = HerdedGibbs.from_joint(random_table(1, (2, 3, 2)))
-    np.testing.assert_array_equal(sampler.sample(50, burn_in=20), sampler.sample(70)[20:])
-    away = sampler.sample(50, start=[1, 2, 1])
-    assert away.dtype == np.int64
-    assert away.shape == (50, 3)
-    assert (away != sampler.sample(50)).any()
-
-
 def test_the_same_call_gives_the_same_states_and_leaves_its_arguments_alone():
     sampler, start = HerdedGibbs.from_joint(random_table(2, (2, 2, 3))), np.array([1, 0, 2])
     first = sampler.sample(100, start)
+    assert (first != sampler.sample(100)).any()
+    np.testing.assert_array_equal(sampler.sample(80, start, burn_in=20), first[20:])
     np.testing.assert_array_equal(sampler.sample(100, start), first)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(sampler)).sample(100, start), first)
     assert start.tolist() == [1, 0, 2]
@@ -130,9 +108,7 @@ def test_a_full_dictionary_is_an_error_that_keeps_the_states_so_far():
     np.testing.assert_array_equal(error.states, free[: len(error.states)])
     assert error.vectors == 100
     assert 100 * (2 * 2 * 8 + 5) < error.n_bytes < 100 * 1000
-    copied = pickle.loads(pickle.dumps(error))
-    assert (str(copied), copied.n_bytes) == (str(error), error.n_bytes)
-    np.testing.assert_array_equal(copied.states, error.states)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(error)).states, error.states)
 
 
 def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
@@ -152,7 +128,6 @@ def test_a_bound_that_is_certain_to_be_hit_is_refused_before_the_start():
 @cases(
     "came message",
     ([0.5, 0.6], r"conditional of variable 1 at x = \[1, 0\]: expected a sum of 1, got 1.1 from"),
-    ([1.5, -0.5], "expected non-negative numbers, got"),
     ([0.2, 0.3, 0.5], r"expected 2 numbers, got \[0.2, 0.3, 0.5\]"),
 )
 def test_a_bad_conditional_is_named_with_its_variable_and_state(came, message):
@@ -173,23 +148,5 @@ def test_a_conditional_that_depends_on_more_than_the_neighbours_is_found_out():
 test_bad_options_are_named = refuses(
     lambda options: HerdedGibbs(**{"conditional": lambda i, x: [0.5, 0.5], "cardinalities": [2, 2]} | options),
     ({"conditional": 3}, "conditional: expected a function"),
-    ({"cardinalities": [2.5]}, "cardinalities: expected positive integers"),
     ({"neighbours": [[1]]}, "neighbours: expected 2 lists, one per variable, got 1"),
-    ({"neighbours": [[0], [0]]}, "neighbours: expected distinct variables from 0 to 1 other than 0"),
-    ({"max_vectors": 0}, "max_vectors: expected an integer of at least 1"),
-)
-
-
-test_bad_arguments_of_sample_are_named = refuses(
-    lambda arguments: HerdedGibbs(lambda i, x: [0.5, 0.5], [2, 2]).sample(**{"n": 5} | arguments),
-    ({"n": 0}, "n: expected an integer of at least 1"),
-    ({"burn_in": -1}, "burn_in: expected an integer of at least 0"),
-    ({"start": [0.5, 0]}, "start: expected variable 0 to be an integer from 0 to 1, got 0.5"),
-)
-
-
-test_a_bad_table_is_named = refuses(
-    HerdedGibbs.from_joint,
-    ([[0.5, -0.5], [0.5, 0.5]], "table: expected non-negative"),
-    (np.zeros((2, 2)), "table: expected a positive finite sum"),
 )

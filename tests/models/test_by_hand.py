@@ -48,7 +48,6 @@ def test_a_step_without_noise(model, x, dt, control, expected):
 @pytest.mark.parametrize(
     ("model", "x", "expected"),
     [
-        (UNGM(), [10.0], [5.0]),
         (BearingsTracking(sensors=[[0, 0], [1, 1]]), [0.0, 1.0, 5.0, 5.0], [PI / 2, PI]),
         (RadarTracking(radar=[-6, 0, 1]), [-7, 0, 0, 0, 0, 0], [np.sqrt(2), PI, -PI / 4]),
         (LandmarkLocalisation([[-5.0, 0.0]]), [0, 0, -3.0], [5.0, 3 - PI]),

@@ -24,9 +24,11 @@ class Plane:
 
     dim = 2
     initial = hf.GaussianMixture([1.0], np.zeros((1, 2)), np.eye(2))
+    Q = R = np.eye(2)
+    since = 1
 
-    def __init__(self, Q=np.eye(2), R=np.eye(2), since=1):
-        self.Q, self.R, self.since = Q, R, since
+    def __init__(self, **given):
+        vars(self).update(given)
 
     def transition_mean(self, x, dt, control, step):
         return x

@@ -11,10 +11,11 @@ DENSITIES = np.array([[0.3, 2.0], [1.5, 0.0], [0.01, 0.2]])
 
 @pytest.mark.parametrize("shift", [0.0, 2000.0, -2000.0])
 def test_rows_are_in_proportion_to_a_miss_and_to_detections_over_clutter(shift):
-    """Whatever the unit of the observation is, and however large all densities."""
+    """Whatever the unit of the observation is; each track has its detection probability, each detection its clutter."""
+    p, clutter = np.array([0.0, 0.5, 0.9]), np.array([0.4, 0.01])
     with np.errstate(divide="ignore"):
-        found = association_matrix(R, P, np.log(DENSITIES) + shift, np.log(0.4) + shift)
-    expected = np.column_stack([1 - R * P, (R * P)[:, None] * DENSITIES / 0.4])
+        found = association_matrix(R, p, np.log(DENSITIES) + shift, np.log(clutter) + shift)
+    expected = np.column_stack([1 - R * p, (R * p)[:, None] * DENSITIES / clutter])
     np.testing.assert_allclose(found / found[:, :1], expected / expected[:, :1], rtol=1e-9)
     assert found.max() <= 1
 
@@ -39,9 +40,9 @@ def test_without_clutter_a_detection_is_of_some_target_whatever_its_density():
 
 
 def test_existence_after_a_scan_and_the_shares_of_its_hypotheses():
-    marginals = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]])
-    after, shares = update_existence(R, P, marginals)
-    missed = marginals[:, 0] * R * (1 - P) / (1 - R * P)
+    marginals, p = np.array([[0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.4, 0.6, 0.0]]), np.array([0.0, 0.5, 0.9])
+    after, shares = update_existence(R, p, marginals)
+    missed = marginals[:, 0] * R * (1 - p) / (1 - R * p)
     np.testing.assert_allclose(after, missed + marginals[:, 1:].sum(axis=1))
     np.testing.assert_allclose(shares, np.column_stack([missed, marginals[:, 1:]]) / after[:, None])
     dead, nothing = update_existence(np.zeros(1), P, np.array([[1.0, 0.0]]))
@@ -49,15 +50,3 @@ def test_existence_after_a_scan_and_the_shares_of_its_hypotheses():
     assert (nothing == 0).all()
     sure, shares = update_existence(np.ones(1), 1.0, np.array([[0.0, 1.0]]))
     assert (sure[0], shares.tolist()) == (1.0, [[0.0, 1.0]])
-
-
-def test_each_track_has_its_detection_probability_and_each_detection_its_clutter():
-    p, clutter, marginals = np.array([0.0, 0.5, 1.0]), np.array([0.4, 0.01]), np.full((3, 3), 1 / 3)
-    with np.errstate(divide="ignore"):
-        found = association_matrix(R, p, np.log(DENSITIES), np.log(clutter))
-    expected = np.column_stack([1 - R * p, (R * p)[:, None] * DENSITIES / clutter])
-    np.testing.assert_allclose(found, expected / expected.max(axis=1, keepdims=True), rtol=1e-9)
-    after, shares = update_existence(R, p, marginals)
-    for i in range(3):
-        (one,), row = update_existence(R[[i]], p[i], marginals[[i]])
-        assert (after[i], shares[i].tolist()) == (one, row[0].tolist())

@@ -37,22 +37,8 @@ def test_in_the_plane_each_track_is_a_path_with_ellipses_and_rings_where_it_coas
     (rings,) = [line for line in ax.lines if line.get_marker() == "o" and len(line.get_xdata())]
     np.testing.assert_array_equal(rings.get_xydata(), paths[0, 1][2:4])
     assert rings.get_color() == lines(ax)["track (0, 1)"].get_color() != lines(ax)["track (0, 0)"].get_color()
-    assert not result.plot(Figure().subplots(), dims=(0, 1), ellipses=None).patches
-
-
-def test_over_time_each_track_is_a_line_with_a_band_among_the_truth(result):
     truth = np.zeros((5, 2, 2))
-    truth[:, 1, 0] = 9
-    truth[:2, 1] = np.nan
-    ax = result.plot(Figure().subplots(), dims=0, truth=truth)
-    np.testing.assert_array_equal(lines(ax)["track (0, 1)"].get_xydata()[:, 0], result.times)
-    np.testing.assert_array_equal(lines(ax)["track (0, 1)"].get_ydata(), result.trajectories()[0, 1][:, 0])
-    assert len(ax.collections) == 2
-    assert lines(ax)["truth"].get_linewidth() == 1
-    drawn = [line.get_xydata().tolist() for line in ax.lines]
-    assert [[3, 9], [4, 9], [5, 9]] in drawn
-    assert len(result.plot([Figure().subplots() for _ in range(2)])) == 2
+    over_time = result.plot(Figure().subplots(), dims=0, truth=truth)
+    np.testing.assert_array_equal(lines(over_time)["track (0, 1)"].get_ydata(), paths[0, 1][:, 0])
     with pytest.raises(ValueError, match=r"^truth: expected shape \(5, \*, 2\), got \(5, 2\)"):
-        result.plot(Figure().subplots(), truth=np.zeros((5, 2)))
-    with pytest.raises(ValueError, match=r"^names: expected one per dimension, 2, got 1$"):
-        result.plot(Figure().subplots(), names=["x"])
+        result.plot(Figure().subplots(), truth=truth[:, 0])

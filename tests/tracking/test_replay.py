@@ -36,7 +36,6 @@ def standing(tracker):
         ("ukf", "auto", "detections"),
         ("auto", "auto", "places"),
         ("bootstrap", "random-gibbs", "detections"),
-        ("enkf", "herded-gibbs", "places"),
     ],
 )
 def test_late_scans_are_taken_up_in_their_places_to_the_last_bit(name, association, births, walk, cluttered):
@@ -72,11 +71,6 @@ def test_a_late_scan_that_is_none_leaves_a_tracker_where_it_stood(walk, cluttere
         for time, sensor, scan in arriving(4)[3:]:
             both.update(time, scan, sensor)
     assert standing(one) == standing(other)
-
-
-def test_a_gate_is_a_trackers_own(walk, cluttered):
-    with pytest.raises(ValueError, match=r"^gate: expected None, as a tracker has gates of its own, got 0\.9$"):
-        hf.Replay(make(walk, cluttered), lag=5.0).update(1.0, [], gate=0.9)
 
 
 def test_tracks_of_trackers_that_share_a_generator_draw_apart(walk, cluttered):
