@@ -59,7 +59,9 @@ def test_a_detection_of_radar_points_to_where_it_was_made(walk):
 
 def test_a_scan_of_no_detection_leads_to_no_birth(walk, cluttered):
     anywhere = hf.GaussianMixture([1.0], [[0.0, 0.0]], 1e4 * np.eye(2))
-    tracker = LMBTracker(cluttered(walk, 0.95, 1e-4), BirthFromMeasurements(anywhere), filter="ekf")
+    tracker = LMBTracker(
+        cluttered(walk, lambda x: np.full(len(x), 0.95), 1e-4), BirthFromMeasurements(anywhere), filter="ekf"
+    )
     result = tracker.run([[], [[5.0, 1.0]], []])
     assert result.cardinality[:2].tolist() == [0, 0]
     assert [track.label for track in tracker.tracks] == [(3, 0)]
