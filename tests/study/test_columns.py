@@ -7,20 +7,10 @@ import pytest
 from herdfilter.report.parts import results_table
 from herdfilter.report.wording import findings_text, typeset
 from herdfilter.study import columns, summary
-from herdfilter.study.columns import COLUMNS, MEASURED, SERIES, Column, digits, headings, percent
+from herdfilter.study.columns import COLUMNS, MEASURED, Column, digits, headings, percent
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.statistics import median_with_interval
-
-
-def test_declarations_are_complete():
-    names = [column.name for column in COLUMNS]
-    assert len(set(names)) == len(names)
-    for column in COLUMNS:
-        assert column.meaning
-        assert column.summary is not None or not (column.label or column.figure)
-        assert bool(column.title) == bool(column.figure)
-    assert len({series.name for series in SERIES}) == len(SERIES)
 
 
 def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):

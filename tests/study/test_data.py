@@ -275,14 +275,3 @@ def test_radar_measurements_differ_between_runs_and_the_track_does_not(uav_file)
     np.testing.assert_array_equal(first.observations, again.observations)
     np.testing.assert_array_equal(first.truth, other.truth)
     assert (first.observations != other.observations).all()
-
-
-def test_a_track_of_another_form_is_refused(tmp_path):
-    for text, message in (
-        ("a,b\n1,2\n", "expected a table with the columns timestamp, latitude"),
-        (HEADER, "expected a fix every second, got 0 rows"),
-        (HEADER + "t,1,50,-30,100,0\nt,3,50,-30,100,0\n", "expected a fix every second"),
-    ):
-        (tmp_path / "UAV_Rot.csv").write_text(text)
-        with pytest.raises(ValueError, match=message):
-            load_uav(tmp_path)

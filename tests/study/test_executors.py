@@ -5,100 +5,16 @@ import signal
 import sys
 import threading
 import time
-from collections import defaultdict
-from functools import partial
-from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 from helpers import command, same_runs, walk
 
 import herdfilter as hf
 from herdfilter.study import workers
-from herdfilter.study.engine import perform
-from herdfilter.study.plan import plan_study
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.tasks import Task, TaskResult
-from herdfilter.study.workers import Batch, LocalProcesses, distribute
-from herdfilter.study.workers.cluster import Cluster
 
 WALK = walk(steps=25, runs=40, particles=[50], filters=["bootstrap", "sqmc"])
-
-
-class Simulated:
-    """Places with clocks of their own: tasks take given seconds, runs others to prepare, and some tasks kill their place."""
-
-    def __init__(self, places, seconds, preparation=0.0, deadly=(), deadly_once=()):
-        self.seconds, self.preparation, self.deadly, self.deadly_once = seconds, preparation, deadly, set(deadly_once)
-        self.clock, self.at_hand = dict.fromkeys(places, 0.0), dict.fromkeys(places)
-        self.running, self.prepared = {}, defaultdict(list)
-
-    def places(self):
-        return list(self.clock)
-
-    def submit(self, place, tasks):
-        assert place not in self.running
-        self.running[place] = tasks, *self._work(place, tasks)
-
-    def _work(self, place, tasks):
-        outcomes, start = [], self.clock[place]
-        for task in tasks:
-            if task in self.deadly or task in self.deadly_once:
-                self.deadly_once.discard(task)
-                self.at_hand[place] = None
-                return None, self.clock[place]
-            prepared = 0.0
-            if self.at_hand[place] != task.run:
-                self.at_hand[place] = task.run
-                self.prepared[task.run].append(place)
-                prepared = self.preparation
-            self.clock[place] += self.seconds(task) + prepared
-            outcomes.append(TaskResult(task, {"error": ""}, seconds=self.seconds(task), preparation=prepared))
-            if self.clock[place] - start > workers.BATCH_SECONDS:
-                break
-        return outcomes, self.clock[place]
-
-    def wait(self):
-        place = min(self.running, key=lambda place: self.running[place][2])
-        tasks, outcomes, _ = self.running.pop(place)
-        return [Batch(place, tasks, outcomes)]
-
-
-def tasks_of(runs, filters):
-    return [Task(str(f), 10, run) for run in range(runs) for f in range(filters)]
-
-
-@pytest.mark.parametrize(("places", "scale"), [(1, 0.05), (2, 1e-4), (5, 1.0)])
-def test_every_task_is_done_once_and_places_stay_busy(places, scale):
-    rng = np.random.default_rng(places)
-    tasks = tasks_of(30, 4)
-    seconds = dict(zip(tasks, scale * rng.exponential(size=len(tasks)), strict=True))
-    executor = Simulated(range(places), seconds.get)
-    done = [o.task for outcomes in distribute(tasks, executor) for o in outcomes]
-    assert sorted(done) == sorted(tasks)
-    fair = sum(seconds.values()) / places
-    assert max(executor.clock.values()) <= fair + 3 * max(seconds.values()) + workers.BATCH_SECONDS
-
-
-def test_a_run_stays_where_its_reference_is_and_few_long_runs_are_shared():
-    executor = Simulated("abc", lambda task: 0.3, preparation=10.0)
-    list(distribute(tasks_of(9, 6), executor))
-    assert all(len(places) == 1 for places in executor.prepared.values())
-    executor = Simulated("abcd", lambda task: 1.0, preparation=0.1)
-    list(distribute(tasks_of(1, 40), executor))
-    assert max(executor.clock.values()) < 15
-
-
-def test_only_the_task_that_always_kills_its_process_fails():
-    """What kills it once may have been killed from outside."""
-    tasks = tasks_of(6, 3)
-    deadly = {tasks[4], tasks[11]}
-    executor = Simulated("ab", lambda task: 0.01, deadly=deadly, deadly_once=tasks[6:8])
-    done = {o.task: o.row["error"] for outcomes in distribute(tasks, executor) for o in outcomes}
-    assert done.keys() == set(tasks)
-    assert {task for task, error in done.items() if error} == deadly
-    assert done[tasks[4]].startswith("ProcessDied")
 
 
 SCHEDULER = """
@@ -174,67 +90,6 @@ def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
     pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)
 
 
-def cluster_of(**attributes):
-    """A cluster without scheduler, whose attributes are given."""
-    cluster = object.__new__(Cluster)
-    questions = SimpleNamespace(ncores=None, ncores_running=None)
-    vars(cluster).update(_looked=-np.inf, _inhabited=time.monotonic(), _own=None, _running={})
-    vars(cluster).update(
-        _distributed=SimpleNamespace(KilledWorker=LookupError), _client=SimpleNamespace(scheduler=questions)
-    )
-    vars(cluster).update(attributes)
-    return cluster
-
-
-def fetched(status, error):
-    """A result that is done, which raises an error as it is fetched."""
-
-    def result(timeout):
-        raise error
-
-    return SimpleNamespace(status=status, result=result)
-
-
-@pytest.mark.parametrize(("status", "worker"), [("finished", "tcp://there"), ("lost", "tcp://gone")])
-def test_results_that_died_with_their_worker_are_not_waited_for(status, worker):
-    """Done, but in the memory of a worker that has gone since: the client knows, or is yet to see."""
-    given_up = []
-    cluster = cluster_of(_here={worker: 1}, _look=lambda: None)
-    cluster._client.cancel = given_up.extend
-    assert cluster._result(fetched(status, TimeoutError()), ("tcp://gone", 0)) is None
-    assert len(given_up) == 1
-
-
-@pytest.mark.parametrize(("status", "told"), [("finished", "scheduler: the connection .* is lost"), ("error", "closed")])
-def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, told):
-    """An error of the same kind that the work itself raises stays as it is."""
-    with pytest.raises(ConnectionError, match=f"^{told}$"):
-        cluster_of(_running={"other": ()})._result(fetched(status, ConnectionError("closed")), ("tcp://there", 0))
-
-
-def test_workers_that_come_or_leave_between_two_questions():
-    """Who comes has not left: all that it is given would count as lost with it. Who leaves gets nothing."""
-    here = {}
-
-    def one_comes(question):
-        before = dict(here)
-        here[f"tcp://{len(here)}"] = 1
-        return before
-
-    cluster = cluster_of(_ask=one_comes)
-    for _ in range(3):
-        assert {worker for worker, _ in cluster.places()} <= cluster._here.keys()
-        cluster._looked = -np.inf
-    assert len(cluster.places()) > 3
-    answers = iter([{"tcp://1": 1}, {}])
-    assert cluster_of(_ask=lambda question: next(answers)).places() == []
-
-
-def test_a_cluster_that_nobody_works_for_is_given_up():
-    with pytest.raises(ConnectionError, match=r"no worker that takes tasks for 60 s; start workers"):
-        cluster_of(_ask=lambda question: {}, _inhabited=-np.inf).places()
-
-
 def test_nothing_at_the_address_and_nothing_installed_are_told(scenario, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(workers.cluster, "_CONNECT_SECONDS", 0.5)
@@ -247,19 +102,11 @@ def test_nothing_at_the_address_and_nothing_installed_are_told(scenario, monkeyp
 
 @pytest.mark.slow
 def test_a_process_finds_modules_from_folders_that_were_added_since_it_started(tmp_path, monkeypatch):
-    path = tmp_path / "walk.toml"
+    """The processes of one comparison wait for the next."""
+    path, late = tmp_path / "walk.toml", tmp_path / "late_filter.py"
     path.write_text(WALK)
-
-    def errors(filters):
-        study = plan_study(path, filters, [10], 2)
-        executor = LocalProcesses(partial(perform, study), 1)
-        done = [o for outcomes in distribute(study.tasks, executor) for o in outcomes]
-        executor.close()  # the process waits for the next
-        return {o.task.filter: o.row["error"] for o in done}
-
-    assert errors(["bootstrap"]) == {"bootstrap": ""}
-    (tmp_path / "late_filter.py").write_text(
-        "import herdfilter as hf\ndef late(model, n, rng):\n    return hf.ParticleFilter(model, n, rng=rng)\n"
-    )
+    hf.compare(path, ["bootstrap"], [10], runs=2, workers=2)
+    late.write_text("import herdfilter as hf\ndef late(model, n, rng):\n    return hf.ParticleFilter(model, n, rng=rng)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert errors({"late": __import__("late_filter").late}) == {"late": ""}
+    table = hf.compare(path, {"late": __import__("late_filter").late}, [10], runs=2, workers=2)
+    assert not table["error"].any()

@@ -110,30 +110,6 @@ def test_a_grid_that_does_not_hold_the_state_gives_way_to_large_filters(path):
     assert (found.error > 0).all()
 
 
-def test_the_first_filter_of_a_list_that_serves_makes_the_reference(path):
-    scenario = load_scenario(path)
-    model = SimpleNamespace(dim=1, initial=hf.GaussianMixture([1.0], [[0.0]], [[1.0]]))
-    model.sample_transition = lambda x, rng, dt, control, step: x + rng.normal(size=x.shape)
-    model.log_likelihood = lambda z, x, step: -0.5 * (z[0] - x[:, 0]) ** 2
-    recording = Recording(np.zeros((2, 1)), np.zeros((2, 1)))
-    found = reference.compute_reference(scenario, model, recording, np.random.default_rng(0))
-    assert np.isfinite(found.means).all()
-    only = dataclasses.replace(scenario, reference={**scenario.reference, "filter": ["sqmc"]})
-    with pytest.raises(TypeError, match="SequentialQuasiMonteCarlo needs"):
-        reference.compute_reference(only, model, recording, np.random.default_rng(0))
-
-
-def test_the_covariance_of_several_filters_is_theirs_and_that_of_their_means(monkeypatch):
-    results = [SimpleNamespace(means=np.full((3, 1), m), covariances=np.full((3, 1, 1), v), log_likelihood=0.0)
-               for m, v in ((1.0, 2.0), (-1.0, 4.0))]  # fmt: skip
-    built = [SimpleNamespace(run=lambda *a, r=r, **k: r) for r in results]
-    monkeypatch.setattr(reference, "filter_for", lambda *arguments: lambda *more: built.pop())
-    recording = Recording(np.zeros((3, 1)), np.zeros((3, 1)))
-    found = reference._large(SimpleNamespace(), recording, np.random.default_rng(0), n=5, repeats=2)
-    np.testing.assert_allclose(found.covariances, 3.0 + 2.0)
-    np.testing.assert_allclose(found.error, 1.0)
-
-
 def evidence(unit=(1.0, 1.0), own=((2.0, 8.0), (2.0, 8.0)), error=(1.0, -2.0)):
     """Two steps in two dimensions, of posterior variances 2 and 8 in the units given."""
     unit = np.array(unit)
@@ -275,14 +251,6 @@ def test_a_filter_that_fails_has_lost():
     assert (lost["ratio_high"], lost["better"]) == (np.inf, 0)  # no gain is claimed where it fails at a model
 
 
-def test_an_uncertain_reference_is_counted():
-    errors = {"bootstrap": column(1.0, 1.0, 1.0), "b": column(0.5, 0.1, 0.1)}
-    table = table_of(errors)
-    table["reference_uncertainty"] = table["model"].map({0: 0.1, 1: 0.1, 2: np.nan})
-    assert over_models(table)["uncertain"].tolist() == [2, 2]
-    assert row_of(table[table["filter"] == "bootstrap"], "bootstrap")["uncertain"] == 1
-
-
 def test_a_ratio_of_nought_and_an_infinite_one_are_left_out_of_the_geometric_mean_alone():
     row = row_of(table_of({"bootstrap": np.ones((4, 1)), "b": column(0.0, np.nan, 0.5, 0.5)}))
     assert (row["compared"], row["ratio"]) == (4, pytest.approx(0.5))
@@ -366,14 +334,6 @@ def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():
     few = table_of({"bootstrap": np.ones((5, 5)), "b": np.full((5, 5), 9.0)})
     row = row_of(pd.concat([table, few[few["model"] == 4]]))
     assert (row["above"], row["above_shown"]) == (pytest.approx(3 / 5), pytest.approx(1 / 4))
-
-
-def test_rows_name_the_scenario_where_there_is_one():
-    table = table_of({"bootstrap": column(1.0, 2.0)})
-    assert over_models(table)["scenario"].tolist() == ["s"]
-    assert over_models(table.drop(columns="scenario"))["scenario"].tolist() == [""]
-    with pytest.raises(ValueError, match="table: expected a column 'model'"):
-        over_models(table.drop(columns="model"))
 
 
 def test_quantiles_are_those_of_a_tenth_of_the_models_at_either_end():

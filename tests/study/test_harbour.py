@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from herdfilter.study.data.autoferry import AutoferryData
-from herdfilter.study.data.harbour import DetectionByDistance, load_harbour, sensor_constants, sightings, velocities
+from herdfilter.study.data.harbour import DetectionByDistance, load_harbour, sensor_constants, sightings
 
 import herdfilter as hf
 from herdfilter.study.recording import load_data
@@ -67,15 +67,6 @@ def test_what_lies_near_the_other_vessel_is_neither_clutter_nor_of_this_one():
     # the two gates of 20 m overlap in the lens of two circles 30 m apart
     lens = 2 * 20**2 * np.arccos(15 / 20) - 15 * np.sqrt(4 * 20**2 - 30**2)
     assert one.area[0] == pytest.approx(np.pi * (60**2 - 2 * 20**2) + lens, rel=0.01)
-
-
-def test_velocities_are_those_of_the_path():
-    time = np.array([0.0, 0.4, 1.7, 2.0, 3.1, 5.0])
-    path = np.column_stack([3 * time, 7 - 2 * time])
-    path[3] = np.nan
-    expected = np.tile([3.0, -2.0], (6, 1))
-    expected[3] = np.nan
-    np.testing.assert_allclose(velocities(time, path), expected, rtol=1e-12)
 
 
 @REAL

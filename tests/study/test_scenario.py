@@ -148,12 +148,6 @@ def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
     assert (runs["drawn"][0].truth[0] != runs["drawn"][1].truth[0]).all()
 
 
-def test_a_path_is_drawn_in_the_dimensions_whose_error_counts(write):
-    for error_dims, plane in (("", (0, 1)), ("[0]", (0, 1)), ("[3, 1, 0]", (3, 1))):
-        line = f"error_dims = {error_dims}\n" if error_dims else ""
-        assert load_scenario(write(line + MINIMAL)).plane == plane
-
-
 def test_unknown_scenario_and_missing_file(tmp_path):
     with pytest.raises(ValueError, match="scenario: unknown 'Lorenz63'; did you mean 'lorenz63'"):
         load_scenario("Lorenz63")

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-import herdfilter as hf
 from herdfilter.study import statistics
 from herdfilter.study.statistics import fitted_slopes
 
@@ -150,13 +149,6 @@ def test_two_counts_and_one_run_have_a_slope():
             fitted_slopes(runs, "rmse", level)
     with pytest.raises(ValueError, match="measure"):
         fitted_slopes(runs, "rsme")
-
-
-def test_filters_stand_in_the_order_of_the_table():
-    runs = pd.concat([table(-0.5, runs=2).assign(filter=name) for name in "bca"])
-    assert fitted_slopes(runs, "rmse")["filter"].tolist() == ["b", "c", "a"]
-    summary = hf.study.summarise(runs.assign(error="", scenario="s"), "a")
-    assert summary["filter"].drop_duplicates().tolist() == ["b", "c", "a"]
 
 
 def test_one_value_is_its_own_summary():

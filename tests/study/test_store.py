@@ -1,15 +1,13 @@
 """A store keeps every finished run, whatever ends the process, and gives them back as they were."""
 
 import dataclasses
-import json
 import os
 import resource
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -18,7 +16,6 @@ from helpers import same_runs, walk
 
 import herdfilter as hf
 from herdfilter.study import engine
-from herdfilter.study import store as store_module
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.store import StoreError, open_for_reading
@@ -74,28 +71,17 @@ def test_what_is_read_back_is_what_was_found(scenario, store, failing):
     in_memory, stored = run_study(study), run_study(study, store=store)
     with open_for_reading(store) as kept:
         again = kept.result()
-    assert sorted(path.name for path in store.parent.iterdir()) == ["study.sqlite"]
     same_runs(in_memory.runs, stored.runs)
     pd.testing.assert_frame_equal(stored.runs, again.runs, check_exact=True)
-    assert list(again.series) == study.keys == again.study.keys
     for key, series in in_memory.series.items():
         np.testing.assert_equal(again.series[key], series)
-        np.testing.assert_array_equal(
-            np.isnan(series["truth"]).all(axis=1),
-            stored.runs.query("filter == @key[0] and n_particles == @key[1]")["error"] != "",
-        )
     here, there = in_memory.trajectory, again.trajectory
     for part in ("truth", "observations", "dt", "controls"):
         np.testing.assert_array_equal(getattr(there.recording, part), getattr(here.recording, part))
     np.testing.assert_array_equal(there.reference.means, here.reference.means)
-    assert there.particles["ok"].shape == (scenario.steps, 30, 1)
+    np.testing.assert_equal(there.particles, here.particles)
     np.testing.assert_equal(there.estimates, here.estimates)
     assert again.study.scenario == dataclasses.replace(scenario, folder=again.study.scenario.folder)
-    with closing(sqlite3.connect(store)) as connection:
-        ((*times, versions, machine),) = connection.execute("SELECT started, ended, versions, machine FROM sessions")
-    assert times == sorted(times)
-    assert json.loads(versions)["numpy"] == np.__version__
-    assert json.loads(machine)["cores"] == os.cpu_count()
 
 
 def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkeypatch):
@@ -104,23 +90,12 @@ def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkey
     with open_for_reading(store) as kept:
         result = kept.result()
         assert len(kept.table()) == len(kept.finished()) == 10
-    assert result.study.runs == 2
-    assert result.series["augmented-gauss-kh", 30]["truth"].shape == (2, scenario.steps)
-    same_runs(result.runs, whole[whole["run"] < 2].reset_index(drop=True))
+    same_runs(result.runs, whole[whole["run"] < 2])
     perform, done = engine._perform, []
     monkeypatch.setattr(engine, "_perform", lambda study, task: done.append(task) or perform(study, task))
-    same_runs(hf.compare(scenario, store=store, resume=True), whole)
+    for _ in range(2):
+        same_runs(hf.compare(scenario, store=store, resume=True), whole)
     assert len(done) == len(whole) - 10
-    same_runs(hf.compare(scenario, store=store, resume=True), whole)  # nothing is left to do
-    assert len(done) == len(whole) - 10
-
-
-def test_a_study_that_was_cut_off_may_end_earlier_than_was_planned(scenario, whole, store, monkeypatch):
-    cut_off(monkeypatch, scenario, store, 3)
-    with open_for_reading(store) as kept, pytest.raises(StoreError, match="3 of 24 runs of a filter"):
-        kept.result()
-    earlier = hf.compare(scenario, runs=2, store=store, resume=True)
-    same_runs(earlier, whole[whole["run"] < 2].reset_index(drop=True))
 
 
 def _done(store):
@@ -151,38 +126,11 @@ def test_killed_at_any_moment_it_is_resumed_and_leaves_no_process(tmp_path, stor
     same_runs(hf.compare(scenario, store=store, resume=True), whole)
 
 
-def test_a_store_that_is_just_being_created_is_empty_or_whole(scenario, store, monkeypatch):
-    study, is_empty = plan_study(scenario), store_module.is_empty
-    store.parent.mkdir()
-    with sqlite3.connect(store) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-
-    def created_meanwhile(connection):
-        monkeypatch.undo()
-        open_store(store, study).close()
-        return is_empty(connection)
-
-    monkeypatch.setattr(store_module, "is_empty", created_meanwhile)
-    with pytest.raises(StoreError, match="nothing is in it yet"):
-        open_for_reading(store)
-    with open_for_reading(store) as kept:
-        assert kept.begun()
-        assert not kept.finished()
-
-
-@pytest.mark.parametrize(
-    ("fields", "arguments", "message"),
-    [
-        ({}, {"seed": 1}, "seed: 0 there, 1 now"),
-        ({}, {"filters": ["bootstrap"]}, "filters.augmented-gauss-kh: .* there, nothing now"),
-        ({"model": {"F": [[0.8]]}}, {}, r"scenario.model.F: \[\[0.9\]\] there, \[\[0.8\]\] now"),
-    ],
-)
-def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, full, fields, arguments, message):
-    other = dataclasses.replace(scenario, model=scenario.model | fields.get("model", {}))
-    with pytest.raises(StoreError, match=f"cannot resume, another study is in it: {message}"):
-        hf.compare(other, store=full, resume=True, **arguments)
+def test_a_changed_study_is_not_resumed_and_the_difference_shown(scenario, full):
+    other = dataclasses.replace(scenario, model=scenario.model | {"F": [[0.8]]})
+    told = r"cannot resume, another study is in it: scenario.model.F: \[\[0.9\]\] there, \[\[0.8\]\] now"
+    with pytest.raises(StoreError, match=told):
+        hf.compare(other, store=full, resume=True)
     hf.compare(dataclasses.replace(scenario, title="Another wording"), store=full, resume=True)
 
 
@@ -192,16 +140,14 @@ def test_resuming_with_more_runs_adds_them_and_with_fewer_takes_none_away(scenar
     store.write_bytes(b"")
     first = hf.compare(scenario, runs=2, store=store, resume=True)
     more = hf.compare(scenario, runs=5, store=store, resume=True)
-    same_runs(more, whole[whole["run"] < 5].reset_index(drop=True))
-    pd.testing.assert_frame_equal(first, more[more["run"] < 2].reset_index(drop=True), check_exact=True)
+    same_runs(more, whole[whole["run"] < 5])
+    same_runs(first, more[more["run"] < 2])
     before = store.read_bytes()
     with pytest.raises(StoreError, match="runs: expected at least the 5 that were begun, got 4; --resume may add"):
         hf.compare(scenario, runs=4, store=store, resume=True)
     with pytest.raises(StoreError, match="there are 20 finished runs of a filter in it; continue them with"):
         hf.compare(scenario, runs=5, store=store)
     assert store.read_bytes() == before
-    with pytest.raises(ValueError, match="resume: expected a store to continue, got none"):
-        hf.compare(scenario, resume=True)
 
 
 def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store, constant):
@@ -215,33 +161,12 @@ def test_an_edited_model_or_filter_is_another_one(scenario, tmp_path, store, con
         hf.compare(own, always, runs=1, store=store, resume=True)
 
     compare(1.0)
-    compare(1.0)
     with pytest.raises(StoreError, match=r"filters.constant.captured"):
         compare(2.0)
     (tmp_path / "own.py").write_text(text.replace("one", "two"))
     os.utime(tmp_path / "own.py", (1, 1))
     with pytest.raises(StoreError, match="cannot resume, another study is in it: model"):
         compare(1.0)
-
-
-def test_damage_anywhere_is_told_or_does_no_harm(scenario, whole, full):
-    """Bytes overwritten at random: a clear error, or the same table."""
-    rng, told = np.random.default_rng(0), 0
-    intact = full.read_bytes()
-    for _ in range(20):
-        damaged = bytearray(intact)
-        start, length = rng.integers(len(intact)), 2 ** rng.integers(0, 13)
-        damaged[start : start + length] = rng.bytes(len(damaged[start : start + length]))
-        full.write_bytes(damaged)
-        with suppress(StoreError):
-            told += 1
-            with open_for_reading(full) as kept:
-                result = kept.result()
-            for series in result.series.values():
-                assert series["truth"].shape == (scenario.runs, scenario.steps)
-            pd.testing.assert_frame_equal(result.runs, whole, check_exact=True)
-            told -= 1
-    assert told
 
 
 def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):

@@ -1,12 +1,9 @@
 """What a failed run tells."""
 
-import traceback
-
 import pytest
 
 import herdfilter as hf
 from herdfilter.study.scenario import Scenario
-from herdfilter.study.tasks import own_code
 
 MODEL = """\
 import math
@@ -42,14 +39,3 @@ def test_a_bug_inside_a_model_is_told_with_its_place(tmp_path, wrong, told):
     scenario = Scenario("leak", "Leak", model, steps=3, runs=1, particles=(5,), filters=("bootstrap",), folder=tmp_path)
     table = hf.compare(scenario)
     assert table["error"].str.fullmatch(told + r" \(leaking.py, line 16, in level\)").all(), table["error"][0]
-
-
-def test_a_complaint_of_this_package_about_arguments_has_no_place():
-    """What is wrong with the answer of a function is said by name; a place inside this package would not help."""
-    try:
-        hf.GaussianMixture([1.0], [[0.0]], [[-1.0]])
-    except ValueError as error:
-        inside = "".join(traceback.format_exception(error)).splitlines()
-        within = [line for line in inside if __file__ not in line]
-    assert own_code("\n".join(within)) == ""
-    assert own_code("") == ""
