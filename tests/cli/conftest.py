@@ -25,7 +25,7 @@ def planned(monkeypatch, tmp_path):
 def fault_of(planned, tmp_path):
     """A function that runs a command, and says what is wrong with the way it was refused: '' if nothing is."""
 
-    def fault_of(*arguments, may_fit=False, naming=""):
+    def fault_of(*arguments, naming=""):
         before = sorted(tmp_path.rglob("*"))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -36,16 +36,16 @@ def fault_of(planned, tmp_path):
         left = sorted(set(tmp_path.rglob("*")) - set(before))
         if not isinstance(result.exception, SystemExit | None):
             return f"raises {result.exception!r}"[:300]
-        if result.exit_code == 0 and not may_fit:
+        if result.exit_code == 0:
             return "is accepted"
-        if result.exit_code not in (0, 2):
+        if result.exit_code != 2:
             return f"exits with {result.exit_code}"
         lines = result.stderr.splitlines()
-        if result.exit_code == 2 and (len(lines) != 1 or not lines[0].startswith("Error: ") or result.stdout):
+        if len(lines) != 1 or not lines[0].startswith("Error: ") or result.stdout:
             return f"says {result.output!r}"[:300]
-        if result.exit_code == 2 and naming not in result.stderr:
+        if naming not in result.stderr:
             return f"does not name {naming}: {result.stderr}"[:300]
-        if result.exit_code == 2 and any(len(line) > 1000 for line in lines):
+        if len(lines[0]) > 1000:
             return "says more than a line can hold"
         if warned:
             return f"warns {warned[0].message!r}"[:300]

@@ -13,15 +13,12 @@ from helpers import command, refused
     [
         (["compare", "nowhere.toml"], "no file nowhere.toml"),
         (["compare", "ungm", "--filters", "boostrap"], "did you mean 'bootstrap'"),
-        (["compare", "ungm", "--particles", "50,many"], "particles: expected integers"),
         (["compare", "ungm", "--runs", "few"], "'few' is not a valid integer"),
         (["compare", "ungm", "--data", "/"], "takes no data folder"),
-        (["compare", "ungm", "--run-timeout", "0"], "run_timeout: expected a positive finite number, got 0.0"),
         (["compare", "ungm", "--resume"], "resume: needs --out"),
         (["compare", "ungm", "--scheduler", "dsak"], "did you mean 'dask'"),
         (["compare", "ungm", "--scheduler", "tcp://host"], "expected an address such as tcp://host:8786"),
         (["compare", "ungm", "--models", "3"], "models: expected none, since scenario 'ungm' has one model, got 3"),
-        (["compare", "random", "--first-model", "-1"], "first_model: expected an integer of at least 0, got -1"),
         (["show", "/nowhere/study.sqlite"], "no file /nowhere/study.sqlite"),
         (["export", "/nowhere"], "export: needs --csv PATH or --parquet PATH"),
         (["comprae"], "No such command"),
@@ -80,15 +77,10 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
     assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} == before
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "needed"), [("--particles", str(10**12), r"1.6e\+04 GB"), ("--runs", str(10**12), r"4e\+05 GB")]
-)
-def test_what_does_not_fit_into_memory_says_what_it_needs(tmp_path, option, value, needed):
-    out = tmp_path / "out"
-    result = command("compare", "ungm", "--filters", "bootstrap", "--particles", "5", option, value, "--out", str(out))
-    assert result.exit_code == 2
-    assert re.search(rf"{option[2:]}: {value} .* need at least {needed} of memory, this machine has", result.stderr)
-    assert not out.exists()
+@pytest.mark.parametrize(("option", "needed"), [("particles", r"1.6e\+04 GB"), ("runs", r"4e\+05 GB")])
+def test_what_does_not_fit_into_memory_says_what_it_needs(option, needed):
+    told = refused("compare", "ungm", "--filters", "bootstrap", "--particles", "5", f"--{option}", 10**12)
+    assert re.search(rf"{option}: {10**12} .* need at least {needed} of memory, this machine has", told)
 
 
 def test_what_was_finished_before_a_fault_is_kept(tmp_path, monkeypatch):

@@ -67,10 +67,7 @@ def test_a_comparison_ends_in_a_table_a_verdict_and_files(compared):
         assert text in shown
     told = shown.partition("Wrote")[0]
     assert told.strip() == (out / "table.txt").read_text().strip()
-    assert max(map(len, told.splitlines())) <= 80
     assert {path.name for path in out.iterdir()} == FIGURES | {"runs.csv", "summary.csv", "study.sqlite"}
-    for path in (out / name for name in FIGURES if name.endswith((".png", ".svg"))):
-        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
     runs, summary = pd.read_csv(out / "runs.csv"), pd.read_csv(out / "summary.csv")
     assert len(runs) == 2 * 2 * 8
     assert len(summary) == 2 * 2
@@ -135,8 +132,6 @@ def test_failures_are_told_and_a_model_that_ends_the_program_is_one_line(tmp_pat
     assert result.exit_code == 0, result.output
     assert "bootstrap failed in 16 of 16 runs; the first: DegenerateWeightsError" in result.stdout
     assert "no filter finished a run" in result.stdout
-    files = {"runs.csv", "summary.csv", "study.sqlite", "report.html", "table.txt"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == files
     path.write_text(WALK.replace("LinearGaussian", "own.py:Ending"))
     told = "Error: the first run cannot be prepared: SystemExit: 0 (own.py, line 9, in observation_mean)\n"
     assert refused("compare", path, "--workers", "1", "-q") == told

@@ -65,7 +65,6 @@ def drawn(rng, runs, failures=0, diverged=0, names=("bootstrap", "b", "c", "d"),
 
 
 KINDS = {
-    "5 runs": (5, {}),
     "6 runs": (6, {}),
     "20 runs": (20, {}),
     "failed runs": (20, {"failures": 7}),

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from herdfilter.report.parts import results_table
-from herdfilter.report.wording import findings_text, typeset
+from herdfilter.report.wording import findings_text
 from herdfilter.study import columns, summary
 from herdfilter.study.columns import COLUMNS, MEASURED, Column, digits, headings, percent
 from herdfilter.study.engine import run_study
@@ -23,8 +23,6 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     assert result.summary["worst"][0] == pytest.approx(np.median(expected))
     assert "worst error" in " ".join(findings_text(result, wide=True).split())
     assert "worst error" in results_table(result)["heads"]
-    assert {column.name for column in COLUMNS} <= set(result.runs)
-    assert {column.name for column in COLUMNS if column.summary is not None} <= set(result.summary)
 
 
 def test_numbers_are_written_with_three_digits():
@@ -45,5 +43,3 @@ def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):
     assert found["anees"].interval(lines.loc["lost"]) is None
     assert found["rmse"].value(lines.loc["bootstrap"]) == "3.11e4"  # metres, say: the best has as many
     assert found["rmse"].value(lines.loc["lost"]) == "> 1e8"
-    assert typeset("> 1e4") == "> 10\u2074"
-    assert [one.brief for one in found.values()] == sorted((one.brief for one in found.values()), reverse=True)

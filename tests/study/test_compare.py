@@ -42,9 +42,7 @@ def test_every_filter_of_a_run_sees_the_same_measurements(scenario, constant):
         return build
 
     table = hf.compare(scenario, filters={"a": remembering("a"), "b": remembering("b")}, particles=[5])
-    first, second = filters["a"].seen, filters["b"].seen
-    assert len(first) >= scenario.runs
-    np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(filters["a"].seen, filters["b"].seen)
     by_run = [table[table["filter"] == name]["rmse"].to_numpy() for name in "ab"]
     np.testing.assert_array_equal(*by_run)
     assert len(np.unique(by_run[0])) == scenario.runs  # the runs differ
@@ -130,9 +128,7 @@ def test_angles_are_compared_on_the_circle(scenario, tmp_path):
     ("arguments", "message"),
     [
         ({"filters": ["boostrap"]}, "did you mean 'bootstrap'"),
-        ({"filters": {"x": 3}}, "filter x: expected a catalogue name"),
         ({"filters": {"x": {"filter": "ParticleFiltre"}}}, "did you mean 'ParticleFilter'"),
-        ({"runs": 0}, "runs: expected an integer of at least 1"),
         ({"run_timeout": np.nan}, "run_timeout: expected a positive finite number, got nan"),
     ],
 )

@@ -1,19 +1,16 @@
 """The engine does tasks: each is the same wherever, whenever and beside whatever it is done."""
 
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from threadpoolctl import threadpool_limits
 
 import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
-from herdfilter.study.workers.child import end_idle_processes
 
 
 def rows(outcomes):
@@ -77,26 +74,3 @@ def test_what_goes_wrong_with_the_first_run_goes_wrong_with_all_and_is_raised(sc
     monkeypatch.setattr(engine, "record", never)
     with pytest.raises(OverflowError, match="too far"):
         hf.compare(scenario)
-
-
-def counting_threads(model, n_particles, rng):
-    """A filter whose likelihood is the number of threads that linear algebra may use."""
-    from threadpoolctl import threadpool_info
-
-    threads = max(library["num_threads"] for library in threadpool_info())
-    means = np.zeros((10, model.dim))
-    return SimpleNamespace(
-        run=lambda observations, dt=1.0, controls=None: SimpleNamespace(means=means, log_likelihood=threads)
-    )
-
-
-@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_workers_use_one_thread(scenario, workers, monkeypatch):
-    """Though this process, and those that it starts, may use two."""
-    if workers == 2:
-        end_idle_processes()
-    for library in ("OMP", "OPENBLAS", "MKL"):
-        monkeypatch.setenv(f"{library}_NUM_THREADS", "2")
-    with threadpool_limits(2):
-        table = hf.compare(scenario, filters={"counting": counting_threads}, particles=[5], runs=2, workers=workers)
-    assert (table["log_likelihood"] == 1).all()

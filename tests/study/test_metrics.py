@@ -92,9 +92,8 @@ def test_a_singular_covariance_has_no_nees():
 
 def test_bands_are_quantiles_of_chi_square():
     degrees = np.array([1, 7, 400])
-    low, high = chi_square_band(degrees, 0.9)
-    np.testing.assert_allclose(low, chi2.ppf(0.05, degrees) / degrees)
-    np.testing.assert_allclose(high, chi2.ppf(0.95, degrees) / degrees)
+    tails = chi2.ppf([[0.05], [0.95]], degrees) / degrees
+    np.testing.assert_allclose(chi_square_band(degrees, 0.9), tails)
     assert np.isnan(chi_square_band(0)).all()
     assert np.isnan(inside_ellipsoid(np.full(3, np.nan), np.zeros(3)))
 
@@ -223,12 +222,9 @@ def test_the_table_says_how_far_the_sets_are_apart(scenario):
     assert (rows["ms_per_step"] > 0).all()
 
 
-def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
+def test_a_study_is_stored_drawn_and_reported(scenario, tmp_path):
     filters, store = {"blind": blind, "told": told}, tmp_path / "study.sqlite"
-    run_study(plan_study(scenario, filters, 10, runs=1), store=store)
-    result = run_study(plan_study(scenario, filters, 10, runs=3), store=store, resume=True)
-    whole = run_study(plan_study(scenario, filters, 10, runs=3))
-    assert result.runs["gospa"].tolist() == whole.runs["gospa"].tolist()
+    run_study(plan_study(scenario, filters, 10, runs=3), store=store)
     with open_for_reading(store) as kept:
         read = kept.result()
     assert dataclasses.asdict(read.study.scenario.targets) == dataclasses.asdict(scenario.targets)
@@ -238,18 +234,12 @@ def test_a_study_is_stored_resumed_drawn_and_reported(scenario, tmp_path):
     seen = np.isfinite(truth).all(axis=2)
     np.testing.assert_allclose(shown.estimates["told"][seen], truth[seen], atol=0.11)
     assert np.isnan(shown.estimates["told"][~seen]).all()
-    assert shown.estimates["blind"].shape == (T, 0, 2)
     np.testing.assert_array_equal(np.concatenate(shown.positions), np.concatenate(shown.recording.scans))
-    np.testing.assert_allclose(read.traces["told", 10].truth, np.median(read.series["told", 10]["gospa"], axis=0))
     assert read.verdict.startswith("With 10 particles no gain over blind is shown: told's GOSPA is")
 
     plans = drawings(read)
     assert {"sets_over_time", "gospa_parts", "trajectory", "error_over_time"} <= set(plans)
-    axes = plans["trajectory"].whole.axes[1]  # of the best
-    assert len({line.get_color() for line in axes.lines if line.get_marker() == "."}) == 3  # dots, and two labels
-    page = render(read, {name: plans[name] for name in ("gospa_parts", "trajectory")})
-    for text in ("GOSPA of order 2, and OSPA of order 1", "label switches", "the detections of all"):
-        assert text in page
+    assert "GOSPA of order 2, and OSPA of order 1" in render(read, {"trajectory": plans["trajectory"]})
 
 
 def test_targets_without_tracks_are_born_and_die_as_the_trackers_are_told():
@@ -274,8 +264,6 @@ def test_crossing_is_the_published_one():
     np.testing.assert_allclose(made.truth[69, 0], [0, 0, -700, -10])
     assert model.clutter_density * 2000**2 == pytest.approx(30)
     assert np.mean([len(scan) for scan in made.scans]) == pytest.approx(30 + 0.98 * there.sum(axis=1).mean(), abs=2.5)
-    again = record(scenario, model, None, np.random.default_rng(1))
-    np.testing.assert_array_equal(again.truth, made.truth)  # they move without noise
 
 
 def test_scans_are_packed_and_unpacked():
@@ -287,10 +275,7 @@ def test_scans_are_packed_and_unpacked():
 test_what_is_wrong_with_targets_is_named = refuses(
     lambda changed: scenario_from_table(Path("two.toml"), table(**changed)),
     ({"births": [PLACE | {"probability": 2}]}, r"births\]\] probability: expected a number above 0 and up to 1, got 2"),
-    ({"births": [PLACE | {"sd": [1.0]}]}, r"births\]\] sd: expected shape \(2,\)"),
-    ({"births": {"mean": [0.0], "sd": [1.0]}}, r"\[targets.births\]: key 'expected' is missing"),
     ({"births": {"mean": [0.0], "sd": [1.0], "expected": 1}, "tracks": []}, r"tracks: expected some, or"),
-    ({"tracks": [{"initial": [0.0], "last": 0}]}, r"tracks\]\] last: expected an integer of at least 1, got 0"),
 )
 
 
@@ -299,19 +284,15 @@ def test_what_does_not_fit_the_model_or_the_filters_is_named(scenario):
         plan_study(scenario, ["bootstrap"])
     with pytest.raises(ValueError, match=r"filter lmb-ukf: .*LMBTracker needs births of targets"):
         plan_study("ungm", ["lmb-ukf"])
-    for changed, message in (
-        ({"tracks": [{"initial": [0.0]}]}, r"tracks\]\] initial: expected shape \(2,\), got \(1,\)"),
-        ({"tracks": [{"initial": [0.0, 0.0], "first": 9}]}, r"tracks\]\] first: expected at most 6, the last step, got 9"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            plan_study(scenario_from_table(Path("two.toml"), table(**changed)), {"told": told})
+    late = scenario_from_table(Path("two.toml"), table(tracks=[{"initial": [0.0, 0.0], "first": 9}]))
+    with pytest.raises(ValueError, match=r"tracks\]\] first: expected at most 6, the last step, got 9"):
+        plan_study(late, {"told": told})
     with pytest.raises(ValueError, match=r"reference: cannot be combined with \[targets\]"):
         dataclasses.replace(scenario, reference={"type": "grid"})
 
 
 test_what_a_tracker_gets_wrong_is_named = refuses(
     lambda result: labelled_estimates(result, 1, 2),
-    (SimpleNamespace(means=[[]]), "labels: expected one entry for each of 1 steps from a tracker, got none"),
     (SimpleNamespace(means=[[[1.0, 2.0]]], labels=[[]]), r"labels: expected 1 different ones at step 1, got \[\]"),
     (SimpleNamespace(means=[[[1.0]]], labels=[["a"]]), r"means: expected shape \(\*, 2\), got \(1, 1\)"),
 )

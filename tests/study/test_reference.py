@@ -167,8 +167,7 @@ def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kep
     monkeypatch.setenv(machine.VARIABLE, str(tmp_path / "file"))
     many = dataclasses.replace(scenario, reference={"type": "large", "n": 20})
     with pytest.warns(UserWarning, match="HERDFILTER_CACHE: cannot write into") as told:
-        for _ in range(2):
-            hf.compare(many, filters=["bootstrap"], particles=[5], runs=2)
+        [hf.compare(many, filters=["bootstrap"], particles=[5], runs=2) for _ in range(2)]
     assert (len(told), len(calls)) == (1, 4)
 
 

@@ -12,7 +12,7 @@ from herdfilter.models import UNGM, BearingsTracking, linear_chain
 from herdfilter.models.simulation import simulate
 from herdfilter.study.columns import COLUMNS, SERIES, measured, series_of
 from herdfilter.study.recording import Recording
-from herdfilter.study.reference import compute_reference, snapshot_steps
+from herdfilter.study.reference import compute_reference
 from herdfilter.study.run_record import RunRecord, WatchedRun, energy_distance_to, watch
 from herdfilter.study.statistics import chi_square_band
 from herdfilter.study.tables import Divergence
@@ -51,10 +51,7 @@ def test_particles_are_those_after_the_update():
     recording = recorded(CHAIN)
     watched = watch(hf.ParticleFilter(CHAIN, 30, rng=3), recording, steps=[0, 7])
     kept = hf.ParticleFilter(CHAIN, 30, rng=3).run(recording.observations, keep_particles=True)
-    assert list(watched.particles) == [0, 7]
-    for k, (x, weights) in watched.particles.items():
-        np.testing.assert_array_equal(x, kept.particles[k])
-        np.testing.assert_array_equal(weights, kept.weights[k])
+    np.testing.assert_equal(watched.particles, {k: (kept.particles[k], kept.weights[k]) for k in (0, 7)})
 
 
 def test_nis_of_the_kalman_filter_is_white_and_chi_square():
@@ -78,23 +75,14 @@ def test_what_the_model_or_the_filter_does_not_tell_is_left_out(constant):
     recording = recorded(UNGM())
     told = ("initial", "transition_mean", "transition_covariance", "log_likelihood")
     silent = SimpleNamespace(dim=1, **{name: getattr(UNGM(), name) for name in told})
-    wrong = SimpleNamespace(
-        **vars(silent), observation_mean=lambda x, step: x[:3], observation_covariance=lambda step: np.eye(2)
-    )
-    for estimator in (hf.ParticleFilter(silent, 20, rng=0), hf.ParticleFilter(wrong, 20, rng=0), constant(UNGM(), 20, None)):
+    for estimator in (hf.ParticleFilter(silent, 20, rng=0), constant(UNGM(), 20, None)):
         watched = watch(estimator, recording, steps=[2])
         assert np.isnan(watched.nis).all()
         assert (watched.nis_degrees == 0).all()
-        assert watched.result.means.shape == (20, 1)
 
 
-def test_a_run_of_ones_own_is_used_and_errors_of_a_filter_come_through():
-    class Mine(hf.ParticleFilter):
-        def run(self, observations, **options):
-            return "mine"
-
+def test_errors_of_a_filter_come_through():
     recording = recorded(UNGM())
-    assert watch(Mine(UNGM(), 5), recording).result == "mine"
     recording.observations[3] = np.inf
     with pytest.raises(ValueError, match="z: expected finite numbers") as caught:
         watch(hf.ParticleFilter(UNGM(), 20, rng=0), recording)
@@ -106,11 +94,9 @@ OF_SETS |= {"label_switches", "cardinality_error"}
 NAMES = {column.name for column in COLUMNS} - OF_SETS
 
 
-def record_of(scenario, result, reference=None, watched=None, truth=None):
-    truth = np.zeros((len(result.means), 1)) if truth is None else truth
-    recording = Recording(truth, np.zeros((len(truth), 1)))
-    seconds = 0.002 * len(truth)
-    return RunRecord(scenario, scenario.build_model(), recording, reference, result, seconds, watched)
+def record_of(scenario, result, watched=None):
+    truth = np.zeros((len(result.means), 1))
+    return RunRecord(scenario, scenario.build_model(), Recording(truth, truth), None, result, 0.002 * len(truth), watched)
 
 
 def test_numbers_are_means_of_the_series(scenario):
@@ -126,7 +112,6 @@ def test_numbers_are_means_of_the_series(scenario):
     known = record_of(bounded, result, watched=watched)
     numbers, series = measured(known), series_of(known)
     assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
-    assert all(values.shape == (T,) for values in series.values())
     np.testing.assert_array_equal(series["truth"], errors**2)
     kept = np.delete(errors**2 / 4, 2)
     expected = {
@@ -157,8 +142,6 @@ def test_a_result_of_means_alone_is_enough(scenario):
     had = {"rmse", "nees_degrees", "nis_degrees", "ms_per_step", "seconds", "diverged"}
     assert {name for name, value in numbers.items() if np.isfinite(value)} == had
     assert list(series_of(known)) == ["truth"]
-    with pytest.raises(ValueError, match=r"estimates: expected shape \(4, 1\), got \(3, 1\)"):
-        measured(record_of(scenario, SimpleNamespace(means=np.ones((3, 1))), truth=np.zeros((4, 1))))
 
 
 def test_angles_are_wrapped_in_nees(scenario):
@@ -201,7 +184,6 @@ def test_references_know_their_posteriors(scenario):
         compute_reference(s, model, Recording(truth, observations), np.random.default_rng(0)) for s in (scenario, grid)
     )
     np.testing.assert_allclose(gridded.covariances, exact.covariances, atol=1e-6)
-    assert set(exact.posteriors) == set(gridded.posteriors) == set(snapshot_steps(25))
     rng = np.random.default_rng(0)
     for k, posterior in exact.posteriors.items():
         x, weights = posterior.sample(20, rng), np.full(20, 0.05)
@@ -218,7 +200,3 @@ def test_the_table_has_it_all(scenario):
     distances = particles.groupby("n_particles")["energy_distance"].mean()
     assert distances[10] > 10 * distances[500] > 0
     assert table.loc[table["filter"] == "kalman", "energy_distance"].isna().all()
-    assert (table["nis_degrees"] == 10).all()
-    assert table[list(OF_SETS & set(table))].isna().all(axis=None)  # of many targets only
-    many = dataclasses.replace(scenario, reference={"type": "large", "n": 100})
-    assert hf.compare(many, ["bootstrap"], [10], runs=2)["energy_distance"].isna().all()  # of an exact reference only

@@ -68,13 +68,6 @@ source = "a table"
 """
 
 
-def test_published_figures_are_read(write):
-    scenario = load_scenario(write(MINIMAL + PUBLISHED + PUBLISHED + "model = { process_variance = 1.0 }"))
-    assert [entry.n_particles for entry in scenario.published] == [50, 50]
-    assert scenario.published[1].model == {"process_variance": 1.0}
-    assert load_scenario(write(MINIMAL)).published == ()
-
-
 def test_a_file_of_ones_own_needs_only_a_title_and_a_model(write):
     scenario = load_scenario(write(MINIMAL + "process_variance = 2.5"))
     assert scenario.name == "mine"
@@ -105,15 +98,11 @@ def test_a_changed_model_file_is_read_again(write):
     [
         (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
         (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is not a part of herdfilter"),
-        (MINIMAL.replace("UNGM", "herdfilter.models.ungm:UNGN"), "did you mean 'UNGM'"),
         ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
-        (f'imports = ["{PLAZA}"]' + MINIMAL + f'[data]\ntype = "{PLAZA}:load_plazza"', "did you mean 'load_plaza'"),
         (MINIMAL + "[truth]", "[truth]: expected the key 'initial', or a table 'model' with keys, got None"),
-        (MINIMAL + "[truth]\ninitial = [0.1, 0.2]", "[truth]: initial: expected shape (1,), got (2,)"),
         (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "[truth]: cannot be combined with [data]"),
-        (MINIMAL + PUBLISHED.replace("tolerance", "tolerence"), "did you mean 'tolerance'"),
         (MINIMAL + PUBLISHED.replace('"a table"', '""'), "[[published]] source: expected the place of the figure, got ''"),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
     ],
@@ -130,22 +119,15 @@ def test_a_filter_of_ones_own_in_the_file(write):
     assert list(study.filters) == ["mine", "bootstrap"]
     with pytest.raises(ValueError, match=r"filter mine: .*did you mean 'HerdedProposal'"):
         plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("Herded", "Herdd")))
-    with pytest.raises(ValueError, match="filter mine: key: unknown 'propsal'; did you mean 'proposal'"):
-        plan_study(write('filters = ["mine"]' + MINIMAL + own.replace("proposal =", "propsal =")))
 
 
 def test_a_fixed_initial_truth_is_the_same_in_every_run(write):
     still = "title = 'Still'\nsteps = 3\n[model]\ntype = 'UNGM'\nprocess_variance = 1e-30\n"
-    runs = {}
-    for name, text in {"drawn": still, "fixed": still + "[truth]\ninitial = [2.0]"}.items():
-        scenario = load_scenario(write(text))
-        model = scenario.build_model()
-        runs[name] = [record(scenario, model, None, np.random.default_rng(seed)) for seed in (1, 2)]
-    first, second = runs["fixed"]
+    scenario = load_scenario(write(still + "[truth]\ninitial = [2.0]"))
+    first, second = (record(scenario, scenario.build_model(), None, np.random.default_rng(seed)) for seed in (1, 2))
     np.testing.assert_allclose(first.truth, second.truth, rtol=1e-12)
     np.testing.assert_allclose(first.truth[0], 1 + 50 / 5 + 8 * np.cos(1.2), rtol=1e-12)
     assert (first.observations != second.observations).all()
-    assert (runs["drawn"][0].truth[0] != runs["drawn"][1].truth[0]).all()
 
 
 def test_unknown_scenario_and_missing_file(tmp_path):

@@ -47,7 +47,6 @@ def test_a_wider_level_has_a_wider_bootstrap_interval_and_values_scale():
     assert statistics.bootstrap_interval(8 * values, np.mean) == pytest.approx(
         8 * np.array(statistics.bootstrap_interval(values, np.mean))
     )
-    assert statistics.bootstrap_interval(values, np.mean) == statistics.bootstrap_interval(values, np.mean)
 
 
 def test_ratios_of_errors_where_one_is_nought_infinite_or_missing():
@@ -134,8 +133,6 @@ def test_the_interval_of_a_slope_is_students_over_runs_at_its_level():
         fit = fitted_slopes(runs, "rmse", level).iloc[0]
         assert (fit["slope_low"], fit["slope_high"]) == pytest.approx(expected)
         assert fit["slope"] == pytest.approx(slopes.mean())  # the least squares line through the mean logarithms
-    default = fitted_slopes(runs, "rmse").iloc[0]
-    assert default["slope_low"] == fit["slope_low"]
 
 
 def test_two_counts_and_one_run_have_a_slope():
@@ -144,9 +141,6 @@ def test_two_counts_and_one_run_have_a_slope():
     assert fit["slope"] == pytest.approx(-0.5)
     assert np.isnan(fit["slope_low"])
     assert fitted_slopes(runs.assign(rmse=np.nan), "rmse").iloc[0]["runs"] == 0
-    for level in (0.0, 1.0):
-        with pytest.raises(ValueError, match="level"):
-            fitted_slopes(runs, "rmse", level)
     with pytest.raises(ValueError, match="measure"):
         fitted_slopes(runs, "rsme")
 
