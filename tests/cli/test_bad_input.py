@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from helpers import command, refused
+from helpers import refused
 
 
 @pytest.mark.parametrize(
@@ -81,24 +81,6 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
 def test_what_does_not_fit_into_memory_says_what_it_needs(option, needed):
     told = refused("compare", "ungm", "--filters", "bootstrap", "--particles", "5", f"--{option}", 10**12)
     assert re.search(rf"{option}: {10**12} .* need at least {needed} of memory, this machine has", told)
-
-
-def test_what_was_finished_before_a_fault_is_kept(tmp_path, monkeypatch):
-    from herdfilter.study import engine
-
-    perform = engine._perform
-
-    def fail_late(study, task):
-        if task.run == 2:
-            raise OSError("the disk has gone")
-        return perform(study, task)
-
-    monkeypatch.setattr(engine, "_perform", fail_late)
-    monkeypatch.setattr(engine.perform, "__defaults__", (0.0,))
-    options = ("--filters", "bootstrap", "--particles", "5", "--runs", "3", "--workers", "1")
-    result = command("compare", "linear_gaussian", *options, "--out", str(tmp_path / "out"))
-    assert result.exit_code == 2
-    assert (tmp_path / "out" / "study.sqlite").is_file()
 
 
 def test_importing_the_package_and_the_command_line_stays_light():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from herdfilter.plotting import drawings
-from herdfilter.plotting.style import mirrored
 from herdfilter.report import write_report
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -83,29 +82,6 @@ def test_table_and_figures_are_in_view(opened):
         "t => parseFloat(getComputedStyle(t).fontSize) * Math.hypot(t.getScreenCTM().a, t.getScreenCTM().b)))"
     )
     assert smallest > 8  # it can be read
-
-
-def test_figures_are_mirrored_on_the_dark_page_as_their_colours_say(opened):
-    """A dark page shows every figure by one filter; `mirrored` says which colours come of it."""
-    page, _, _ = opened
-    pixel = """() => {
-        const box = document.createElement("canvas"), pen = box.getContext("2d");
-        pen.filter = getComputedStyle(document.querySelector("figure svg")).filter;
-        pen.fillStyle = "#0072b2";
-        pen.fillRect(0, 0, 9, 9);
-        return [...pen.getImageData(4, 4, 1, 1).data].slice(0, 3);
-    }"""
-    shown = {}
-    for scheme in ("dark", "light"):
-        page.emulate_media(color_scheme=scheme)
-        shown[scheme] = page.evaluate(pixel)
-        filters = {
-            page.evaluate(f"getComputedStyle(document.querySelector('{one}')).filter")
-            for one in ("svg", ".swatch", "canvas")
-        }
-        assert len(filters) == 1
-    for scheme, colour in (("dark", mirrored("#0072b2")), ("light", "#0072b2")):
-        np.testing.assert_allclose(shown[scheme], [*bytes.fromhex(colour[1:])], atol=3)
 
 
 def test_the_animation_moves_when_played_and_only_then(opened):

@@ -227,26 +227,3 @@ def test_shipped_models_show_their_equations_and_others_do_not():
         assert "problematic" not in text
         Page(text.replace("&ApplyFunction;", ""))
     assert equations(dataclasses.replace(load_scenario("ungm"), model={"type": "mine.py:Model"})) == ""
-
-
-def test_the_close_up_holds_the_weight_at_every_step(result):
-    """Also where the heaviest particle is far from the others; a tenth of the weight further out is left out."""
-    shown, steps, n = result.trajectory, len(result.trajectory.recording), 20
-    centre = np.zeros((steps, 2))
-    places = np.random.default_rng(1).standard_normal((steps, n, 2))
-    places[:, 0], places[:, 1] = [8.0, -6.0], [300.0, 0.0]
-    weights = np.full((steps, n), 0.02)
-    weights[:, 0], weights[:, 1] = 0.63, 0.01
-    plane = dataclasses.replace(
-        shown,
-        recording=Recording(centre, np.zeros((steps, 1))),
-        reference=None,
-        estimates={"bootstrap": centre + 0.1, "other": centre},
-        particles={"bootstrap": places},
-        weights={"bootstrap": weights},
-    )
-    data = animation(dataclasses.replace(result, trajectory=plane), ["bootstrap", "other"])
-    near = np.array(data["near"])[:, None]
-    held = np.where(np.abs(places - np.array(data["centre"])[:, None]).max(axis=2) <= near, weights, 0).sum(axis=1)
-    assert (held >= 0.95).all()
-    assert (near < 20).all()

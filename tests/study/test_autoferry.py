@@ -37,12 +37,11 @@ def write(tmp_path, monkeypatch):
     """Write a recording, numbered 2 as one that can be downloaded, into a folder."""
     monkeypatch.delenv("HERDFILTER_DATA", raising=False)
 
-    def write_into(scans=SCANS, fixes=FIXES, folder=tmp_path):
-        folder.mkdir(exist_ok=True)
+    def write_into(scans=SCANS, fixes=FIXES):
         for name, content in (("detections", scans), ("groundTruth", fixes)):
             text = content if isinstance(content, str) else json.dumps(content)
-            (folder / f"scenario2_{name}.json").write_text(text)
-        return folder
+            (tmp_path / f"scenario2_{name}.json").write_text(text)
+        return tmp_path
 
     return write_into
 
@@ -96,9 +95,3 @@ def test_a_recording_of_another_form_is_refused_in_a_line(write, scans, fixes, m
     with pytest.raises(ValueError, match=message) as caught:
         load_autoferry(write(scans, fixes))
     assert "\n" not in str(caught.value)
-
-
-def test_bad_arguments_are_named(write, tmp_path):
-    write(folder=tmp_path / "autoferry")  # files may stand in a folder of their own
-    with pytest.raises(ValueError, match="sensors: unknown 'radr'; did you mean 'radar'"):
-        load_autoferry(tmp_path, sensors=["radr"])

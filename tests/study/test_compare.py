@@ -9,7 +9,6 @@ import herdfilter as hf
 from herdfilter.study.columns import TIMES as NAMES_OF_TIMES
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.tables import Divergence
 
 TIMES = list(NAMES_OF_TIMES)
 
@@ -20,8 +19,7 @@ def test_one_row_for_every_filter_count_and_run(scenario):
     assert list(zip(table["filter"], table["n_particles"], table["run"], strict=True)) == keys
     assert (table["error"] == "").all()
     assert (table["ms_per_step"] > 0).all()
-    assert (table["ess"] > 1).all()
-    assert (table["ess"] <= table["n_particles"]).all()
+    assert table["ess"].between(1, table["n_particles"]).all()
 
 
 def test_a_filter_is_the_same_whatever_stands_beside_it_and_the_seed_decides(scenario):
@@ -54,7 +52,6 @@ def test_errors_are_distances_to_truth_and_reference(scenario, constant):
     row, run = result.runs.iloc[0], result.trajectory
     assert row["rmse"] == pytest.approx(np.sqrt(np.mean(run.recording.truth**2)))
     assert row["reference_error"] == pytest.approx(np.sqrt(np.mean(run.reference.means**2)))
-    np.testing.assert_allclose(result.traces["zero", 5].truth, np.abs(run.recording.truth[:, 0]))
     assert np.isnan(row["log_likelihood"])  # the filter does not say
 
 
@@ -63,8 +60,7 @@ def test_a_failing_run_is_recorded_and_the_rest_goes_on(scenario, constant, fail
     bad, ok = table[table["filter"] == "bad"], table[table["filter"] == "ok"]
     failed = (bad["error"] != "").to_numpy()
     assert 0 < failed.sum() < 8
-    place = r"\(conftest.py, line \d+, in run\)"
-    assert bad["error"][failed].str.fullmatch(rf"ArithmeticError: lost the target {place}").all()
+    assert bad["error"][failed].str.startswith("ArithmeticError: lost the target (conftest.py, line ").all()
     assert bad["diverged"][failed].all()
     assert bad[failed][["rmse", "reference_error", "ms_per_step"]].isna().all(axis=None)
     assert (ok["error"] == "").all()
@@ -85,14 +81,6 @@ def test_estimates_that_are_no_estimates_are_failures(scenario):
     assert table["diverged"].all()
 
 
-def test_divergence_is_judged_by_the_final_part(scenario, constant):
-    filters = {"near": constant, "far": estimating(np.where(np.arange(10) < 9, 0, 1e4)[:, None])}
-    watched = dataclasses.replace(scenario, divergence=Divergence(rmse_above=100.0, final_part=0.1))
-    table = hf.compare(watched, filters, particles=[5])
-    assert table.groupby("filter")["diverged"].mean().to_dict() == {"near": 0.0, "far": 1.0}
-    assert table[table["filter"] == "far"]["final_rmse"].min() > 9e3
-
-
 def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant):
     filters = {
         "renamed": "bootstrap",
@@ -105,23 +93,6 @@ def test_filters_are_given_by_name_by_keywords_or_by_function(scenario, constant
     assert (table["error"] == "").all()
     errors = table.set_index(["filter", "run"])["rmse"]
     np.testing.assert_array_equal(errors["objects"], errors["text"])  # no random number in either
-
-
-TURNING = """
-import herdfilter as hf
-
-def turning():
-    small = [[1e-6]]
-    return hf.models.from_functions(lambda x: x + 1.0, lambda x: x, small, [[1.0]], [0.0], small, circular=[0])
-"""
-
-
-def test_angles_are_compared_on_the_circle(scenario, tmp_path):
-    (tmp_path / "turning.py").write_text(TURNING)
-    turning = dataclasses.replace(scenario, model={"type": "turning.py:turning"}, reference=None, folder=tmp_path)
-    right_but_for_whole_turns = estimating(np.arange(1.0, 11.0)[:, None] + 4 * np.pi)
-    table = hf.compare(turning, filters={"right": right_but_for_whole_turns}, particles=[5])
-    assert table["rmse"].max() < 0.02
 
 
 @pytest.mark.parametrize(

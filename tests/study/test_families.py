@@ -76,7 +76,6 @@ def test_more_models_continue_a_store_and_fewer_or_others_do_not(path, tmp_path)
     store = tmp_path / "study.sqlite"
     first = hf.compare(path, **COUNT, models=2, store=store)
     more = hf.compare(path, **COUNT, models=3, store=store, resume=True)
-    assert len(more) == 6
     same_runs(more[more["model"] < 2], first)
     assert more.loc[more["model"] < 2, "seconds"].tolist() == first["seconds"].tolist()  # not run again
     same_runs(more, hf.compare(path, **COUNT, models=3))
@@ -296,8 +295,9 @@ def test_the_verdict_names_the_best_filter_with_its_numbers():
         "(95 % interval 0.500 to 0.500), at 1 times its time per step; it is larger on 0 % of them."
     )
     small = pd.concat([table_of(errors, 10), table_of({"bootstrap": base, "b": 2 * base}, 100)])
-    assert "b's error is 2.00 times bootstrap's" in verdict_over_models(over_models(small))
-    assert "it is larger on 100 % of them" in verdict_over_models(over_models(small))
+    told = verdict_over_models(over_models(small))
+    assert "b's error is 2.00 times bootstrap's" in told
+    assert "it is larger on 100 % of them" in told
     unsure = over_models(table_of({"bootstrap": base, "b": column(0.1, 5.0, 0.6, 2.0, 0.4, 0.6)}))
     assert "no gain over bootstrap is shown: b's error is" in verdict_over_models(unsure)
     assert "no other filter" in verdict_over_models(over_models(table_of({"bootstrap": base})))

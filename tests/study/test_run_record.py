@@ -108,7 +108,7 @@ def test_numbers_are_means_of_the_series(scenario):
     result.covariances[2] = 0.0
     nis, degrees = np.array([2.0, np.nan, 1, 1, 5, 1, 1, 1]), np.array([2.0, 0, 1, 1, 1, 1, 1, 1])
     watched = WatchedRun(result, 0.1, nis, degrees, {})
-    bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.0))
+    bounded = dataclasses.replace(scenario, divergence=Divergence(rmse_above=3.6, final_part=0.125))
     known = record_of(bounded, result, watched=watched)
     numbers, series = measured(known), series_of(known)
     assert set(series) == {one.name for one in SERIES} - OF_SETS - {"reference", "energy_distance"}
@@ -116,7 +116,7 @@ def test_numbers_are_means_of_the_series(scenario):
     kept = np.delete(errors**2 / 4, 2)
     expected = {
         "rmse": np.sqrt((errors**2).mean()),
-        "final_rmse": np.sqrt(12.5),
+        "final_rmse": 4.0,
         "diverged": 1.0,
         "ess": 3.5,
         "log_likelihood": -3.0,
@@ -148,7 +148,8 @@ def test_angles_are_wrapped_in_nees(scenario):
     result = SimpleNamespace(means=np.array([[np.pi - 0.1]]), covariances=np.full((1, 1, 1), 0.01))
     recording = Recording(np.array([[-np.pi + 0.1]]), np.zeros((1, 1)))
     turning = SimpleNamespace(dim=1, circular=(0,))
-    assert RunRecord(scenario, turning, recording, result=result).nees == pytest.approx(4.0)
+    known = RunRecord(scenario, turning, recording, result=result)
+    assert (known.nees, known.truth) == (pytest.approx(4.0), pytest.approx(0.04))
 
 
 @pytest.mark.parametrize("d", [1, 3])

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
@@ -177,28 +176,21 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
         hf.compare(scenario, store=store / "study.sqlite")
 
 
-@contextmanager
-def files_no_larger_than(size):
-    """As if the disk were full: what this process writes beyond that into a file is refused."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    told = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, told)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="no limit of file sizes here")
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monkeypatch):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(walk(steps=40, runs=10, particles=[10, 15, 20, 25], filters=["bootstrap"]))
     monkeypatch.setattr(engine.perform, "__defaults__", (0.0,))  # every task a batch, so that some fit
-    told = r"study.sqlite: cannot be written \(.*what was finished before is kept"
-    with files_no_larger_than(110_000), pytest.raises(StoreError, match=told):
-        hf.compare(scenario, store=store)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    signals = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, limits[1]))  # as if the disk were full
+    try:
+        with pytest.raises(StoreError, match=r"study.sqlite: cannot be written \(.*what was finished before is kept"):
+            hf.compare(scenario, store=store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, signals)
     with open_for_reading(store) as kept:
         before = kept.table()
     assert 0 < len(before) < 40

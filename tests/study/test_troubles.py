@@ -67,7 +67,6 @@ def kills_its_parent():
 RAISED = [
     (raising(SystemExit(3)), "SystemExit: 3"),
     (raising(KeyboardInterrupt()), "KeyboardInterrupt"),
-    (raising(GeneratorExit()), "GeneratorExit"),
     (raising(UnspeakableError()), "UnspeakableError: (its text cannot be made: ValueError)"),
     (raising(MemoryError("too large")), "MemoryError: too large"),
     (endless_recursion, "RecursionError: maximum recursion depth exceeded"),
