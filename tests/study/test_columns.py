@@ -7,7 +7,7 @@ import pytest
 from herdfilter.report.parts import results_table
 from herdfilter.report.wording import findings_text
 from herdfilter.study import columns, summary
-from herdfilter.study.columns import COLUMNS, MEASURED, Column, digits, headings, percent
+from herdfilter.study.columns import COLUMNS, MEASURED, Column, digits, headings
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.statistics import median_with_interval
@@ -27,7 +27,6 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
 
 def test_numbers_are_written_with_three_digits():
     assert [digits(x) for x in (0.0123456, 1.0, 12345.0, -2.5, float("nan"))] == ["0.0123", "1.00", "1.23e4", "-2.50", "-"]
-    assert percent(0.125) == "12 %"
 
 
 def test_numbers_of_a_lost_filter_are_cut_off_beyond_ten_thousand(scenario):

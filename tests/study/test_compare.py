@@ -6,11 +6,8 @@ import pytest
 from helpers import same_runs
 
 import herdfilter as hf
-from herdfilter.study.columns import TIMES as NAMES_OF_TIMES
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-
-TIMES = list(NAMES_OF_TIMES)
 
 
 def test_one_row_for_every_filter_count_and_run(scenario):

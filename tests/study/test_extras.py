@@ -14,7 +14,6 @@ def test_a_download_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(ImportError, match=r"install herdfilter\[data\]"):
         fetch("Plaza1_.mat", to=tmp_path)
-    refused("data", "fetch", "plaza", "--to", tmp_path)
 
 
 def test_a_parquet_file_names_the_extra(monkeypatch, tmp_path):

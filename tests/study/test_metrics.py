@@ -114,9 +114,8 @@ def test_points_beyond_the_grid_and_equal_points_count():
     assert distance == pytest.approx(5 - 1 / 3)
 
 
-@pytest.mark.parametrize("runs", [8, 40])
-def test_the_bootstrap_is_scipys(runs):
-    values = np.random.default_rng(runs).exponential(size=runs)
+def test_the_bootstrap_is_scipys():
+    values = np.random.default_rng(8).exponential(size=8)
 
     def root_mean_square(x, axis):
         return np.sqrt(np.mean(x**2, axis=axis))

@@ -97,7 +97,6 @@ def test_a_changed_model_file_is_read_again(write):
     ("text", "message"),
     [
         (MINIMAL + "proces_variance = 1.0", "did you mean 'process_variance'"),
-        (MINIMAL.replace("UNGM", "no_module_here:UNGM"), "'no_module_here' is not a part of herdfilter"),
         ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
