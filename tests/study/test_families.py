@@ -310,6 +310,7 @@ def test_a_model_of_which_either_number_is_known_is_not_unknown():
     table.loc[table["model"] == 1, "reference_uncertainty"] = np.nan
     table.loc[table["model"] == 2, "reference_error_sd"] = np.nan
     assert row_of(table)["unknown"] == 0
+    assert row_of(table.drop(columns="scenario"))["scenario"] == ""
 
 
 def test_models_shown_to_be_worse_are_those_whose_interval_lies_above_one():

@@ -68,13 +68,6 @@ source = "a table"
 """
 
 
-def test_a_file_of_ones_own_needs_only_a_title_and_a_model(write):
-    scenario = load_scenario(write(MINIMAL + "process_variance = 2.5"))
-    assert scenario.name == "mine"
-    assert isinstance(scenario.build_model(), hf.models.UNGM)
-    assert scenario.build_model().process_variance == 2.5
-
-
 def test_a_model_of_ones_own_is_found_beside_the_file(write):
     write(OWN_MODEL, "walk.py")
     own = '[filter.mine]\nproposal = "HerdedProposal(walk.Drawn())"'
@@ -143,9 +136,3 @@ def test_a_missing_or_faulty_model_file_names_the_scenario(write):
     write("raise KeyError('oops')", "walk.py")
     with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py: cannot be imported .*oops"):
         plan_study(path)
-
-
-def test_particle_counts_may_be_one_number():
-    assert plan_study("ungm", particles=50).particles == (50,)
-    with pytest.raises(ValueError, match=r"particles: expected an integer of at least 1, got 50\.0"):
-        plan_study("ungm", particles=50.0)

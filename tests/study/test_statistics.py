@@ -134,10 +134,15 @@ def test_the_interval_of_a_slope_is_students_over_runs_at_its_level():
 
 def test_two_counts_and_one_run_have_a_slope():
     runs = table(-0.5, runs=1)
-    fit = fitted_slopes(runs[runs["n_particles"] > 10], "rmse").iloc[0]
+    two = runs[runs["n_particles"] > 10]
+    assert fitted_slopes(pd.concat([two.assign(filter="b"), two]), "rmse")["filter"].tolist() == ["b", "a"]
+    fit = fitted_slopes(two, "rmse").iloc[0]
     assert fit["slope"] == pytest.approx(-0.5)
     assert np.isnan(fit["slope_low"])
     assert fitted_slopes(runs.assign(rmse=np.nan), "rmse").iloc[0]["runs"] == 0
+    for level in (0.0, 1.0):
+        with pytest.raises(ValueError, match="level"):
+            fitted_slopes(runs, "rmse", level)
     with pytest.raises(ValueError, match="measure"):
         fitted_slopes(runs, "rsme")
 

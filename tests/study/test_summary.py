@@ -76,7 +76,10 @@ def test_the_verdict_claims_only_what_the_paired_interval_shows():
         (noise, 2 * noise, "no filter has a smaller median error"),
         ([np.nan] * 3, [np.nan] * 3, "no filter finished"),
     ):
-        assert words in verdict(hf.study.summarise(table_of({"bootstrap": base, "b": own})))
+        errors = {"bootstrap": base, "b": own}
+        told = verdict(hf.study.summarise(pd.concat([table_of(errors), table_of(errors, 20)])))
+        assert told.startswith("With 50 particles ")
+        assert words in told
 
 
 def test_the_verdict_says_how_much_longer_a_step_takes():
