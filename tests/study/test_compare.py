@@ -15,7 +15,6 @@ def test_one_row_for_every_filter_count_and_run(scenario):
     keys = [(f, n, r) for f in scenario.filters for n in scenario.particles for r in range(scenario.runs)]
     assert list(zip(table["filter"], table["n_particles"], table["run"], strict=True)) == keys
     assert (table["error"] == "").all()
-    assert (table["ms_per_step"] > 0).all()
     assert table["ess"].between(1, table["n_particles"]).all()
 
 

@@ -47,7 +47,6 @@ def test_every_shipped_scenario_names_its_source_and_can_be_planned():
     """So can its published figures."""
     for name in scenario_files():
         scenario = load_scenario(name)
-        assert scenario.title
         assert scenario.source
         if scenario.data is None:  # real data are not shipped
             plan_study(scenario)

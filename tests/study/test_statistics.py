@@ -165,6 +165,7 @@ def test_geometric_means_leave_out_what_has_no_logarithm_and_infinite_ratios_rai
     for more, end in (([], high), ([0.0, np.nan], high), ([np.inf, 0.0], np.inf)):
         found = statistics.geometric_mean("x", np.array([*more, *ratios]), 0.9)
         assert found == pytest.approx({"x": np.exp(logs.mean()), "x_low": low, "x_high": end})
+    assert statistics.geometric_mean("x", ratios)["x_low"] < low  # at 95 %
     few = statistics.geometric_mean("x", np.array([2.0, 8.0, np.inf]))
     assert few["x"] == pytest.approx(4.0)
     assert np.isnan([few["x_low"], few["x_high"]]).all()

@@ -156,6 +156,8 @@ def test_ends_of_claims_are_order_statistics_at_the_level_that_all_pairs_share(s
         assert row.difference == np.median(differences)
         assert (row.ratio_low, row.ratio_high) == median_interval(errors[row.a] / errors[row.b], each)
         assert (row.runs, row.failures_a, row.failures_b) == (41, 0, 0)
+    pair = hf.study.claims(table_of({name: errors[name] for name in "ab"}), level=0.9)  # shared with no other
+    assert pair["difference_low"][0] == median_interval(errors["a"] - errors["b"], 0.9)[0]
     both = pd.concat([table_of(errors, 50), table_of({"a": errors["a"]}, 20)])
     assert hf.study.claims(both)["n_particles"].tolist() == [50, 50, 50]
 
