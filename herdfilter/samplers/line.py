@@ -89,7 +89,7 @@ def in_groups(means: Array, deviations: Array, weights: Array, targets: Array) -
     octaves = np.floor(np.log2(deviations))
     order = np.argsort(octaves, kind="stable")
     starts = np.concatenate([[0], np.flatnonzero(np.diff(octaves[order])) + 1, [len(order)]])
-    components = np.stack([means, deviations, weights, targets])[:, order]
+    components = np.stack([rows[order] for rows in (means, deviations, weights, targets)])
     widths = [reduce.reduceat(components[DEVIATION], starts[:-1]) for reduce in (np.minimum, np.maximum)]
     return Line(components, starts, np.stack(widths))
 
