@@ -5,7 +5,8 @@ density of a group is written anew, as its Taylor polynomial, on every cell as w
 group. A component is in about twenty cells, however many there are; elsewhere it has all or nothing of its weight. Beside
 its weight in the mixture it has one in a second mixture, the target, whose density is wanted at the same places.
 
-Python calls `condensed` and `take_logs` for large mixtures only, so that small ones do not wait for their compilation.
+Python calls `condensed` for large mixtures only, and `take_logs` for small densities, so that others do not wait for their
+compilation.
 """
 
 from __future__ import annotations
@@ -14,18 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.extending import register_jitable
 
 from herdfilter._checks import Array
-from herdfilter.mixture import GaussianMixture, log_sums
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, exp
+from herdfilter.mixture import GaussianMixture
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, VECTORISE, exp
 
 WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
 DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak
 COMPONENTS_AT_ONCE = 64  # components at a time, in loops that vectorise
 RESOLUTION = 2.0**-49  # least standard deviation relative to the place: eight neighbouring numbers
 SMALLEST_DEVIATION = 1e-140  # least standard deviation
-FEW_PAIRS = 100_000  # pairs of components and points whose terms are summed one by one
+FEW_PAIRS = 20_000  # pairs of components and points whose terms are summed one by one
 
 ROOT = np.sqrt(2 * np.pi)
 NODES = 20  # Chebyshev's, on one standard deviation: they give densities to 1e-20 of their peak
@@ -34,7 +34,9 @@ CROWDED = 400  # components of a mixture from which on crowds are looked for: wi
 NODE_PLACES = -np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
 NODE_SHARES = (2.0 / NODES) * np.cos(np.arange(NODES) * np.arccos(NODE_PLACES)[:, None])
 NODE_SHARES[:, 0] *= 0.5
+FEW_WIDTHS = 3  # that have a group each
 ACCURATE_SHARE = 1e-10  # of the largest density there might be: below, the polynomials no longer hold 13 digits
+CONDENSED_SHARE = 1e-16  # likewise of sums over what a line is condensed to
 NEGLIGIBLE_LOG_TERM = 36.0  # logarithm of what is left out of a sum of terms, below rounding
 
 MEAN, DEVIATION, WEIGHT, TARGET = range(4)
@@ -71,55 +73,54 @@ class Cells(NamedTuple):
 def in_order(mixture: GaussianMixture, targets: Array | None = None) -> tuple[Array, Array, Array, Array]:
     """Return means, deviations, weights, and weights in a target, by default the same, (M,) each, by ascending means.
 
-    Components without weight are left out. A deviation below the distance between neighbouring numbers is raised to a few
-    of these.
+    A deviation below the distance between neighbouring numbers is raised to a few of these.
     """
     order = mixture.means[:, 0].argsort(kind="stable")
-    weightless = mixture.weights <= 0 if targets is None else (mixture.weights <= 0) & (targets <= 0)
-    if weightless.any():
-        order = order[~weightless[order]]
     means, deviations = mixture.means[order, 0], np.sqrt(mixture.distinct_covariances[:, 0, 0])
     deviations = deviations if len(deviations) == 1 else deviations[order]
     deviations = np.maximum(deviations, np.maximum(RESOLUTION * np.abs(means), SMALLEST_DEVIATION))
     return means, deviations, mixture.weights[order], (mixture.weights if targets is None else targets)[order]
 
 
-def in_groups(means: Array, deviations: Array, weights: Array, targets: Array) -> Line:
-    """Return the line of components whose means ascend, a group for each octave of deviations."""
-    octaves = np.floor(np.log2(deviations))
-    order = np.argsort(octaves, kind="stable")
-    starts = np.concatenate([[0], np.flatnonzero(np.diff(octaves[order])) + 1, [len(order)]])
-    components = np.stack([rows[order] for rows in (means, deviations, weights, targets)])
-    widths = [reduce.reduceat(components[DEVIATION], starts[:-1]) for reduce in (np.minimum, np.maximum)]
-    return Line(components, starts, np.stack(widths))
-
-
 @njit(**INSIDE)
-def in_groups_compiled(means, deviations, weights, targets):
-    """Do as `in_groups` in a compiled loop, where a sort takes seconds to compile; weight 0 is left out."""
-    count, groups, size, key = len(means), 0, 0, -np.inf
-    octaves, starts = np.empty(count), np.zeros(count + 1, np.int64)
-    components, widths = np.empty((4, count)), np.empty((2, count))
+def in_groups(means, deviations, weights, targets):
+    """Return the line of components whose means ascend; those without any weight are left out.
+
+    Each width has its group if there are few, else each octave.
+    """
+    count, most, groups, size = len(means), FEW_WIDTHS, 0, 0
+    keys, order, starts = np.empty(count), np.empty(count, np.int64), np.empty(count + 1, np.int64)
+    starts[0] = 0
     for i in range(count):
-        octaves[i] = np.floor(np.log2(deviations[i])) if weights[i] > 0 or targets[i] > 0 else np.inf
+        keys[i] = deviations[i] if weights[i] > 0 or targets[i] > 0 else np.inf
+    key = -np.inf
     while key < np.inf:
         following = np.inf
         for i in range(count):
-            if octaves[i] == key:
-                components[MEAN, size], components[DEVIATION, size] = means[i], deviations[i]
-                components[WEIGHT, size], components[TARGET, size] = weights[i], targets[i]
-                first = size == starts[groups]
-                widths[NARROWEST, groups] = deviations[i] if first else min(widths[NARROWEST, groups], deviations[i])
-                widths[WIDEST, groups] = deviations[i] if first else max(widths[WIDEST, groups], deviations[i])
+            if keys[i] == key:
+                order[size] = i
                 size += 1
-            elif key < octaves[i] < following:
-                following = octaves[i]
+            elif key < keys[i] < following:
+                following = keys[i]
         groups += size > starts[groups]
         starts[groups], key = size, following
-    return Line(components[:, :size].copy(), starts[: groups + 1], widths[:, :groups].copy())
+        if groups == most and key < np.inf:  # anew, by octaves
+            most, groups, size, key = count, 0, 0, -np.inf
+            for i in range(count):
+                keys[i] = np.floor(np.log2(keys[i]))
+    components, bounds = np.empty((4, size)), np.empty((2, groups))
+    for g in range(groups):
+        bounds[NARROWEST, g], bounds[WIDEST, g] = np.inf, 0.0
+        for k in range(starts[g], starts[g + 1]):
+            i = order[k]
+            components[MEAN, k], components[DEVIATION, k] = means[i], deviations[i]
+            components[WEIGHT, k], components[TARGET, k] = weights[i], targets[i]
+            bounds[NARROWEST, g] = min(bounds[NARROWEST, g], deviations[i])
+            bounds[WIDEST, g] = max(bounds[WIDEST, g], deviations[i])
+    return Line(components, starts[: groups + 1], bounds)
 
 
-@njit(**CALLED)
+@njit(**INSIDE)
 def condensed(line):
     """Return a line of the same densities, whose components need not have positive weights.
 
@@ -181,8 +182,8 @@ def _chebyshev(components, first, last, middle, half, rows, sums):
             sums[1, k] += target
 
 
-@register_jitable
-def before_the_first(line: Line) -> Cells:
+@njit(**INSIDE)
+def before_the_first(line):
     """Return the cells of a sweep that has not begun."""
     groups = len(line.starts) - 1
     terms, room = np.zeros((3 * groups, DEGREE + 2)), np.empty((6, COMPONENTS_AT_ONCE))
@@ -275,47 +276,82 @@ def evaluate(terms, x):
 
 def log_densities(mixture: GaussianMixture, x: Array) -> Array:
     """Return log-densities (n,) of a mixture on a line at points (n, 1), to 1e-12, in a time that grows with M + n."""
+    order, result, rows = np.argsort(x[:, 0], kind="stable"), np.empty(len(x)), in_order(mixture)
     if len(mixture) * len(x) <= FEW_PAIRS:
-        return log_sums(mixture.component_log_densities(x), mixture.weights)
-    order, result = np.argsort(x[:, 0], kind="stable"), np.empty(len(x))
-    rows = in_order(mixture)
-    near, values = condensed(in_groups(*rows)), np.empty(len(x))
-    _sweep_densities(near, before_the_first(near), x[order, 0], values)
-    result[order] = logs(*rows[:3], x[order, 0], values)
+        _sum_densities(*rows[:3], x[order, 0], np.empty((2, len(mixture))), values := np.empty(len(x)))
+    else:
+        values = _sweep_densities(*rows, x[order, 0])
+        take_logs(*rows[:3], ACCURATE_SHARE, x[order, 0], values)
+    result[order] = values
     return result
 
 
-@njit(**IN_PLACE)
-def _sweep_densities(line, cells, x, values):
-    """Fill in the densities at points that ascend."""
+@njit(**IN_PLACE, fastmath=VECTORISE)
+def _sum_densities(means, deviations, weights, x, terms, values):
+    """Fill in log-densities at points, sums over all components; `terms` (2, M) is room."""
+    count = len(means)
+    for m in range(count):
+        terms[0, m] = np.log(weights[m] / (deviations[m] * ROOT))
     for i in range(len(x)):
-        advance(line, cells, x[i])
-        values[i] = evaluate(cells.terms, x[i])[1]
-
-
-def logs(means: Array, deviations: Array, weights: Array, x: Array, values: Array) -> Array:
-    """Return the logarithms of densities at points, made anew where polynomials lack digits; means and points ascend."""
-    least = ACCURATE_SHARE * (weights / (deviations * ROOT)).sum()
-    if values.min() > least:
-        return np.log(values)
-    low = values <= least
-    if np.count_nonzero(low) * len(means) > FEW_PAIRS:
-        take_logs(means, deviations, weights, x, values)
-        return values
-    result = np.log(np.where(low, 1.0, values))
-    u = (x[low, None] - means) / deviations
-    result[low] = log_sums(-0.5 * u**2 - np.log(deviations * ROOT), weights)
-    return result
+        for m in range(count):
+            u = (x[i] - means[m]) / deviations[m]
+            terms[1, m] = terms[0, m] - 0.5 * u * u
+        peak, total = -np.inf, 0.0
+        for m in range(count):
+            peak = max(peak, terms[1, m])
+        for m in range(count):
+            total += exp(terms[1, m] - peak)
+        values[i] = peak + np.log(total) if peak > -np.inf else -np.inf
 
 
 @njit(**CALLED)
-def take_logs(means, deviations, weights, x, values):
-    """Do as `logs` in a time that grows with M + n: sum over the components that matter beside the nearest ones."""
+def _sweep_densities(means, deviations, weights, targets, x):
+    """Return the densities at points that ascend; the arguments before are those of `in_groups`."""
+    line, values = condensed(in_groups(means, deviations, weights, targets)), np.empty(len(x))
+    cells = before_the_first(line)
+    for i in range(len(x)):
+        advance(line, cells, x[i])
+        values[i] = evaluate(cells.terms, x[i])[1]
+    return values
+
+
+@njit(**PLAIN)
+def share_without_digits(deviations, weights, share, values):
+    """Return a share of the largest density there might be, or 0 if no density is below it."""
+    largest, least = 0.0, np.inf
+    for m in range(len(weights)):
+        largest += weights[m] / (deviations[m] * ROOT)
+    for i in range(len(values)):
+        least = min(least, values[i])
+    return 0.0 if least > share * largest else share
+
+
+@njit(**QUICK)
+def sum_condensed(line, row, share, x, values):
+    """Replace densities below a share of the largest by sums over a condensed line, whose row of weights is given."""
+    components, largest = line.components, 0.0
+    for m in range(line.starts[-1]):
+        largest += components[row, m] / (components[DEVIATION, m] * ROOT)
+    for i in range(len(x)):
+        if values[i] <= share * largest:
+            total = 0.0
+            for m in range(line.starts[-1]):
+                u = (components[MEAN, m] - x[i]) / components[DEVIATION, m]
+                total += components[row, m] / components[DEVIATION, m] * exp(-0.5 * u * u)
+            values[i] = total / ROOT
+
+
+@njit(**CALLED)
+def take_logs(means, deviations, weights, share, x, values):
+    """Replace densities at points by their logarithms; means and points ascend.
+
+    Those below a share of the largest are made anew, as sums over the components that matter beside the nearest ones.
+    """
     kept = weights > 0
     means, deviations = means[kept], deviations[kept]
     peaks = weights[kept] / (deviations * ROOT)
     log_peaks, largest, widest = np.log(peaks), peaks.sum(), deviations.max()
-    least, largest = ACCURATE_SHARE * largest, np.log(largest)
+    least, largest = share * largest, np.log(largest)
     nearest = 0  # the first mean that is not left of x
     for i in range(len(x)):
         while nearest < len(means) and means[nearest] < x[i]:

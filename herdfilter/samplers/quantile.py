@@ -12,17 +12,21 @@ from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_dim, check_request
-from herdfilter.samplers.compiled import IN_PLACE, PLAIN
+from herdfilter.samplers.compiled import CALLED, PLAIN
 from herdfilter.samplers.line import (
+    ACCURATE_SHARE,
+    CONDENSED_SHARE,
     CROWDED,
+    TARGET,
+    WEIGHT,
     advance,
     before_the_first,
     condensed,
     evaluate,
     in_groups,
-    in_groups_compiled,
     in_order,
-    logs,
+    share_without_digits,
+    sum_condensed,
     take_logs,
 )
 
@@ -66,13 +70,14 @@ def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = N
     """
     rows = in_order(mixture, targets)
     points, densities = np.empty(len(levels)), np.empty((2, len(levels)))
-    line = in_groups(*rows)
-    if len(rows[0]) >= CROWDED:
-        line = condensed(line)
-    _sweep(line, before_the_first(line), levels, points, densities)
+    share = (sweep_crowd if len(rows[0]) >= CROWDED else _sweep_few)(*rows, levels, points, densities)
     if targets is None:
         return points, np.zeros(len(levels))
-    return points, logs(*rows[:2], rows[3], points, densities[1]) - logs(*rows[:3], points, densities[0])
+    if not share:
+        return points, np.log(densities[1]) - np.log(densities[0])
+    for values, weights in zip(densities, rows[2:], strict=True):
+        take_logs(*rows[:2], weights, share, points, values)
+    return points, densities[1] - densities[0]
 
 
 def weighted_quantiles(means, deviations, weights, targets, levels, points, log_ratios):
@@ -82,15 +87,37 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
     mixture's or the target's alone, with a weight of 0 in the other. So Gaussians that Kalman filters have updated, with
     weight 0 in the target, stand beside those that they were before.
     """
-    line, densities = condensed(in_groups_compiled(means, deviations, weights, targets)), np.empty((2, len(levels)))
-    _sweep(line, before_the_first(line), levels, points, densities)
-    take_logs(means, deviations, weights, points, densities[0])
-    take_logs(means, deviations, targets, points, densities[1])
+    densities = np.empty((2, len(levels)))
+    share = sweep_crowd(means, deviations, weights, targets, levels, points, densities)
+    take_logs(means, deviations, weights, share, points, densities[0])
+    take_logs(means, deviations, targets, share, points, densities[1])
     for i in range(len(levels)):
         log_ratios[i] = densities[1, i] - densities[0, i]
 
 
-@njit(**IN_PLACE)
+@njit(**CALLED)
+def _sweep_few(means, deviations, weights, targets, levels, points, densities):
+    """Fill in the quantiles, and both densities there; return the share below which some lack digits, or 0."""
+    line = in_groups(means, deviations, weights, targets)
+    _sweep(line, before_the_first(line), levels, points, densities)
+    share = share_without_digits(deviations, weights, ACCURATE_SHARE, densities[0])
+    return max(share, share_without_digits(deviations, targets, ACCURATE_SHARE, densities[1]))
+
+
+@njit(**CALLED)
+def sweep_crowd(means, deviations, weights, targets, levels, points, densities):
+    """Do as `_sweep_few` where few components may stand for many."""
+    line, share = condensed(in_groups(means, deviations, weights, targets)), ACCURATE_SHARE
+    _sweep(line, before_the_first(line), levels, points, densities)
+    if 8 * line.starts[-1] <= len(means):
+        share = CONDENSED_SHARE
+        sum_condensed(line, WEIGHT, ACCURATE_SHARE, points, densities[0])
+        sum_condensed(line, TARGET, ACCURATE_SHARE, points, densities[1])
+    first = share_without_digits(deviations, weights, share, densities[0])
+    return max(first, share_without_digits(deviations, targets, share, densities[1]))
+
+
+@njit(**PLAIN)
 def _sweep(line, cells, levels, points, densities):
     """Fill in the quantiles at ascending levels (n,), and the densities of mixture and target there (2, n)."""
     n = len(levels)

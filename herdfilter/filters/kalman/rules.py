@@ -90,7 +90,7 @@ class PointRule:
         """Return offsets of the points from the means, (K or 1, p, m), and the values there, (K, p, k)."""
         z = _cached_points(self.standard, means.shape[1])[0]
         offsets = z @ covariance_factor(covariances).transpose(0, 2, 1)
-        return offsets, function.at(means[:, None] + offsets)
+        return offsets, function.at(means.repeat(len(z), axis=0).reshape(-1, *z.shape) + offsets)
 
 
 @lru_cache(maxsize=64)

@@ -116,11 +116,11 @@ def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.i
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
     x, count = np.empty((n, len(directions))), directions.shape[1]
     _place_points(directions, random, np.empty(n + count, np.int64), x)
-    if ordered:
-        ranks = np.zeros((2, max(n, 1 << count)), np.int64)
-        _rank_first_entries(x, count, ranks)
-        x[ranks[1, :n]] = x.copy()
-    return x
+    if not ordered:
+        return x
+    sorted_x = np.empty(x.shape)
+    _sort_by_first_entry(x, np.zeros(1 << count, np.int64), sorted_x)
+    return sorted_x
 
 
 @njit(**IN_PLACE)
@@ -146,16 +146,17 @@ def _place_points(directions, random, room, x):
 
 
 @njit(**IN_PLACE)
-def _rank_first_entries(x, count, ranks):
-    """Fill in the ranks of the first entries, ``ranks[1]``: each of 2^count intervals holds one, or none if n is less."""
-    taken, row = ranks[0], 0
+def _sort_by_first_entry(x, ranks, sorted_x):
+    """Fill in the rows in the order of their first entries: each of 2^count intervals holds one, or none if n is less."""
+    row = 0
     for i in range(len(x)):
-        taken[int(x[i, 0] * (1 << count))] = 1
-    for interval in range(1 << count):
-        row += taken[interval]
-        taken[interval] = row - 1
+        ranks[int(x[i, 0] * len(ranks))] = 1
+    for interval in range(len(ranks)):
+        row += ranks[interval]
+        ranks[interval] = row - 1
     for i in range(len(x)):
-        ranks[1, i] = taken[int(x[i, 0] * (1 << count))]
+        for j in range(x.shape[1]):
+            sorted_x[ranks[int(x[i, 0] * len(ranks))], j] = x[i, j]
 
 
 # The normal quantile (Wichura 1988, AS 241, PPND16), faster than scipy's: halves of the polynomials above and below
