@@ -341,17 +341,35 @@ def sum_condensed(line, row, share, x, values):
             values[i] = total / ROOT
 
 
-@njit(**CALLED)
-def take_logs(means, deviations, weights, share, x, values):
+def take_logs(means: Array, deviations: Array, weights: Array, share: float, x: Array, values: Array) -> None:
     """Replace densities at points by their logarithms; means and points ascend.
 
     Those below a share of the largest are made anew, as sums over the components that matter beside the nearest ones.
     """
     kept = weights > 0
-    means, deviations = means[kept], deviations[kept]
-    peaks = weights[kept] / (deviations * ROOT)
-    log_peaks, largest, widest = np.log(peaks), peaks.sum(), deviations.max()
-    least, largest = share * largest, np.log(largest)
+    peaks = weights[kept] / (deviations[kept] * ROOT)
+    sum_largest(means[kept], deviations[kept], np.log(peaks), peaks.sum(), share, x, values)
+
+
+@njit(**INSIDE)
+def take_logs_compiled(means, deviations, weights, share, x, values):
+    """Do as `take_logs` in a compiled loop."""
+    count, largest, near, log_peaks = 0, 0.0, np.empty((2, len(means))), np.empty(len(means))
+    for m in range(len(means)):
+        if weights[m] > 0:
+            near[0, count], near[1, count] = means[m], deviations[m]
+            log_peaks[count] = np.log(weights[m] / (deviations[m] * ROOT))
+            largest += weights[m] / (deviations[m] * ROOT)
+            count += 1
+    sum_largest(near[0, :count], near[1, :count], log_peaks[:count], largest, share, x, values)
+
+
+@njit(**IN_PLACE)
+def sum_largest(means, deviations, log_peaks, largest, share, x, values):
+    """Do as `take_logs`, given the logarithms of the components' peaks and the sum of the peaks."""
+    widest, least, largest = 0.0, share * largest, np.log(largest)
+    for m in range(len(means)):
+        widest = max(widest, deviations[m])
     nearest = 0  # the first mean that is not left of x
     for i in range(len(x)):
         while nearest < len(means) and means[nearest] < x[i]:

@@ -28,6 +28,7 @@ from herdfilter.samplers.line import (
     share_without_digits,
     sum_condensed,
     take_logs,
+    take_logs_compiled,
 )
 
 MASS_ROUNDING = 4e-15  # of a distribution function
@@ -89,8 +90,8 @@ def weighted_quantiles(means, deviations, weights, targets, levels, points, log_
     """
     densities = np.empty((2, len(levels)))
     share = sweep_crowd(means, deviations, weights, targets, levels, points, densities)
-    take_logs(means, deviations, weights, share, points, densities[0])
-    take_logs(means, deviations, targets, share, points, densities[1])
+    take_logs_compiled(means, deviations, weights, share, points, densities[0])
+    take_logs_compiled(means, deviations, targets, share, points, densities[1])
     for i in range(len(levels)):
         log_ratios[i] = densities[1, i] - densities[0, i]
 
