@@ -11,7 +11,7 @@ from helpers import command, same_runs
 
 import herdfilter as hf
 from herdfilter.study import over_models, reference
-from herdfilter.study.families import verdict_over_models
+from herdfilter.study.families import Family, verdict_over_models
 from herdfilter.study.plan import plan_study
 from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import Reference
@@ -347,3 +347,7 @@ def test_data_of_a_departing_model_and_targets_lost_in_its_spreads(bound, lost):
     last = -round(0.25 * len(z))
     errors = ((means - truth) / model.spread)[last:]
     assert table["final_rmse"][1] == pytest.approx(np.sqrt((errors**2).mean()))
+
+
+def test_a_family_has_as_many_models_as_its_runs_fill():
+    assert [Family(first=5, runs=2).models(runs) for runs in (1, 2, 3, 4)] == [1, 1, 2, 2]
