@@ -173,7 +173,8 @@ class Program:
                     loaded = [n for statement in node.body for n in ast.walk(statement)]
                     names = [(n.id, n.lineno) for n in loaded if isinstance(n, ast.Name)]
                     names += [(n.attr, n.lineno) for n in loaded if isinstance(n, ast.Attribute)]
-                    if node.returns is None:  # compiled, at once or by the compiled loops: all others have types
+                    untyped = node.returns is None  # what the compiled loops compile: all that Python runs has types
+                    if untyped or any("njit" in ast.dump(d) for d in node.decorator_list):
                         self.used[node.name] |= {name for name, _ in names}
                     else:
                         for name, line in names:
