@@ -195,7 +195,7 @@ def moved_argument(value):
 def call_compiled(dispatcher, *args, **options):
     """Call a compiled function of the package with moved arguments; what it writes into them reaches the caller's arrays."""
     plain = type(dispatcher).__mro__[-2].__call__  # the compiled base class's
-    module = getattr(dispatcher.py_func, "__module__", "")
+    module = str(getattr(dispatcher.py_func, "__module__", ""))
     buffers = [a for a in args if isinstance(a, np.ndarray)]
     shared = any(np.shares_memory(a, b) for i, a in enumerate(buffers) for b in buffers[:i])
     if not module.startswith("herdfilter") or shared:
