@@ -291,7 +291,7 @@ def _sum_densities(means, deviations, weights, x, terms, values):
     """Fill in log-densities at points, sums over all components; `terms` (2, M) is room."""
     count = len(means)
     for m in range(count):
-        terms[0, m] = np.log(weights[m] / (deviations[m] * ROOT))
+        terms[0, m] = np.log(weights[m]) - np.log(deviations[m] * ROOT)
     for i in range(len(x)):
         for m in range(count):
             u = (x[i] - means[m]) / deviations[m]
@@ -347,8 +347,8 @@ def take_logs(means: Array, deviations: Array, weights: Array, share: float, x: 
     Those below a share of the largest are made anew, as sums over the components that matter beside the nearest ones.
     """
     kept = weights > 0
-    peaks = weights[kept] / (deviations[kept] * ROOT)
-    sum_largest(means[kept], deviations[kept], np.log(peaks), peaks.sum(), share, x, values)
+    weights, scales = weights[kept], deviations[kept] * ROOT
+    sum_largest(means[kept], deviations[kept], np.log(weights) - np.log(scales), (weights / scales).sum(), share, x, values)
 
 
 @njit(**INSIDE)
@@ -358,7 +358,7 @@ def take_logs_compiled(means, deviations, weights, share, x, values):
     for m in range(len(means)):
         if weights[m] > 0:
             near[0, count], near[1, count] = means[m], deviations[m]
-            log_peaks[count] = np.log(weights[m] / (deviations[m] * ROOT))
+            log_peaks[count] = np.log(weights[m]) - np.log(deviations[m] * ROOT)
             largest += weights[m] / (deviations[m] * ROOT)
             count += 1
     sum_largest(near[0, :count], near[1, :count], log_peaks[:count], largest, share, x, values)

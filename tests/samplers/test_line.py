@@ -78,3 +78,10 @@ def test_the_same_mixture_has_the_same_bits_wherever_its_arrays_lie():
         points, log_ratios = quantiles(mixture, levels, np.sort(weights))
         found.add(points.tobytes() + log_ratios.tobytes() + log_densities(mixture, places[2][:, None]).tobytes())
     assert len(found) == 1
+
+
+def test_a_weight_that_underflows_over_its_width_keeps_its_logarithm():
+    mixture = GaussianMixture([1.0, 1e-200], [[0.0], [0.0]], [[[1.0]], [[1e290]]])
+    x = np.array([[0.0], [100.0]])
+    expected = [-0.5 * np.log(2 * np.pi), np.log(1e-200) - 0.5 * np.log(2 * np.pi * 1e290)]
+    np.testing.assert_allclose(log_densities(mixture, x), expected, rtol=1e-12)
