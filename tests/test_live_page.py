@@ -107,10 +107,16 @@ def page_of(folder):
 
 
 @pytest.fixture(scope="module", params=SIZES)
-def opened(watched, tmp_path_factory, request):
-    """Page, and what it complained of and asked for."""
+def opened_once(watched, tmp_path_factory, request):
     with watched(SIZES[request.param], page_of(tmp_path_factory.mktemp("live")).as_uri()) as page:
         yield page
+
+
+@pytest.fixture
+def opened(opened_once):
+    """Page as it opens, and what it complained of and asked for."""
+    opened_once[0].reload()
+    return opened_once
 
 
 def state(page):
