@@ -546,26 +546,34 @@ def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VectorFunction:
-    """A function (n, m) -> (n, k) of a Gaussian variable, the indices of angles among k values, and perhaps its Jacobian."""
+    """A function (n, m) -> (n, k) of a Gaussian variable, the indices of angles among k values, and perhaps its Jacobian.
+
+    `angles` are the indices of angles among the m entries of the variable.
+    """
 
     values: Callable[[Array], Array]
     circular: Callable[[int], tuple[int, ...]]
     jacobian: Callable[[Array], Any] | None = None
+    angles: tuple[int, ...] = ()
 
     def at(self, x: Array) -> Array:
         """Return the values at sets of points, (K, p, m) -> (K, p, k)."""
         return self.values(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:2], -1)
 
 
+LEAST_SPREAD = 1e-12
+"""Standard deviation, over the size of the mean, over which rounding leaves differences no digits."""
+
+
 def central_differences(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
     """Return the value (K, k) and the Jacobian (K, k, m) at each mean (K, m), by central differences.
 
     The step of a dimension balances truncation with rounding for a function that changes over its standard deviation,
-    (K, m) or (1, m), or over a thousandth of its mean if that is larger.
+    (K, m) or (1, m); what is certain is taken to have a standard deviation of a thousandth of its mean.
     """
     m = means.shape[1]
     size = np.abs(means)
-    scale = np.maximum(sd, 1e-3 * size)
+    scale = np.where(sd > LEAST_SPREAD * size, sd, 1e-3 * size)
     scale[scale == 0] = 1.0
     h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
     steps = h[:, :, None] * np.eye(m)

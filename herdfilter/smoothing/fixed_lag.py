@@ -157,4 +157,4 @@ class FixedLagSmoother:
         if isinstance(self.filter, ParticleFilter):
             return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")
         belief: Any = self.filter.belief
-        return GaussianStep(belief.mean, belief.covariance, belief.rule, onward)
+        return GaussianStep(belief.mean, belief.factor, belief.rule, onward)

@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, definite, predict_gaussians
+from herdfilter.filters.kalman.gaussian import GaussianBelief, linear_transition
 from herdfilter.filters.kalman.rules import MomentRule
+from herdfilter.filters.kalman.update import condition, triangular
 from herdfilter.models.contract import circular_dims
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
-RANGE_EIGENVALUE = 1e-11
-"""Smaller eigenvalues of a predicted correlation matrix are rounding errors: the state is certain in their directions."""
+CERTAIN_SHARE = 1e-11
+"""Of an entry's standard deviation: what is left of it beside the entries before is rounding, and the entry is certain."""
 
 
 def rts_smoother(
@@ -42,8 +44,8 @@ def rts_smoother(
     .. math::
         G = C (P^-)^{-1}, \quad m^s_t = m + G (m^s_{t+1} - m^-), \quad P^s_t = P + G (P^s_{t+1} - P^-) G^\top.
 
-    On a linear Gaussian model these are the exact moments of each state given all observations. A singular :math:`P^-` is
-    replaced by its pseudo-inverse, which is exact.
+    On a linear Gaussian model these are the exact moments of each state given all observations. They are
+    found with square roots of the covariances and without a subtraction. A singular :math:`P^-` has a pseudo-inverse.
 
     Parameters
     ----------
@@ -92,42 +94,42 @@ def gaussian_steps(filter: KalmanFilter, result: FilterResult, course: Course) -
     """Return the steps of a result as Gaussians."""
     belief: Any = filter.belief
     rows = zip(course.last, course.transitions, strict=True)
-    return [GaussianStep(result.means[row], result.covariances[row], belief.rule, onward) for row, onward in rows]
+    return [
+        GaussianStep(result.means[i], covariance_factor(result.covariances[i]), belief.rule, onward) for i, onward in rows
+    ]
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianStep:
-    """The filtered moments of a step, and the transition from there (a `FilteredStep`)."""
+    """The filtered mean and factor of a step, and the transition from there (a `FilteredStep`)."""
 
     mean: Array
-    covariance: Array
+    factor: Array
     rule: MomentRule
     onward: Transition
 
     @property
     def belief(self) -> Horizons:
-        return self.mean[None], self.covariance[None]
+        return self.mean[None], self.factor[None]
 
     @cached_property
-    def _prediction(self) -> tuple[Array, Array, Array]:
-        """Predicted mean (d,) and covariance (d, d) of the next step, and the gain (d, d) from there."""
-        predicted = predict_gaussians(self.onward, self.mean[None], self.covariance[None], self.rule)
-        mean, covariance, cross = (part[0] for part in predicted)
-        # the inverse of the covariance on its range, whatever the units of the dimensions
-        scale = np.sqrt(np.diagonal(covariance))
-        scale = np.where(scale > 0, scale, 1.0)
-        values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-        positive = values > RANGE_EIGENVALUE
-        vectors = vectors[:, positive] / scale[:, None]
-        return mean, covariance, cross @ ((vectors / values[positive]) @ vectors.T)
+    def _backward(self) -> tuple[Array, Array, Array]:
+        """Predicted mean (d,) of the next step, the gain (d, d) from there, and a factor (d, m) of what the gain leaves."""
+        mean, slopes, noises = linear_transition(self.onward, self.mean[None], self.factor[None], self.rule)
+        factor = np.zeros((1, len(self.mean), slopes.shape[2]))
+        factor[0, :, : len(self.mean)] = self.factor
+        root, gain, left = (part[0] for part in condition(slopes, noises, factor, self.onward.step, "predicted"))
+        certain = np.diagonal(root) <= CERTAIN_SHARE * np.sqrt((root**2).sum(axis=1))
+        root[certain], gain[:, certain] = np.eye(len(root))[certain], 0.0
+        return mean[0], np.linalg.solve(root.T, gain.T).T, left
 
     def back(self, after: Any, later: Horizons) -> Horizons:
-        """Carry moments (K, d) and (K, d, d) of the next step to this one."""
-        transition, (next_means, next_covariances) = self.onward, later
-        mean, covariance, gain = self._prediction
+        """Carry means (K, d) and factors (K, d, d) of the next step to this one."""
+        transition, (next_means, next_factors) = self.onward, later
+        mean, gain, left = self._backward
         means = self.mean + wrap_angles(next_means - mean, transition.circular) @ gain.T
-        covariances = self.covariance + gain @ (next_covariances - covariance) @ gain.T
-        return transition.wrapped(means), definite(covariances, self.covariance, transition.step - 1, "smoothed")
+        left = np.broadcast_to(left, (len(means), *left.shape))
+        return transition.wrapped(means), triangular(np.concatenate([left, gain @ next_factors], axis=2))
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
-        return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0]
+        return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0] @ belief[1][0].T

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
+from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter, merge_by_owner
 from herdfilter.filters.kalman.gaussian import GaussianBelief, unwrapped
@@ -92,10 +93,10 @@ class GaussianFilters(BatchedKalmanFilter):
     def __iter__(self) -> Iterator[Any]:
         """Yield a filter of each track."""
         shared = {"model": self.model, "step": self.step, "_clock": self._clock, "log_likelihood": 0.0, "record": None}
-        for mean, covariance in zip(self.means, self.covariances, strict=True):
+        for mean, factor in zip(self.means, self.factors, strict=True):
             one = copy.copy(self._single)
             vars(one).update(shared)
-            one.belief = one._initial_belief = GaussianBelief(mean, covariance, self.rule)
+            one.belief = one._initial_belief = GaussianBelief(mean, factor, self.rule)
             yield one
 
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
@@ -103,27 +104,27 @@ class GaussianFilters(BatchedKalmanFilter):
         born, circular = copy.copy(self), circular_dims(self.model)
         at = [unwrapped(start, circular) for start in starts]
         born.means = wrap(np.array([one.mean for one in at]), circular)
-        born.covariances = np.array([one.covariance for one in at])
+        born.factors = covariance_factor(np.array([one.covariance for one in at]))
         born.log_likelihoods, born.step, born._clock = np.zeros(len(at)), step, clock
         return born
 
     def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
         """See `ListedFilters.hypotheses`; all are updated."""
-        count, predicted = len(self), self.predicted_observations(sensor)
-        inside = gate(np.arange(count), *predicted[:2])
+        count, predicted = len(self), self._linear_observations(sensor)
+        inside = gate(np.arange(count), predicted[0], predicted[1] @ predicted[1].mT + predicted[2])
         tracks, detections = np.nonzero(inside)
         updated = self.corrected(self._observed_by(sensor), tracks, z[detections], predicted)
         log_densities = np.full(inside.shape, -np.inf)
         log_densities[inside] = updated[2]
-        means, covariances = np.concatenate([self.means, updated[0]]), np.concatenate([self.covariances, updated[1]])
+        means, factors = np.concatenate([self.means, updated[0]]), np.concatenate([self.factors, updated[1]])
         sources = np.full((count, 1 + len(z)), -1)  # index of each hypothesis' Gaussian
         sources[:, 0], sources[:, 1:][inside] = np.arange(count), count + np.arange(len(tracks))
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters | GaussianFilters:
             merged, chosen, shares = self.take(tracks), sources[tracks], weights[tracks]
             places = np.nonzero((chosen >= 0) & (shares > 0))
-            given = means[chosen[places]], covariances[chosen[places]], shares[places], places[0]
-            merged.means, merged.covariances = merge_by_owner(*given, circular_dims(self.model))
+            given = means[chosen[places]], factors[chosen[places]], shares[places], places[0]
+            merged.means, merged.factors = merge_by_owner(*given, circular_dims(self.model))
             return merged if len(tracks) else ListedFilters()
 
         return log_densities, merge

@@ -11,8 +11,9 @@ import numpy as np
 from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, observation_moments
+from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, linear_observation
 from herdfilter.filters.kalman.rules import LINEAR_RULE
+from herdfilter.filters.kalman.update import correct_gaussians
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, observation_covariances, require
 from herdfilter.models.series import as_duration
@@ -157,24 +158,21 @@ class BirthFromMeasurements:
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
-        prior, covariance = self.initial.means[0], self.initial.distinct_covariances
+        prior, factor = self.initial.means[0], self.initial.factors
         states = np.tile(prior, (len(z), 1))
         if self.state is not None:
             states = as_array("state", self.state(z), states.shape)
-        inverse, circular = np.linalg.inv(covariance[0]), observation_circular(model, z.shape[1])
+        u, circular = np.linalg.solve(factor[0], (states - prior).T).T, observation_circular(model, z.shape[1])
         for _ in range(MOST_ITERATIONS):
-            predicted, spread, cross = observation_moments(model, states, covariance, LINEAR_RULE, step)
-            slopes = (inverse @ cross).transpose(0, 2, 1)
-            gains = np.linalg.solve(spread, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
-            residuals = wrap_angles(z - predicted, circular) - (slopes @ (prior - states)[:, :, None])[:, :, 0]
-            before, states = states, prior + (gains @ residuals[:, :, None])[:, :, 0]
-            change = np.einsum("ki,ij,kj->k", states - before, inverse, states - before)
-            if change.max(initial=0.0) < SMALLEST_CHANGE:
+            predicted, slopes, noises = linear_observation(model, states, factor, LINEAR_RULE, step)
+            residuals = wrap_angles(z - predicted, circular) + (slopes @ u[:, :, None])[:, :, 0]
+            before, identity = u, np.eye(len(prior))[None]
+            u, after, _ = correct_gaussians(np.zeros_like(u), identity, residuals, slopes, noises, step)
+            states = prior + u @ factor[0].T
+            if ((u - before) ** 2).sum(axis=1).max(initial=0.0) < SMALLEST_CHANGE:
                 break
-        shrinkage = np.eye(len(prior)) - gains @ slopes  # Joseph's form of the covariance
-        noises = spread - slopes @ cross
-        covariances = shrinkage @ covariance @ shrinkage.transpose(0, 2, 1) + gains @ noises @ gains.transpose(0, 2, 1)
-        return wrap_angles(states, circular_dims(model)), covariances
+        roots = factor @ after
+        return wrap_angles(states, circular_dims(model)), roots @ roots.mT
 
 
 def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:

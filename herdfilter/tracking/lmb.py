@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
+from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.association.belief_propagation import AssociationWarning
 from herdfilter.association.calls import as_method, associate
@@ -249,7 +250,7 @@ class LMBTracker(Timed):
 
         detected: Factor = 1.0 if callable(model.detection_probability) else model.detection_probability
         if labels and callable(model.detection_probability):
-            detected = expected_detection(model, bank.means, bank.covariances, UNSCENTED_RULE, self.step)
+            detected = expected_detection(model, bank.means, covariance_factor(bank.covariances), UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)

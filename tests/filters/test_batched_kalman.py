@@ -6,6 +6,7 @@ from helpers import ROWS_KEEP_THEIR_BITS
 from numpy.testing import assert_allclose
 
 import herdfilter as hf
+from herdfilter._covariances import covariance_factor
 from herdfilter.filters.kalman.gaussian import GaussianBelief
 from herdfilter.filters.kalman.rules import LINEAR_RULE
 
@@ -49,7 +50,7 @@ def batch_and_singles(model, rule, count=7, seed=0):
     singles = []
     for mean, covariance in zip(means, covariances, strict=True):
         one = KINDS[rule](model)
-        one.belief = GaussianBelief(mean, covariance, one.belief.rule)
+        one.belief = GaussianBelief(mean, covariance_factor(covariance), one.belief.rule)
         singles.append(one)
     return hf.BatchedKalmanFilter(model, means, covariances, rule), singles
 

@@ -79,8 +79,10 @@ def test_the_update_is_the_best_linear_one(rule, kept):
     """All moments involved are of second degree, which the points have exactly; slopes take the noise at the mean."""
     model, z = Spreading(), np.full(2, np.nan)
     z[kept] = np.array([1.2, -0.4])[kept]
-    after = update_gaussians(Observation(model, z, 1), MEANS, SPREADS, RULES[rule])
-    for mean, P, *found in zip(MEANS, SPREADS, *after, strict=True):
+    means, factors, log_densities = update_gaussians(
+        Observation(model, z, 1), MEANS, np.linalg.cholesky(SPREADS), RULES[rule]
+    )
+    for mean, P, *found in zip(MEANS, SPREADS, means, factors @ factors.mT, log_densities, strict=True):
         R = model.expected(mean, 0.0 * P if rule == "extended" else P)[np.ix_(kept, kept)]
         for value, exact in zip(found, best_linear(mean, P, model.H[kept], R, z[kept]), strict=True):
             assert_allclose(value, exact, rtol=1e-6, atol=1e-7)

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaincinv
 
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
+from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
-from herdfilter.filters.kalman.gaussian import GaussianBelief, correct_gaussians, observation_moments, predict_gaussians
-from herdfilter.filters.kalman.rules import MomentRule, Moments, moment_rule
+from herdfilter.filters.kalman.gaussian import GaussianBelief, linear_observation, predict_gaussians
+from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
+from herdfilter.filters.kalman.update import correct_gaussians
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
@@ -81,7 +83,8 @@ class BatchedKalmanFilter(Timed):
         matrices, shape = as_covariance("covariances", covariances, model.dim), (*self.means.shape, model.dim)
         if matrices.ndim == 3 and len(matrices) != shape[0]:
             raise ValueError(f"covariances: expected one, or one for each of {shape[0]} means, got {len(matrices)}")
-        self.covariances, self.log_likelihoods = np.broadcast_to(matrices, shape).copy(), np.zeros(shape[0])
+        self.factors = np.broadcast_to(covariance_factor(matrices), shape).copy()
+        self.log_likelihoods = np.zeros(shape[0])
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
@@ -101,12 +104,17 @@ class BatchedKalmanFilter(Timed):
         batch._single = first
         batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
         batch.means = np.array([one.belief.mean for one in filters])
-        batch.covariances = np.array([one.belief.covariance for one in filters])
+        batch.factors = np.array([one.belief.factor for one in filters])
         batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
         return batch
 
     def __len__(self) -> int:
         return len(self.means)
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances of the states, shape (K, d, d)."""
+        return self.factors @ self.factors.mT
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step)
@@ -114,14 +122,14 @@ class BatchedKalmanFilter(Timed):
     def take(self, rows: Any) -> Self:
         """Return a batch of chosen states, by an index of NumPy such as integers (n,), which may be repeated."""
         chosen = copy.copy(self)
-        for name in ("means", "covariances", "log_likelihoods"):
+        for name in ("means", "factors", "log_likelihoods"):
             setattr(chosen, name, getattr(self, name)[rows])
         return chosen
 
     def join(self, other: Self) -> Self:
         """Return a batch of these states and those of another batch at the same step."""
         both = copy.copy(self)
-        for name in ("means", "covariances", "log_likelihoods"):
+        for name in ("means", "factors", "log_likelihoods"):
             setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
         return both
 
@@ -129,7 +137,7 @@ class BatchedKalmanFilter(Timed):
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
         dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
         transition = Transition(self.model, dt, control, self.step + 1)
-        means, self.covariances, _ = predict_gaussians(transition, self.means, self.covariances, self.rule)
+        means, self.factors = predict_gaussians(transition, self.means, self.factors, self.rule)
         self.means, self.step, self._clock = transition.wrapped(means), self.step + 1, self._clock.later(dt)
 
     def update(
@@ -165,58 +173,61 @@ class BatchedKalmanFilter(Timed):
         there = ~np.isnan(rows)
         if not there.any():
             return log_densities, outcomes
-        predicted = self.predicted_observations(sensor)
+        predicted = self._linear_observations(sensor)
         Observation(model, rows[0], self.step).expect(predicted[0].shape[1:], "observation_mean")
-        means, covariances = self.means.copy(), self.covariances.copy()
+        means, factors = self.means.copy(), self.factors.copy()
         for pattern in there[:1] if there.all() else np.unique(there[there.any(axis=1)], axis=0):
             who = np.flatnonzero((there == pattern).all(axis=1))  # all lack the same entries
             if gate is not None:
                 share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-                residuals, observed, _ = self._seen(model, who, rows[who], predicted)
-                distances = (residuals * np.linalg.solve(observed, residuals[:, :, None])[:, :, 0]).sum(axis=1)
+                residuals, slopes, noises = self._seen(model, who, rows[who], predicted)
+                white = np.linalg.solve(slopes @ slopes.mT + noises, residuals[:, :, None])
+                distances = (residuals * white[:, :, 0]).sum(axis=1)
                 beyond = distances > 2 * gammaincinv(residuals.shape[1] / 2, share)
                 outcomes[who[beyond]] = Outcome.GATED
                 who = who[~beyond]
             if len(who):
-                means[who], covariances[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
+                means[who], factors[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
                 outcomes[who] = Outcome.UPDATED
-        self.means, self.covariances, self.log_likelihoods = means, covariances, self.log_likelihoods + log_densities
+        self.means, self.factors, self.log_likelihoods = means, factors, self.log_likelihoods + log_densities
         return log_densities, outcomes
 
-    def predicted_observations(self, sensor: Sensor | None = None) -> Moments:
-        """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step.
+    def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
+        """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
+        means, slopes, noises = self._linear_observations(sensor)
+        return means, slopes @ slopes.mT + noises
 
-        The third array, (K, d, k), has the covariances of each state with its observation.
+    def _linear_observations(self, sensor: Sensor | None) -> Linearisation:
+        return linear_observation(self._observed_by(sensor), self.means, self.factors, self.rule, self.step)
+
+    def corrected(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> tuple[Array, Array, Array]:
+        """Return means, factors and log-densities (n,) of states `who` (n,), each given its row of z (n, k).
+
+        All rows lack the same entries. `predicted` is what the rule takes the observations of all states by `model` for.
         """
-        return observation_moments(self._observed_by(sensor), self.means, self.covariances, self.rule, self.step)
-
-    def corrected(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
-        """Return means, covariances and log-densities (n,) of states `who` (n,), each given its row of z (n, k).
-
-        All rows lack the same entries. `predicted` are the moments of the observations of all states by `model`.
-        """
-        means, covariances = self.means[who], self.covariances[who]
+        means, factors = self.means[who], self.factors[who]
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if self.step == 0:  # iterated, each until its own end
-                given = zip(means, covariances, z, strict=True)
-                ends = [GaussianBelief(m, P, self.rule).update(Observation(model, row, 0, None)) for m, P, row in given]
-                ended = zip(*((one.mean, one.covariance, log_density) for one, log_density in ends), strict=True)
-                means, covariances, log_densities = map(np.array, ended)
+                given = zip(means, factors, z, strict=True)
+                ends = [GaussianBelief(m, F, self.rule).update(Observation(model, row, 0, None)) for m, F, row in given]
+                ended = zip(*((one.mean, one.factor, log_density) for one, log_density in ends), strict=True)
+                means, factors, log_densities = map(np.array, ended)
             else:
                 seen = self._seen(model, who, z, predicted)
-                means, covariances, log_densities = correct_gaussians(means, covariances, *seen, self.step)
-        finite = np.isfinite(means).all(axis=1) & np.isfinite(covariances).all(axis=(1, 2)) & np.isfinite(log_densities)
+                means, factors, log_densities = correct_gaussians(means, factors, *seen, self.step)
+        finite = np.isfinite(means).all(axis=1) & np.isfinite(factors).all(axis=(1, 2)) & np.isfinite(log_densities)
         if not finite.all():
             raise overflow_error(z[int(np.argmin(finite))], self.step)
-        return wrap(means, contract.circular_dims(self.model)), covariances, log_densities
+        return wrap(means, contract.circular_dims(self.model)), factors, log_densities
 
-    def _seen(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> Moments:
-        """Return residuals, their covariances and those with the state, of the entries that are there."""
+    def _seen(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> tuple[Array, Array, Array]:
+        """Return residuals, slopes and noises of the entries that are there."""
         residuals = wrap(z - predicted[0][who], contract.observation_circular(model, z.shape[1]))
+        slopes, noises = predicted[1][who], predicted[2] if len(predicted[2]) == 1 else predicted[2][who]
         there = ~np.isnan(z).any(axis=0)
         if there.all():
-            return residuals, predicted[1][who], predicted[2][who]
-        return residuals[:, there], predicted[1][who][:, there][:, :, there], predicted[2][who][:, :, there]
+            return residuals, slopes, noises
+        return residuals[:, there], slopes[:, there], noises[:, there][:, :, there]
 
     def run(
         self,
@@ -232,6 +243,18 @@ class BatchedKalmanFilter(Timed):
         With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch. The other
         arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
         """
+        return self._run(observations, dt, controls, times, gate, lengths)[0]
+
+    def _run(
+        self,
+        observations: ArrayLike,
+        dt: float | Sequence[float] | Array | None = None,
+        controls: Sequence[Any] | Array | None = None,
+        times: ArrayLike | None = None,
+        gate: float | None = None,
+        lengths: ArrayLike | None = None,
+    ) -> tuple[list[FilterResult], Array]:
+        """Do as `run`; return also the factors (K, T, d, d)."""
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
@@ -240,7 +263,7 @@ class BatchedKalmanFilter(Timed):
         ends = as_array("lengths", np.full(count, T) if lengths is None else lengths, (count,)).astype(int)
         if (np.diff(ends, prepend=T) > 0).any():
             raise ValueError(f"lengths: expected numbers up to {T} in descending order, got {ends.tolist()}")
-        means, covariances = np.empty((count, T, d)), np.empty((count, T, d, d))
+        means, factors = np.empty((count, T, d)), np.empty((count, T, d, d))
         log_densities, outcomes = np.empty((count, T)), np.empty((count, T), dtype=object)
         numbers, times, going = np.empty(T, dtype=int), as_objects([step.time for step in steps]), self.take(slice(None))
         for t, step in enumerate(steps):
@@ -249,15 +272,15 @@ class BatchedKalmanFilter(Timed):
                 going.predict(step.dt, step.control)
             going._clock, numbers[t], alive = step.clock, going.step, slice(len(going))
             log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
-            means[alive, t], covariances[alive, t] = going.means, going.covariances
+            means[alive, t], factors[alive, t] = going.means, going.factors
         vars(self).update(vars(going))
         circular, positions = contract.circular_dims(self.model), getattr(self.model, "position_dims", ())
         results = []
         for k, n in enumerate(ends.tolist()):
-            own = means[k, :n].copy(), covariances[k, :n].copy(), np.full(n, np.nan), np.zeros(n, dtype=bool)
+            own = means[k, :n].copy(), factors[k, :n] @ factors[k, :n].mT, np.full(n, np.nan), np.zeros(n, dtype=bool)
             rest = log_densities[k, :n].copy(), tuple(outcomes[k, :n]), None, None, numbers[:n].copy(), times[:n].copy()
             results.append(FilterResult(*own, *rest, circular=circular, position_dims=positions))  # type: ignore[arg-type]
-        return results
+        return results, factors
 
 
 def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
@@ -279,15 +302,16 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for place, k in enumerate(order):
         padded[: lengths[k], place] = z[k]
-    found = batch.take(order).run(padded, **options, lengths=lengths[order])
-    results = [found[place] for place in np.argsort(order)]
+    found, factors = batch.take(order)._run(padded, **options, lengths=lengths[order])
+    places = np.argsort(order)
+    results = [found[place] for place in places]
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
-    for one, result in zip(filters, results, strict=True):
+    for one, result, place in zip(filters, results, places, strict=True):
         if len(result):
             mean, covariance, increments = result.means[-1], result.covariances[-1], result.log_likelihoods.tolist()
             one._by_model_at_start |= result.steps[0] == 0
             one.step, one._clock = int(result.steps[-1]), clocks[len(result) - 1]
-            one.belief = GaussianBelief(mean, covariance, batch.rule)
+            one.belief = GaussianBelief(mean, factors[place, len(result) - 1], batch.rule)
             one.log_likelihood = sum(increments, one.log_likelihood)
             one.record = StepRecord(one.step, mean, covariance, np.nan, False, increments[-1], result.outcomes[-1])
     return results
@@ -300,9 +324,9 @@ def _is_plain(track: Any) -> bool:
 
 
 def merge_by_owner(
-    means: Array, covariances: Array, weights: Array, owners: np.ndarray, circular: tuple[int, ...]
+    means: Array, factors: Array, weights: Array, owners: np.ndarray, circular: tuple[int, ...]
 ) -> tuple[Array, Array]:
-    """Return mean and covariance of the mixture of each owner's Gaussians: `herdfilter.angles.merged`, for many at once.
+    """Return mean and factor of the mixture of each owner's Gaussians: `merged_gaussian`, for many at once.
 
     The P Gaussians are sorted by their owners (P,), and the weights of each owner's sum to 1.
     """
@@ -315,7 +339,7 @@ def merge_by_owner(
         x[:, i] = reference + (x[:, i] - reference + np.pi) % (2 * np.pi) - np.pi
     merged = np.add.reduceat(share * x, starts)
     centred = x - merged[place]
-    spread = np.add.reduceat(share[:, :, None] * (covariances + centred[:, :, None] * centred[:, None]), starts)
-    merged, alone = wrap(merged, circular), counts == 1
-    merged[alone], spread[alone] = means[starts[alone]], covariances[starts[alone]]
-    return merged, spread
+    spread = np.add.reduceat(share[:, :, None] * (factors @ factors.mT + centred[:, :, None] * centred[:, None]), starts)
+    merged, factor, alone = wrap(merged, circular), covariance_factor(spread), counts == 1
+    merged[alone], factor[alone] = means[starts[alone]], factors[starts[alone]]
+    return merged, factor

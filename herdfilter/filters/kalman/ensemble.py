@@ -11,7 +11,7 @@ import numpy as np
 from herdfilter._checks import Array, as_generator, check_count
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.update import finite_part, inverse_factor
+from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation, predicted_moments
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.transition import Transition
@@ -109,8 +109,9 @@ class Ensemble:
         cross = self._centred_members().T @ spread
         noises = contract.observation_covariances(observation.model, self.members, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
-        observed, cross = finite_part(observation, predicted[None], covariance[None], cross[None])
-        whitening = inverse_factor(observed, observation.step)
+        observation.expect(predicted.shape, "observation_mean")
+        cross = cross[None, :, observation.observed_entries]
+        whitening = inverse_factor(observation.part(covariance)[None], observation.step)
         noise = contract.correlated(
             self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises)
         )

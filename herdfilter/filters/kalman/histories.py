@@ -15,7 +15,7 @@ from herdfilter.angles import merged, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import (
     expected_detection,
-    observation_moments,
+    linear_observation,
     predict_gaussians,
     reweight,
     update_gaussians,
@@ -70,9 +70,9 @@ class MixtureKalmanFilter(KalmanFilter):
         rule = moment_rule(rule)
         parts = initial_beliefs(model, "MixtureKalmanFilter", rule)
         weights, modes = np.array(model.initial_modes), np.arange(len(parts))
-        means, covariances = np.array([part.mean for part in parts]), np.array([part.covariance for part in parts])
+        means, factors = np.array([part.mean for part in parts]), np.array([part.factor for part in parts])
         settings = rule, self.n_particles, len(parts), circular_dims(model)
-        super().__init__(model, HistoryBelief(weights, means, covariances, modes, *settings))
+        super().__init__(model, HistoryBelief(weights, means, factors, modes, *settings))
 
     @property
     def mode_probabilities(self) -> Array:
@@ -86,7 +86,7 @@ class HistoryBelief:
 
     weights: Array
     means: Array
-    covariances: Array
+    factors: Array
     modes: NDArray[np.int64]
     rule: MomentRule
     room: int
@@ -94,6 +94,11 @@ class HistoryBelief:
     circular: tuple[int, ...]
 
     __repr__ = fields_in_line
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances of the state given each history, (K, d, d)."""
+        return self.factors @ self.factors.mT
 
     @property
     def mean(self) -> Array:
@@ -121,15 +126,15 @@ class HistoryBelief:
         matrix = transition.model.transition_matrix if jumps(transition.model) else np.ones((1, 1))
         joint = weights[:, None] * matrix[self.modes[kept]]
         means = np.empty((*joint.shape, self.means.shape[1]))
-        covariances = np.empty((*means.shape, means.shape[2]))
+        factors = np.empty((*means.shape, means.shape[2]))
         for j in np.flatnonzero(joint.sum(axis=0)):
             onward = transition.of(in_mode(transition.model, int(j)))
-            given = self.means[kept], self.covariances[kept]
-            means[:, j], covariances[:, j], _ = predict_gaussians(onward, *given, self.rule)
+            given = self.means[kept], self.factors[kept]
+            means[:, j], factors[:, j] = predict_gaussians(onward, *given, self.rule)
         some = joint > 0
         modes = np.broadcast_to(np.arange(self.count), joint.shape)
         means = wrap_angles(means[some], self.circular)
-        return replace(self, weights=joint[some], means=means, covariances=covariances[some], modes=modes[some])
+        return replace(self, weights=joint[some], means=means, factors=factors[some], modes=modes[some])
 
     def update(self, observation: Observation) -> tuple[HistoryBelief, float]:
         """Update each history as Kalman, and the weights as Bayes."""
@@ -142,23 +147,23 @@ class HistoryBelief:
         """
         count = len(self.weights)
         if not has_scans(observation.model):
-            means, covariances = np.empty_like(self.means), np.empty_like(self.covariances)
+            means, factors = np.empty_like(self.means), np.empty_like(self.factors)
             log_densities = np.empty(count)
             for j in np.unique(self.modes):
                 of, own = self.modes == j, observation.in_mode(int(j))
-                means[of], covariances[of], log_densities[of] = update_gaussians(
-                    own, self.means[of], self.covariances[of], self.rule
+                means[of], factors[of], log_densities[of] = update_gaussians(
+                    own, self.means[of], self.factors[of], self.rule
                 )
             weights, log_density = reweight(self.weights, log_densities)
-            found = replace(self, weights=weights, means=wrap_angles(means, self.circular), covariances=covariances)
+            found = replace(self, weights=weights, means=wrap_angles(means, self.circular), factors=factors)
             return found, log_density, np.arange(count), np.ones(count, dtype=np.int64)
         parts: list[tuple[int, Any]] = []
         logs = []
         for j in np.unique(self.modes):
             of, own = self.modes == j, observation.in_mode(int(j))
-            given = self.means[of], self.covariances[of]
+            given = self.means[of], self.factors[of]
             by_rule = own.model, *given, self.rule, observation.step
-            terms, update = scan_hypotheses(own, *given, observation_moments(*by_rule), expected_detection(*by_rule))
+            terms, update = scan_hypotheses(own, *given, linear_observation(*by_rule), expected_detection(*by_rule))
             with np.errstate(divide="ignore"):
                 logs.append(np.log(self.weights[of]) + terms)
             parts.append((int(j), update))
@@ -170,11 +175,11 @@ class HistoryBelief:
         states = [update(*which) for (_, update), which in zip(parts, kept, strict=True)]
         weights = np.concatenate([one.T[which] for one, which in zip(shares, kept, strict=True)])
         means = wrap_angles(np.concatenate([means for means, _ in states]), self.circular)
-        covariances = np.concatenate([covariances for _, covariances in states])
+        factors = np.concatenate([factors for _, factors in states])
         modes = np.concatenate([np.full(len(means), j) for (j, _), (means, _) in zip(parts, states, strict=True)])
         parents = np.concatenate([np.flatnonzero(self.modes == j)[i] for (j, _), (i, _) in zip(parts, kept, strict=True)])
         hypotheses = np.concatenate([h for _, h in kept])
-        found = replace(self, weights=weights / weights.sum(), means=means, covariances=covariances, modes=modes)
+        found = replace(self, weights=weights / weights.sum(), means=means, factors=factors, modes=modes)
         return found, evidence, parents, hypotheses
 
     def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
@@ -182,10 +187,9 @@ class HistoryBelief:
         means, covariances, weights = [], [], []
         for j in np.unique(self.modes):
             of, own = self.modes == j, in_mode(model, int(j))
-            given = self.means[of], self.covariances[of]
-            mean, covariance, _ = observation_moments(own, *given, self.rule, step)
+            mean, slopes, noises = linear_observation(own, self.means[of], self.factors[of], self.rule, step)
             means.append(mean)
-            covariances.append(covariance)
+            covariances.append(slopes @ slopes.mT + noises)
             weights.append(self.weights[of])
         mean = np.concatenate(means)
         circular = observation_circular(own, mean.shape[1])
@@ -197,7 +201,7 @@ class HistoryBelief:
             self,
             weights=np.concatenate([w * other.weights for w, other in zip(weights, others, strict=True)]),
             means=np.concatenate([other.means for other in others]),
-            covariances=np.concatenate([other.covariances for other in others]),
+            factors=np.concatenate([other.factors for other in others]),
             modes=np.concatenate([other.modes for other in others]),
         )
 

@@ -11,7 +11,7 @@ from herdfilter._checks import Array
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, reweight
+from herdfilter.filters.kalman.gaussian import GaussianBelief, merged_gaussian, reweight
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
@@ -83,7 +83,8 @@ class ModeBelief:
     @property
     def covariance(self) -> Array:
         """See `Belief`."""
-        return self._merged(self.mode_probabilities)[1]
+        factor = self._merged(self.mode_probabilities)[1]
+        return factor @ factor.T
 
     def predict(self, transition: Transition) -> ModeBelief:
         """Mix the Gaussians, and predict by each mode."""
@@ -93,8 +94,8 @@ class ModeBelief:
         for j, part in enumerate(self.parts):
             # an unreachable mode starts from the mixture of all: it has no weight now, but may get some later
             weights = joint[:, j] / after[j] if after[j] > 0 else self.mode_probabilities
-            mean, covariance = self._merged(weights)
-            mixed = replace(part, mean=mean, covariance=covariance)
+            mean, factor = self._merged(weights)
+            mixed = replace(part, mean=mean, factor=factor)
             parts.append(mixed.predict(transition.of(in_mode(transition.model, j))))
         return ModeBelief(after, tuple(parts), self.circular)
 
@@ -122,5 +123,5 @@ class ModeBelief:
 
     def _merged(self, weights: Array) -> tuple[Array, Array]:
         means = np.array([part.mean for part in self.parts])
-        covariances = np.array([part.covariance for part in self.parts])
-        return merged(means, covariances, weights, self.circular)
+        factors = np.array([part.factor for part in self.parts])
+        return merged_gaussian(means, factors, weights, self.circular)

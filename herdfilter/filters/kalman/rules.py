@@ -1,4 +1,4 @@
-"""Rules for the moments of a function of Gaussian variables: by linearisation, or over points of N(0, I)."""
+"""Rules that take a function of Gaussian variables for a linear one: by its Jacobian, or over points of N(0, I)."""
 
 from __future__ import annotations
 
@@ -11,44 +11,47 @@ import numpy as np
 from numba import njit
 
 from herdfilter._checks import Array, as_array, one_of, short_repr
-from herdfilter._covariances import covariance_factor
-from herdfilter.angles import unwrap_angles
+from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import VectorFunction, central_differences
 from herdfilter.samplers.compiled import IN_PLACE
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.sigma_points import SigmaPoints
 
-Moments = tuple[Array, Array, Array]
-"""Means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values at K Gaussians of m dimensions."""
+Linearisation = tuple[Array, Array, Array]
+"""Means (K, k), slopes (K, k, m) and covariances (K or 1, k, k) of the rest: what K functions of Gaussians are taken for.
+
+With x = mean + factor @ u and u ~ N(0, I), the value is ``means + slopes @ u`` and a rest that u says nothing about."""
+
+QUARTER_TURN = 0.5 * np.pi  # points whose angles differ by less from the mean's are no more than half a turn apart
 
 
 class MomentRule(Protocol):
-    """A rule for the moments of a function of Gaussian variables, exact if the function is linear.
+    """A rule that takes a function of Gaussian variables for a linear one; exact if it is linear.
 
-    The K variables have means (K, m) and covariances (K, m, m), or (1, m, m) if they share one.
-    A rule may have a method ``mean`` of the same arguments, for the means alone.
+    The K variables have means (K, m) and covariances ``factors @ factors.T``; factors are (K, m, m), or (1, m, m) if they
+    share one. A rule may have a method ``mean`` of the same arguments, for the means alone.
     """
 
-    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> Moments:
-        """Return means (K, k), covariances (K, k, k) and cross-covariances (K, m, k) of the values."""
+    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+        """Return means (K, k), slopes (K, k, m) and covariances of the rest, (K, k, k) or (1, k, k)."""
 
 
 @dataclass(frozen=True)
 class LinearRule:
-    """Moments of the linearisation at each mean, as in the extended Kalman filter."""
+    """The linearisation at each mean, as in the extended Kalman filter."""
 
-    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> Moments:
+    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
         if function.jacobian is None:
-            centres, J = central_differences(function, means, np.sqrt(np.diagonal(covariances, axis1=1, axis2=2)))
+            centres, J = central_differences(function, means, np.sqrt((factors**2).sum(axis=2)))
         else:
             centres = function.values(means)
             J = as_array("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
-        cross = covariances @ J.transpose(0, 2, 1)
-        return centres, J @ cross, cross
+        k = centres.shape[1]
+        return centres, J @ factors, np.zeros((1, k, k))
 
-    def mean(self, function: VectorFunction, means: Array, covariances: Array) -> Array:
+    def mean(self, function: VectorFunction, means: Array, factors: Array) -> Array:
         """Return the values at the means, (K, k)."""
         return function.values(means)
 
@@ -60,37 +63,50 @@ It is hashable, since the points are cached."""
 
 @dataclass(frozen=True)
 class PointRule:
-    """Moments over points of N(0, I) that are mapped to each Gaussian."""
+    """Regression over points of N(0, I) that are mapped to each Gaussian (Lefebvre, Bruyninckx and De Schutter 2002)."""
 
     standard: StandardPoints
 
-    def __call__(self, function: VectorFunction, means: Array, covariances: Array) -> Moments:
+    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
-        _, weights, spread_weights = _cached_points(self.standard, means.shape[1])
-        offsets, y = self._values(function, means, covariances)
+        z, weights, spread_weights = _cached_points(self.standard, means.shape[1])
+        y, near = self._values(function, means, factors)
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
-        y = unwrap_angles(y, np.abs(weights), function.circular(y.shape[-1]))
-        (count, p, k), m = y.shape, offsets.shape[2]
-        moments = np.empty((count, k)), np.empty((count, k, k)), np.zeros((count, m, k))
-        _point_moments(np.ascontiguousarray(y), offsets, weights, spread_weights, np.empty((2, k, p)), *moments)
-        return moments
+        circular = function.circular(y.shape[-1])
+        if near is None:
+            y = unwrap_angles(y, np.abs(weights), circular)
+        else:  # what was found nearer to the mean holds for the points
+            centres = function.at(means[:, None])
+            y = centres + wrap_angles(y - centres, circular) / near[:, :, None]
+        (count, p, k), m = y.shape, z.shape[1]
+        found = np.empty((count, k)), np.zeros((count, k, m)), np.empty((count, k, k))
+        _regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *found)
+        return found
 
     def points(self, dim: int) -> tuple[Array, Array]:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
         return _cached_points(self.standard, dim)[:2]
 
-    def mean(self, function: VectorFunction, means: Array, covariances: Array) -> Array:
+    def mean(self, function: VectorFunction, means: Array, factors: Array) -> Array:
         """Return the means of values without angles, (K, k)."""
         weights = _cached_points(self.standard, means.shape[1])[1]
-        _, y = self._values(function, means, covariances)
+        y = self._values(function, means, factors)[0]
         centre: Array = y[:, 0]
         return centre + weights @ (y - y[:, :1])  # exact for a constant, however the weights are rounded
 
-    def _values(self, function: VectorFunction, means: Array, covariances: Array) -> tuple[Array, Array]:
-        """Return offsets of the points from the means, (K or 1, p, m), and the values there, (K, p, k)."""
-        z = _cached_points(self.standard, means.shape[1])[0]
-        offsets = z @ covariance_factor(covariances).transpose(0, 2, 1)
-        return offsets, function.at(means.repeat(len(z), axis=0).reshape(-1, *z.shape) + offsets)
+    def _values(self, function: VectorFunction, means: Array, factors: Array) -> tuple[Array, Array | None]:
+        """Return the values at the points (K, p, k), and the shares (K, p) of the way to them at which these were taken.
+
+        None stands for all of the way. Points whose angles are beyond a quarter of a turn are drawn nearer to the mean,
+        since the function does not tell what is beyond half a turn from what is on the other side.
+        """
+        offsets, near = _cached_points(self.standard, means.shape[1])[0] @ factors.mT, None
+        if function.angles:
+            reach = np.abs(offsets[..., list(function.angles)]).max(axis=2)
+            if reach.max() > QUARTER_TURN:
+                near = QUARTER_TURN / np.maximum(reach, QUARTER_TURN)
+                offsets = near[:, :, None] * offsets
+        return function.at(means[:, None] + offsets), near
 
 
 @lru_cache(maxsize=64)
@@ -99,31 +115,33 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 
 @njit(**IN_PLACE)
-def _point_moments(y, offsets, weights, spread_weights, room, means, covariances, cross):
-    """Fill in means, covariances and cross-covariances of values (K, p, k) with offsets (K or 1, p, m).
+def _regress(y, z, weights, spread_weights, room, means, slopes, rests):
+    """Fill in means, slopes and rests of values (K, p, k) at points (p, m), by least squares; slopes are zeros before.
 
     Inner loops run along rows in the cache: the values of each Gaussian are first transposed, into `room` (2, k, p).
     """
-    (count, p, k), m = y.shape, offsets.shape[2]
+    (count, p, k), m = y.shape, z.shape[1]
     centred, weighted = room[0], room[1]
     for c in range(count):
-        values, offset, along = y[c], offsets[c if len(offsets) > 1 else 0], cross[c]
         for i in range(k):
             mean = 0.0
             for t in range(p):
-                mean += weights[t] * values[t, i]
-            means[c, i] = mean
+                centred[i, t] = y[c, t, i] - y[c, 0, i]
+                mean += weights[t] * centred[i, t]
+            means[c, i] = y[c, 0, i] + mean
             for t in range(p):
-                centred[i, t] = values[t, i] - mean
+                centred[i, t] -= mean
+                for a in range(m):
+                    slopes[c, i, a] += spread_weights[t] * centred[i, t] * z[t, a]
+            for t in range(p):
+                for a in range(m):
+                    centred[i, t] -= slopes[c, i, a] * z[t, a]
                 weighted[i, t] = spread_weights[t] * centred[i, t]
             for j in range(i + 1):
                 entry = 0.0
                 for t in range(p):
                     entry += centred[j, t] * weighted[i, t]
-                covariances[c, i, j] = covariances[c, j, i] = entry
-            for t in range(p):
-                for a in range(m):
-                    along[a, i] += weighted[i, t] * offset[t, a]
+                rests[c, i, j] = rests[c, j, i] = entry
 
 
 @dataclass(frozen=True)
@@ -182,9 +200,9 @@ def moment_rule(rule: str | MomentRule) -> MomentRule:
     return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]
 
 
-def moments_by(rule: MomentRule, function: VectorFunction, means: Array, covariances: Array) -> Moments:
-    """Return the moments by a rule; raise TypeError unless the rule returns three arrays."""
-    found = rule(function, means, covariances)
+def linearised(rule: MomentRule, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    """Return the linearisation by a rule; raise TypeError unless the rule returns three arrays."""
+    found = rule(function, means, factors)
     if not (isinstance(found, tuple) and len(found) == 3):
-        raise TypeError(f"rule: expected means, covariances and cross-covariances, got {short_repr(found)}")
+        raise TypeError(f"rule: expected means, slopes and covariances of the rest, got {short_repr(found)}")
     return found

@@ -1,4 +1,8 @@
-"""Kalman's update in numbers: of many Gaussians by one observation, and by a scan of detections."""
+"""Kalman's update in numbers: of many Gaussians by one observation, and by a scan of detections, in square roots.
+
+A Gaussian is its mean and a factor F of its covariance F F'. Nothing is subtracted from a covariance, so that the posterior
+keeps its digits however wide the prior is (Kailath, Sayed and Hassibi 2000, "Linear Estimation", chapter 12).
+"""
 
 from __future__ import annotations
 
@@ -10,48 +14,81 @@ from numba import njit
 from herdfilter._checks import Array
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import Moments
+from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import observation_circular
 from herdfilter.models.with_clutter import Factor, detection_log_densities, log_sum
-from herdfilter.samplers.compiled import IN_PLACE
+from herdfilter.samplers.compiled import IN_PLACE, PLAIN
+
+RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
+SINGULAR_SHARE = 1e-14  # of a variance: what is left of it beside other entries is rounding, if the matrix is singular
+
+
+@njit(**PLAIN)
+def _rotate(noise, slopes, gains, factor):
+    """Turn columns into each other until the slopes (k, m) vanish into the noise (k, k), which stays lower triangular.
+
+    Gains (d, k) and a factor (d, m) below them take part. Givens rotations keep digits of small numbers beside large ones.
+    """
+    k, m = slopes.shape
+    for i in range(k):
+        for j in range(m):
+            if slopes[i, j] != 0.0:
+                length = np.hypot(noise[i, i], slopes[i, j])
+                cosine, sine = noise[i, i] / length, slopes[i, j] / length
+                noise[i, i], slopes[i, j] = length, 0.0
+                for a in range(i + 1, k):
+                    above, below = noise[a, i], slopes[a, j]
+                    noise[a, i], slopes[a, j] = cosine * above + sine * below, cosine * below - sine * above
+                for a in range(len(gains)):
+                    above, below = gains[a, i], factor[a, j]
+                    gains[a, i], factor[a, j] = cosine * above + sine * below, cosine * below - sine * above
 
 
 @njit(**IN_PLACE)
-def update_in_place(covariances, residuals, observed, cross, moved, shrunk, log_densities, factor, half):
-    """Update K Gaussians, each with its residual; return False if a covariance is not positive definite.
+def condition_in_place(slopes, noises, factors, least, columns, roots, gains, after):
+    """Fill in what `condition` returns; return False where a noise is indefinite.
 
-    The arguments are covariances (K or 1, d, d) of the state, residuals (K, k), covariances S of the observation (K, k, k)
-    and of the state with it (K, d, k). `moved`, the means (K, d), is changed; `shrunk` (K, d, d) and `log_densities` (K,)
-    are filled. A log-density stays as it was from the first S on that is not positive definite. `factor` and `half` are
-    buffers of shapes (max(k, d), max(k, d)) and (k, d + 1).
+    The noises (K or 1, k, k) are covariances, whose variances beside those of the slopes, or `least`, tell what is rounding.
+    The slopes (K, k, m) are used up, `columns` (k + 1, k) are room.
     """
-    count, d, k = cross.shape
-    regular = True
-    for m in range(count):
-        if not factorise(observed[m], factor):
+    count, k, m = slopes.shape
+    for c in range(count):
+        noise, before = noises[c if len(noises) > 1 else 0], factors[c if len(factors) > 1 else 0]
+        for i in range(k):
+            columns[k, i] = max(least, noise[i, i])
+            for j in range(m):
+                columns[k, i] += slopes[c, i, j] ** 2
+        if not _factorise_singular(noise, columns[k], columns[:k], roots[c]):
             return False
-        log_density = -0.5 * k * np.log(2 * np.pi)
-        for i in range(k):  # by L^-1, with S = L L': the rows of cross', and the residual beside them
-            scale = 1.0 / factor[i, i]
-            for a in range(d + 1):
-                entry = cross[m, a, i] if a < d else residuals[m, i]
-                for j in range(i):
-                    entry -= factor[i, j] * half[j, a]
-                half[i, a] = entry * scale
-            log_density += np.log(scale) - 0.5 * half[i, d] ** 2
-        log_densities[m] = log_density
-        before = min(m, len(covariances) - 1)
-        for a in range(d):
+        for a in range(len(before)):
             for i in range(k):
-                moved[m, a] += half[i, a] * half[i, d]
-            for b in range(a + 1):
-                entry = 0.5 * (covariances[before, a, b] + covariances[before, b, a])
-                for i in range(k):
-                    entry -= half[i, a] * half[i, b]
-                shrunk[m, a, b] = shrunk[m, b, a] = entry
-        regular = factorise(shrunk[m], factor) and regular
-    return regular
+                gains[c, a, i] = 0.0
+            for j in range(m):
+                after[c, a, j] = before[a, j]
+        _rotate(roots[c], slopes[c], gains[c], after[c])
+    return True
+
+
+@njit(**IN_PLACE)
+def move_in_place(roots, gains, residuals, means, log_densities):
+    """Move K means (K, d) by residuals (K, k), given S and G of `condition`; fill in log-densities (K,).
+
+    Residuals are whitened in place. A log-density stays as it was from the first singular S on.
+    """
+    count, k = residuals.shape
+    for c in range(count):
+        log_density = -0.5 * k * np.log(2 * np.pi)
+        for i in range(k):
+            if not 0.0 < roots[c, i, i] < np.inf:
+                return
+            for j in range(i):
+                residuals[c, i] -= roots[c, i, j] * residuals[c, j]
+            residuals[c, i] /= roots[c, i, i]
+            log_density -= np.log(roots[c, i, i]) + 0.5 * residuals[c, i] ** 2
+            for a in range(means.shape[1]):
+                means[c, a] += gains[c, a, i] * residuals[c, i]
+        log_densities[c] = log_density
 
 
 @njit(**IN_PLACE)
@@ -71,15 +108,123 @@ def factorise(matrix, factor):
     return True
 
 
-def finite_part(observation: Observation, predicted: Array, observed: Array, cross: Array) -> tuple[Array, Array]:
-    """Return covariances of the finite entries of an observation (K, k, k), and of the state with them (K, d, k).
+@njit(**PLAIN)
+def _factorise_singular(matrix, variances, columns, root):
+    """Write a lower triangular factor of a positive semi-definite matrix; return False if it is indefinite.
+
+    Negative eigenvalues down to `RELATIVE_TOLERANCE` of the variances (k,) are rounding. `columns` (k, k) are room.
+    """
+    k = len(matrix)
+    for i in range(k):
+        for j in range(k):
+            root[i, j] = 0.0
+    if factorise(matrix, root):
+        return True
+    # Cholesky's with pivots, for one that is singular; then its columns are turned into a triangle
+    for i in range(k):
+        for j in range(k):
+            root[i, j] = columns[i, j] = 0.0
+    for t in range(k):
+        pivot, largest = 0, 0.0
+        for i in range(k):
+            rest = matrix[i, i]
+            for u in range(t):
+                rest -= columns[i, u] ** 2
+            if rest > max(largest, SINGULAR_SHARE) * matrix[i, i]:
+                pivot, largest = i, rest / matrix[i, i]
+        if largest == 0.0:
+            break
+        length = np.sqrt(largest * matrix[pivot, pivot])
+        for i in range(k):
+            columns[i, t] = matrix[max(i, pivot), min(i, pivot)]
+            for u in range(t):
+                columns[i, t] -= columns[i, u] * columns[pivot, u]
+            columns[i, t] /= length
+    for i in range(k):
+        for j in range(i + 1):
+            rest = matrix[i, j]
+            for u in range(k):
+                rest -= columns[i, u] * columns[j, u]
+            if not abs(rest) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
+                return False
+    _rotate(root, columns, columns[:0], columns[:0])
+    return True
+
+
+def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str) -> tuple[Array, Array, Array]:
+    """Condition K Gaussians on linear functions of them.
+
+    With u ~ N(0, I), of m entries, a state is x = F u, and y = A u + e with independent e is known of it.
+
+    Parameters
+    ----------
+    slopes : ndarray, shape (K, k, m)
+        The matrices A.
+    noises : ndarray, shape (K or 1, k, k)
+        Covariances of e. To those that are indefinite, as negative weights of a moment rule may make them, those of A u are
+        added, and what is left of the Gaussian is then a subtraction.
+    factors : ndarray, shape (K or 1, d, m)
+        The matrices F; with d = 0, only S is asked for.
+    step, what : int, str
+        What IndefiniteCovarianceError names, if the covariance of y is indefinite, too.
+
+    Returns
+    -------
+    roots, gains, after : ndarray, shapes (K, k, k), (K, d, k) and (K, d, m)
+        Lower triangular S, where S S' is the covariance of y; G, where G S' is the covariance of x with y; and a factor of
+        the covariance of x given y.
+    """
+    found = _conditioned(slopes, noises, factors)
+    if found is None:
+        whole = _conditioned(slopes[:, :, :0], slopes @ slopes.mT + noises, factors[:, :0, :0])
+        if whole is None:
+            raise IndefiniteCovarianceError(step, what)
+        halves = np.linalg.solve(whole[0], slopes)
+        left = np.eye(slopes.shape[2]) - halves.mT @ halves
+        inner = _conditioned(halves.mT[:, :, :0], left, factors[:, :0, :0], 1.0) if factors.size else whole
+        if inner is None:
+            raise IndefiniteCovarianceError(step, "updated")
+        found = whole[0], factors @ halves.mT, factors @ inner[0] if factors.size else factors
+    return found
+
+
+def _conditioned(slopes: Array, noises: Array, factors: Array, least: float = 0.0) -> tuple[Array, Array, Array] | None:
+    (count, k, m), d, contiguous = slopes.shape, factors.shape[1], np.ascontiguousarray
+    found = np.empty((count, k, k)), np.empty((count, d, k)), np.empty((count, d, m))
+    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors), least, np.empty((k + 1, k))
+    return found if condition_in_place(*given, *found) else None
+
+
+def triangular(factors: Array) -> Array:
+    """Return lower triangular factors (K, d, d) of the covariances that factors (K, d, m) have."""
+    d = factors.shape[1]
+    return condition(factors, np.zeros((1, d, d)), factors[:, :0], 0, "")[0]
+
+
+def correct_gaussians(
+    means: Array, factors: Array, residuals: Array, slopes: Array, noises: Array, step: int
+) -> tuple[Array, Array, Array]:
+    """Update each Gaussian with its residual (K, k); slopes and noises are those of `linear_observation`.
+
+    Return means (K, d), factors (K, d, d), and log-densities (K,) of the residuals.
+    """
+    roots, gains, after = condition(slopes, noises, factors, step, "observation's")
+    moved, log_densities = means.copy(), np.full(len(means), np.nan)
+    move_in_place(roots, gains, np.array(residuals, order="C"), moved, log_densities)
+    if np.isnan(log_densities).any():
+        raise IndefiniteCovarianceError(step, "observation's")
+    return moved, after, log_densities
+
+
+def finite_part(observation: Observation, predicted: Array, slopes: Array, noises: Array) -> tuple[Array, Array]:
+    """Return slopes (K, k, m) and noises (K or 1, k, k) of the finite entries of an observation.
 
     The observation must have the shape of its prediction (K, k).
     """
     observation.expect(predicted.shape[1:], "observation_mean")
     if len(observation.observed_entries) == len(observation.vector):
-        return observed, cross
-    return observation.part(observed), cross[:, :, observation.observed_entries]
+        return slopes, noises
+    return slopes[:, observation.observed_entries], observation.part(noises)
 
 
 def inverse_factor(covariance: Array, step: int) -> Array:
@@ -91,54 +236,55 @@ def inverse_factor(covariance: Array, step: int) -> Array:
 
 
 def data_association(
-    observation: Observation, mean: Array, covariance: Array, moments: Moments, detected: Factor
+    observation: Observation, mean: Array, factor: Array, linear: Linearisation, detected: Factor
 ) -> tuple[Array, Array, float]:
-    """Update N(mean, covariance) by a scan; return mean, covariance and log-evidence of the mixture over all hypotheses.
+    """Update N(mean, factor @ factor.T) by a scan; return mean, factor and log-evidence of the mixture over all hypotheses.
 
     This is the probabilistic data association of Bar-Shalom and Tse (1975) without a gate: a detection far away has no
-    weight. The moments are those of a detection, as by `observation_moments`; `detected` is P_D, a number or (1,).
+    weight. `linear` is that of a detection, as by `linear_observation`; `detected` is P_D, a number or (1,).
     """
-    model, (predicted, observed, cross) = observation.model, (part[0] for part in moments)
+    model, (predicted, slopes, noises) = observation.model, linear
     missed, found = (np.ravel(part) for part in model.log_factors(detected, observation.z, observation.step))
     if not len(observation.z):
-        return mean, covariance, float(missed[0])
-    whitening = inverse_factor(observed, observation.step)
-    gain = cross @ whitening.T @ whitening
-    densities = detection_log_densities(model, observation.z, predicted[None], observed[None], observation.step)[:, 0]
+        return mean, factor, float(missed[0])
+    root, gain, after = (part[0] for part in condition(slopes, noises, factor[None], observation.step, "observation's"))
+    whitening = inverse_factor((root @ root.T)[None], observation.step)[0]
+    densities = detection_log_densities(model, observation.z, predicted, (root @ root.T)[None], observation.step)[:, 0]
     terms = np.concatenate([missed, found + densities])
     evidence = float(log_sum(terms))
     if evidence == -np.inf:  # no hypothesis is left
-        return mean, covariance, evidence
-    shares = np.exp(terms - evidence)[1:]
-    residuals = wrap_angles(observation.z - predicted, observation_circular(model, len(predicted)))
-    whole = shares @ residuals
-    spread = (shares * residuals.T) @ residuals - np.outer(whole, whole)
-    after = covariance - shares.sum() * gain @ cross.T + gain @ spread @ gain.T
-    return mean + gain @ whole, after, evidence
+        return mean, factor, evidence
+    shares = np.exp(terms - evidence)
+    residuals = wrap_angles(observation.z - predicted[0], observation_circular(model, predicted.shape[1])) @ whitening.T
+    corrections = gain @ np.vstack([np.zeros(len(root)), residuals]).T
+    correction = corrections @ shares
+    spread = (corrections - correction[:, None]) * np.sqrt(shares)
+    columns = [np.sqrt(shares[0]) * factor, np.sqrt(shares[1:].sum()) * after, spread]
+    return mean + correction, triangular(np.hstack(columns)[None])[0], evidence
 
 
 def scan_hypotheses(
-    observation: Observation, means: Array, covariances: Array, moments: Moments, detected: Factor
+    observation: Observation, means: Array, factors: Array, linear: Linearisation, detected: Factor
 ) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
     """Return the log-likelihood terms of a scan of k detections, (1 + k, n), and the update by each of them.
 
     The first term is that of a miss. The update takes indices of states (c,) and of terms (c,) to the updated means (c, d)
-    and covariances (c, d, d). The arguments are those of `data_association`, each for n states.
+    and factors (c, d, d). The arguments are those of `data_association`, each for n states.
     """
-    model, scan, (predicted, observed, cross) = observation.model, observation.z, moments
+    model, scan, (predicted, slopes, noises) = observation.model, observation.z, linear
     missed, found = model.log_factors(detected, scan, observation.step)
     terms = np.full((1 + len(scan), len(means)), missed)
     if not len(scan):
-        return terms, lambda i, h: (means[i], covariances[i])
-    terms[1:] = found + detection_log_densities(model, scan, predicted, observed, observation.step)
-    gains = np.linalg.solve(observed, cross.transpose(0, 2, 1)).transpose(0, 2, 1)
-    after = covariances - gains @ cross.transpose(0, 2, 1)
+        return terms, lambda i, h: (means[i], factors[i])
+    roots, gains, after = condition(slopes, noises, factors, observation.step, "observation's")
+    terms[1:] = found + detection_log_densities(model, scan, predicted, roots @ roots.mT, observation.step)
+    gains = np.linalg.solve(roots.mT, gains.mT).mT
     circular = observation_circular(model, predicted.shape[1])
 
     def update(i: Array, h: Array) -> tuple[Array, Array]:
         residuals = wrap_angles(scan[h - 1] - predicted[i], circular)
         moved = means[i] + (gains[i] @ residuals[:, :, None])[:, :, 0]
         miss = h == 0
-        return np.where(miss[:, None], means[i], moved), np.where(miss[:, None, None], covariances[i], after[i])
+        return np.where(miss[:, None], means[i], moved), np.where(miss[:, None, None], factors[i], after[i])
 
     return terms, update

@@ -83,8 +83,9 @@ class GuidedProposal(BootstrapProposal):
         centres = transition.mean(particles.x)
         transition.check_density("GuidedProposal")
         noises = transition.noises(particles.x)
-        means, covariances, _ = update_gaussians(observation, centres, noises, moment_rule(self.rule))
-        root, roots = np.linalg.cholesky(noises), np.linalg.cholesky(covariances + WIDENING * noises)
+        root = np.linalg.cholesky(noises)
+        means, factors, _ = update_gaussians(observation, centres, root, moment_rule(self.rule))
+        roots = np.linalg.cholesky(factors @ factors.mT + WIDENING * noises)
         drawn = rng.standard_normal(particles.x.shape)
         moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
         needed = np.linalg.solve(root, (moved - centres)[:, :, None])[:, :, 0]  # the transition noise that leads there

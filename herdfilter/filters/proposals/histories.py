@@ -201,7 +201,7 @@ class HistoryProposal:
             by: Hypothesis = (None, lambda x: 0.0)
             if observation is not None:
                 by = guide_of(observation.in_mode(mode), int(hypotheses[i]))
-            start = belief.means[parents[which[i]]], covariance_factor(belief.covariances[parents[which[i]]])
+            start = belief.means[parents[which[i]]], belief.factors[parents[which[i]]]
             found = self._gaussian(onward, *start, n, rng, *by)
             refused[i] = found is None
             if not earned[i]:
@@ -337,7 +337,8 @@ def belief_about(
 ) -> HistoryBelief:
     """Return histories as the mixture Kalman filter has them."""
     modes = np.zeros(len(histories), dtype=np.int64) if histories.modes is None else histories.modes
-    return HistoryBelief(weights, histories.x, histories.covariances, modes, rule, histories.n_next, count, circular)
+    factors = covariance_factor(histories.covariances)
+    return HistoryBelief(weights, histories.x, factors, modes, rule, histories.n_next, count, circular)
 
 
 def weigh(observation: Observation, particles: Particles) -> Particles:
