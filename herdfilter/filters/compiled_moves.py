@@ -405,7 +405,8 @@ def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
             noise[0, a, b] = R[a, b] if known and z[0, b] == z[0, b] else 1.0 * (a == b)
     update = group, zeros((n, dim)), zeros((count, k, dim)), zeros((count, k, k)), zeros(count)
     share = offsets[0], residuals[0].copy(), noise, zeros((k + 1, k))
-    densities, spare = zeros(n), (zeros((count, k, k)), zeros((count, k)), zeros(count))
+    densities = zeros(n)
+    spare = zeros((count, k, k)), zeros((count, k)), zeros(count), zeros((k + 1, k)), zeros((k, dim))
     plain = plain and _update_noise(offsets, residuals, noise, sigma_weights, points, *update, densities, *spare)
     return plain, centres, densities, update, share
 

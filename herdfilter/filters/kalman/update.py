@@ -25,7 +25,7 @@ SINGULAR_SHARE = 1e-14  # of a variance: what is left of it beside other entries
 
 
 @njit(**PLAIN)
-def _rotate(noise, slopes, gains, factor):
+def rotate(noise, slopes, gains, factor):
     """Turn columns into each other until the slopes (k, m) vanish into the noise (k, k), which stays lower triangular.
 
     Gains (d, k) and a factor (d, m) below them take part. Givens rotations keep digits of small numbers beside large ones.
@@ -59,14 +59,14 @@ def condition_in_place(slopes, noises, factors, least, columns, roots, gains, af
             columns[k, i] = max(least, noise[i, i])
             for j in range(m):
                 columns[k, i] += slopes[c, i, j] ** 2
-        if not _factorise_singular(noise, columns[k], columns[:k], roots[c]):
+        if not factorise_singular(noise, columns[k], columns[:k], roots[c]):
             return False
         for a in range(len(before)):
             for i in range(k):
                 gains[c, a, i] = 0.0
             for j in range(m):
                 after[c, a, j] = before[a, j]
-        _rotate(roots[c], slopes[c], gains[c], after[c])
+        rotate(roots[c], slopes[c], gains[c], after[c])
     return True
 
 
@@ -109,7 +109,7 @@ def factorise(matrix, factor):
 
 
 @njit(**PLAIN)
-def _factorise_singular(matrix, variances, columns, root):
+def factorise_singular(matrix, variances, columns, root):
     """Write a lower triangular factor of a positive semi-definite matrix; return False if it is indefinite.
 
     Negative eigenvalues down to `RELATIVE_TOLERANCE` of the variances (k,) are rounding. `columns` (k, k) are room.
@@ -147,7 +147,7 @@ def _factorise_singular(matrix, variances, columns, root):
                 rest -= columns[i, u] * columns[j, u]
             if not abs(rest) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
                 return False
-    _rotate(root, columns, columns[:0], columns[:0])
+    rotate(root, columns, columns[:0], columns[:0])
     return True
 
 

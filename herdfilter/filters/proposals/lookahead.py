@@ -12,7 +12,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.kalman.update import factorise
+from herdfilter.filters.kalman.update import factorise, factorise_singular, rotate
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -217,7 +217,8 @@ class NoiseUpdate(NamedTuple):
 
     The matrix N, a square root of the updated covariance ``I - G' G``, is never formed: with few entries k observed,
     products with it cost k times the dimension D, not its square. With T the Cholesky factor of ``I - G G'`` its part B
-    is ``(I + T)^-1`` (after Andrews 1968, "A square root formulation of the Kalman covariance equations").
+    is ``(I + T)^-1`` (after Andrews 1968, "A square root formulation of the Kalman covariance equations"). It is
+    ``T = L^-1 R``, with R R' the covariance of what the noise says nothing about, so that nothing is subtracted.
 
     Attributes
     ----------
@@ -309,7 +310,7 @@ def update_noise(
     (count, _, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
     means, gains, roots = np.zeros((n, dim)), np.zeros((count, k, dim)), np.zeros((count, k, k))
     log_dets, log_densities = np.zeros(count), np.zeros(n)
-    room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count)
+    room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count), np.empty((k + 1, k)), np.empty((k, dim))
     arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.array(noise, order="C")
     if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
@@ -323,8 +324,8 @@ def read_only(x: Array) -> Array:
     return x
 
 
-LEAST_NOISE_VARIANCE = 1e-12
-"""Least share that is left of the variance of noise: a sharp observation would leave none, by rounding less than none."""
+LEAST_NOISE = 1e-13
+"""Least share that is left of the deviation of noise: less is rounding, and an observation without noise leaves none."""
 
 
 @njit(**IN_PLACE)
@@ -343,6 +344,8 @@ def _update_noise(
     lowers,
     offsets,
     constants,
+    columns,
+    slopes,
 ):
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
     (count, p, k), dim = values.shape, points.shape[1]
@@ -351,35 +354,48 @@ def _update_noise(
             offsets[i, a] = 0.0
             for b in range(a + 1):
                 lowers[i, a, b] = noise[i if len(noise) > 1 else 0, a, b]
+            columns[k, a] = lowers[i, a, a]
         for t in range(p):
             for a in range(k):
                 offsets[i, a] += weights[t] * values[i, t, a]
         for t in range(p):
             for a in range(k):
                 offset = weights[t] * (values[i, t, a] - offsets[i, a])
-                for b in range(a + 1):
-                    lowers[i, a, b] += offset * (values[i, t, b] - offsets[i, b])
                 if offset != 0.0:
                     for j in range(dim):
                         gains[i, a, j] += offset * points[t, j]
-        if not factorise(lowers[i], lowers[i]):
+        for t in range(p):
+            for a in range(k):  # what no linear function of the noise tells
+                columns[0, a] = values[i, t, a] - offsets[i, a]
+                for j in range(dim):
+                    columns[0, a] -= gains[i, a, j] * points[t, j]
+                for b in range(a + 1):
+                    lowers[i, a, b] += weights[t] * columns[0, a] * columns[0, b]
+        for a in range(k):
+            for j in range(dim):
+                slopes[a, j] = gains[i, a, j]
+                columns[k, a] += slopes[a, j] ** 2
+        if not factorise_singular(lowers[i], columns[k], columns[:k], roots[i]):
             return False
+        for a in range(k):
+            for b in range(a + 1):
+                lowers[i, a, b] = roots[i, a, b]
+        rotate(lowers[i], slopes, columns[:0], columns[:0])
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # by L^-1: the rows of the cross-covariance
+            if not 0.0 < lowers[i, a, a] < np.inf:
+                return False
             scale = 1.0 / lowers[i, a, a]
             constants[i] += np.log(scale)
             for j in range(dim):
                 for b in range(a):
                     gains[i, a, j] -= lowers[i, a, b] * gains[i, b, j]
                 gains[i, a, j] *= scale
-        for a in range(k):
             for b in range(a + 1):
-                roots[i, a, b] = 1.0 + LEAST_NOISE_VARIANCE if a == b else 0.0
-                for j in range(dim):
-                    roots[i, a, b] -= gains[i, a, j] * gains[i, b, j]
-        if not factorise(roots[i], roots[i]):
-            return False
-        for a in range(k):
+                for c in range(b, a):
+                    roots[i, a, b] -= lowers[i, a, c] * roots[i, c, b]
+                roots[i, a, b] *= scale
+            roots[i, a, a] = max(roots[i, a, a], LEAST_NOISE)
             log_dets[i] += np.log(roots[i, a, a])
     for i in range(len(residuals)):
         g = group[i]
