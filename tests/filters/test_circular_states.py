@@ -3,9 +3,11 @@
 import copy
 
 import numpy as np
+import pytest
 from helpers import compass
 from numpy.testing import assert_allclose
 
+import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters import ParticleFilter
 
@@ -29,3 +31,54 @@ def test_headings_at_the_seam_are_estimated_there(typical):
     assert (np.abs(result.means[:, 1]) > 2.9).all()
     assert (np.abs(result.particles[..., 1]) <= np.pi).all()
     assert (result.covariances[:, 1, 1] < 0.3).all()
+
+
+def vehicle(sd, h=lambda x: x[:, :2], R=None, circular=()):
+    """One that drives on at the speed 1, in a direction that is known to `sd`."""
+    return hf.models.from_functions(
+        lambda x, dt: np.column_stack([x[:, 0] + dt * np.cos(x[:, 2]), x[:, 1] + dt * np.sin(x[:, 2]), x[:, 2]]),
+        h,
+        0.01 * np.eye(3),
+        np.eye(2) if R is None else R,
+        [0, 0, 0],
+        np.diag([0.25, 0.25, sd**2]),
+        circular=[2],
+        observation_circular=circular,
+    )
+
+
+@pytest.mark.parametrize("rule", ["ekf", "ukf", "ckf", "imm", "mkf"])
+@pytest.mark.parametrize("sd", [0.2, 1.571, np.pi, 20.0])
+def test_an_angle_stays_as_unknown_as_it_is(rule, sd):
+    """Sigma points beyond half a turn come back on the other side: they do not make it a certain one."""
+    model = vehicle(sd)
+    kf = hf.make_filter(rule, hf.models.JumpMarkov([model], [[1.0]]) if rule in ("imm", "mkf") else model)
+    kf.predict()
+    assert kf.covariance[2, 2] == pytest.approx(sd**2 + 0.01, rel=1e-9)
+    assert kf.mean[2] == pytest.approx(0.0, abs=1e-9)
+    kf.predict()
+    assert kf.covariance[2, 2] == pytest.approx(sd**2 + 0.02, rel=1e-9)
+
+
+@pytest.mark.parametrize("rule", ["ekf", "ukf", "ckf"])
+def test_a_compass_tells_an_unknown_direction(rule):
+    kf = hf.make_filter(rule, vehicle(np.pi, lambda x: x[:, 2:], [[0.01]], circular=[0]))
+    kf.predict()
+    kf.update([2.5])
+    gain = (np.pi**2 + 0.01) / (np.pi**2 + 0.02)
+    assert kf.mean[2] == pytest.approx(2.5 * gain, rel=1e-6)
+    assert kf.covariance[2, 2] == pytest.approx(0.01 * gain, rel=1e-6)
+
+
+@pytest.mark.parametrize("direction", [-2.5, 0.0, 1.0, 3.0])
+def test_positions_tell_an_unknown_direction(direction):
+    """As many particles find it; the density of the readings, -1,129 with points beyond half a turn, is not absurd."""
+    rng, model, x, z = np.random.default_rng(5), vehicle(np.pi), np.array([[0.0, 0.0, direction]]), []
+    for t in range(40):
+        x = model.transition_mean(x, 1.0, None, t) + 0.1 * rng.standard_normal(3)
+        z.append(x[0, :2] + rng.standard_normal(2))
+    exact = hf.make_filter("auto", model, 1000, rng=0).run(z)
+    for rule in ("ukf", "ckf"):
+        found = hf.make_filter(rule, model).run(z)
+        assert abs(wrap_angles(found.means[-1:] - exact.means[-1:], [2])[0, 2]) < 0.1
+        assert found.log_likelihood > exact.log_likelihood - 150

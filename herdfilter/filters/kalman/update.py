@@ -46,17 +46,16 @@ def rotate(noise, slopes, gains, factor):
 
 
 @njit(**IN_PLACE)
-def condition_in_place(slopes, noises, factors, least, columns, roots, gains, after):
+def condition_in_place(slopes, noises, factors, columns, roots, gains, after):
     """Fill in what `condition` returns; return False where a noise is indefinite.
 
-    The noises (K or 1, k, k) are covariances, whose variances beside those of the slopes, or `least`, tell what is rounding.
     The slopes (K, k, m) are used up, `columns` (k + 1, k) are room.
     """
     count, k, m = slopes.shape
     for c in range(count):
         noise, before = noises[c if len(noises) > 1 else 0], factors[c if len(factors) > 1 else 0]
         for i in range(k):
-            columns[k, i] = max(least, noise[i, i])
+            columns[k, i] = noise[i, i]
             for j in range(m):
                 columns[k, i] += slopes[c, i, j] ** 2
         if not factorise_singular(noise, columns[k], columns[:k], roots[c]):
@@ -161,12 +160,11 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
     slopes : ndarray, shape (K, k, m)
         The matrices A.
     noises : ndarray, shape (K or 1, k, k)
-        Covariances of e. To those that are indefinite, as negative weights of a moment rule may make them, those of A u are
-        added, and what is left of the Gaussian is then a subtraction.
+        Covariances of e, which negative weights of a moment rule may make indefinite.
     factors : ndarray, shape (K or 1, d, m)
         The matrices F; with d = 0, only S is asked for.
     step, what : int, str
-        What IndefiniteCovarianceError names, if the covariance of y is indefinite, too.
+        What IndefiniteCovarianceError names, if the covariance of y is indefinite; that of x given y is, if that of e is.
 
     Returns
     -------
@@ -176,22 +174,16 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
     """
     found = _conditioned(slopes, noises, factors)
     if found is None:
-        whole = _conditioned(slopes[:, :, :0], slopes @ slopes.mT + noises, factors[:, :0, :0])
-        if whole is None:
-            raise IndefiniteCovarianceError(step, what)
-        halves = np.linalg.solve(whole[0], slopes)
-        left = np.eye(slopes.shape[2]) - halves.mT @ halves
-        inner = _conditioned(halves.mT[:, :, :0], left, factors[:, :0, :0], 1.0) if factors.size else whole
-        if inner is None:
-            raise IndefiniteCovarianceError(step, "updated")
-        found = whole[0], factors @ halves.mT, factors @ inner[0] if factors.size else factors
+        found = _conditioned(slopes[:, :, :0], slopes @ slopes.mT + noises, factors[:, :0, :0])
+        if found is None or factors.size:
+            raise IndefiniteCovarianceError(step, what if found is None else "updated")
     return found
 
 
-def _conditioned(slopes: Array, noises: Array, factors: Array, least: float = 0.0) -> tuple[Array, Array, Array] | None:
+def _conditioned(slopes: Array, noises: Array, factors: Array) -> tuple[Array, Array, Array] | None:
     (count, k, m), d, contiguous = slopes.shape, factors.shape[1], np.ascontiguousarray
     found = np.empty((count, k, k)), np.empty((count, d, k)), np.empty((count, d, m))
-    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors), least, np.empty((k + 1, k))
+    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors), np.empty((k + 1, k))
     return found if condition_in_place(*given, *found) else None
 
 
