@@ -30,7 +30,7 @@ FLOORS = (
     ("discrete",),
     ("kernels",),
     ("pictures",),
-    ("mixture", "points", "angles", "bandwidths", "_checks", "_covariances", "_repr", "_version"),
+    ("mixture", "points", "angles", "bandwidths", "_checks", "_covariances", "_jit", "_repr", "_version"),
 )
 """Folders and modules, from the roof to the ground; the package itself, which offers names of all floors, is none."""
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_generator, short_repr
+from herdfilter._jit import njit
 
 Integers = NDArray[np.int64]
 

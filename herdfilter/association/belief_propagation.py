@@ -6,9 +6,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, as_positive, check_count
+from herdfilter._jit import njit
 from herdfilter.association.base import Integers, Method, no_assignment_error
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, check_count
+from herdfilter._jit import njit
 from herdfilter.association.base import ClusterMethod, Integers, Method, check_method, no_assignment_error
 
 

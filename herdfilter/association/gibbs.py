@@ -9,9 +9,9 @@ from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, as_generator, as_positive, check_count, check_flags, one_of
+from herdfilter._jit import njit
 from herdfilter.association.base import Integers, Method
 from herdfilter.association.k_best import weighted_marginals
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import ROUNDING, Array, as_array, as_definite, as_particles, as_points, one_of
+from herdfilter._jit import njit
 from herdfilter.kernels import Gaussian, Kernel, as_kernel, expected_kernel
 from herdfilter.mixture import GaussianMixture, as_mixture
 

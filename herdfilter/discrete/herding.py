@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import Array, as_array, as_weights, check_count
+from herdfilter._jit import njit
 
 SEPARATING_MARGIN = 1e-9  # relative, far above rounding, by which weights must separate moments from features
 TIED_SCORES = 1e-9  # relative to one step of the weights: scores that differ by less are equal, the first is taken

@@ -14,9 +14,10 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import boolean, float64, int64, types
 
 from herdfilter._checks import LARGEST, Array
+from herdfilter._jit import njit
 from herdfilter.filters import compiled_moves as moves
 from herdfilter.filters.compiled_moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, njit, typeof, types
+from numba import boolean, float64, int64, typeof, types
 
 from herdfilter._checks import LARGEST
+from herdfilter._jit import njit
 from herdfilter.filters.kalman import update
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, balanced, gaussianity, guided, lookahead, ranked
@@ -111,7 +112,10 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
     files = __file__, *(str(part.__file__) for part in parts)
     digest = hashlib.sha256(b"".join(Path(file).read_bytes() for file in files))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
-    return njit(signature, **CALLED | {"no_cfunc_wrapper": False} | options)(function)
+    loop: Any = njit(function, **CALLED | {"no_cfunc_wrapper": False} | options)
+    loop.compile(signature)
+    loop.disable_compile()
+    return loop
 
 
 def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.fitting.em import _factorise
 from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, ONCE, VECTORISE
 

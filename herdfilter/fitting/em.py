@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
+from herdfilter._jit import njit
 from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.core.errors import NumbaWarning
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, short_repr
+from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
 from herdfilter.models.parts import assign
@@ -140,7 +141,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     function.__module__ = function.__module__ or "__main__"  # numba needs one, and code that is executed may have none
-    inner = function if hasattr(function, "py_func") else njit(function, **options)
+    inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
     plain, code = inner.py_func, inner.py_func.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
     body = call if "out" in arguments else f"out[i, 0] = {call}"
@@ -152,10 +153,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
-    try:
-        loop = njit(rows, cache=plain.__closure__ is None, **options)
-    except RuntimeError:  # typed at a prompt: there is no file
-        loop = njit(rows, **options)
+    loop: Any = njit(rows, cache=plain.__closure__ is None, **options)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)  # a large array among globals keeps code from the disk

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, as_array
+from herdfilter._jit import njit
 from herdfilter.models.parts import NoisyFlow, assign, assign_positive, substeps
 
 

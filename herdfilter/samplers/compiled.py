@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from herdfilter._jit import njit
 
 # Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The same input
 # gives the same bits, if a loop that computes writes to one array only: else it asks at run time if arrays might meet.

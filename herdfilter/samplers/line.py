@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, VECTORISE, exp
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import as_generator, check_count
 from herdfilter._covariances import regularised
+from herdfilter._jit import njit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_request

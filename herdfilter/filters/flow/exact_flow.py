@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, as_array
+from herdfilter._jit import njit
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation

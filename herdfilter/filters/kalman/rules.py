@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, as_array, one_of, short_repr
+from herdfilter._jit import njit
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import VectorFunction, central_differences

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import Indices, _inverse, inverse_cdf

@@ -6,11 +6,11 @@ from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
 from herdfilter._checks import Array
 from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_and_regular
+from herdfilter._jit import njit
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.particles import Particles

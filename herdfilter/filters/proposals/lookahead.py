@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE

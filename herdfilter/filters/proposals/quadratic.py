@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
+from herdfilter._jit import njit
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import Indices

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, check_flags, check_share
+from herdfilter._jit import njit
 from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced

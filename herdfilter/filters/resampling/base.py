@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_numbers, as_weights
+from herdfilter._jit import njit
 from herdfilter.filters.particles import Particles
 from herdfilter.samplers.compiled import IN_PLACE
 

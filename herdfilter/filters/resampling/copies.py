@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array, one_of
+from herdfilter._jit import njit
 from herdfilter.filters.resampling.base import CopyingResampling, Indices, inverse_cdf, whole_and_rest
 from herdfilter.samplers.compiled import IN_PLACE
 

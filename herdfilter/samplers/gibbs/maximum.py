@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.samplers.compiled import PLAIN, QUICK, exp
 
 BUMP_REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out

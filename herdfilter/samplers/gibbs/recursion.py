@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.samplers.compiled import IN_PLACE, PLAIN, QUICK, exp
 from herdfilter.samplers.gibbs.maximum import (
     CENTRE,

@@ -6,10 +6,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
+from herdfilter._jit import njit
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climb, climb_workspace, no_samples, objective, smoothed_target

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from herdfilter._checks import Array
+from herdfilter._jit import njit
 from herdfilter.samplers.compiled import PLAIN, QUICK, exp
 from herdfilter.samplers.herding.frame import KernelFrame
 
