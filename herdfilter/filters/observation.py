@@ -90,8 +90,8 @@ class Observation:
             raise ValueError(f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units")
         if partial is None:
             partial = contract.takes_partial(model)
-        some = not np.isnan(z).all() if partial else not z.size
-        return cls(model, z, step, None) if some else None
+        missing = z.size and (np.isnan(z).all() or not partial)
+        return None if missing else cls(model, z, step, None)
 
     def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
         """Log-likelihood of each state (n, d) by the model, in its mode (n,) if the model jumps: (n,), less `log_offset`."""
@@ -161,8 +161,7 @@ class Observation:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
         value = self.model.observation_mean(x, self.step)
         means = contract.read_rows("observation_mean", value, (len(x), None), self.step)
-        if means.shape[1:] != self.vector.shape[-1:]:
-            self.expect(means.shape[1:], "observation_mean")
+        self.expect(means.shape[1:], "observation_mean")
         return means
 
     def noises(self, x: Array) -> Array:
@@ -171,6 +170,7 @@ class Observation:
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
+        self.expect(matrices.shape[-1:], "observation_mean")
         if len(self.observed_entries) == matrices.shape[-1]:
             return matrices
         rows, columns = np.ix_(self.observed_entries, self.observed_entries)
@@ -178,11 +178,12 @@ class Observation:
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
-        if self.vector.shape != shape:
+        if self.vector.shape[-1:] != shape:
             raise ValueError(f"z: expected shape {shape}, as {where} has, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
+        self.expect(predictions.shape[-1:], "observation_mean")
         return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:

@@ -142,7 +142,6 @@ def _updated(observation: Observation, particles: Particles) -> tuple[Particles,
     """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
     before: Any = particles.covariances
     means, observed, cross = linear_observation(observation.model, particles.x, before, observation.step)
-    observation.expect(means.shape[1:], "observation_mean")
     observed, cross = observation.part(observed), cross[..., observation.observed_entries]
     residuals = observation.residuals(means)
     log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
