@@ -525,7 +525,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
     except np.linalg.LinAlgError:
         raise ValueError(
             "observation_covariance: the derived likelihood needs a positive definite matrix, got a singular "
-            f"one from the model at step {step}; give the model a log_likelihood of its own"
+            f"one from the model at step {step}; give the model a log_likelihood of its own, or take a Kalman filter"
         ) from None
     with np.errstate(over="ignore"):  # so far away that the density is zero
         values: Array = log_root - 0.5 * (np.einsum("...j,...j->...", white, white) + k * math.log(2 * math.pi))

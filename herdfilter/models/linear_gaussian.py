@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_definite, as_positive, check_count
+from herdfilter._checks import Array, as_array, as_positive, check_count
+from herdfilter.models.contract import gaussian_log_density
 from herdfilter.models.parts import GaussianStart, as_matrix_covariance, as_partial_observation, assign
 
 
@@ -30,7 +30,7 @@ class LinearGaussian(GaussianStart):
     Q : array_like, shape (d, d)
         Covariance of the transition noise; may be singular.
     R : array_like, shape (k, k)
-        Covariance of the observation noise, positive definite.
+        Covariance of the observation noise. If it is singular there is no likelihood: take a Kalman filter.
     initial_mean, initial_covariance : array_like, shapes (d,) and (d, d)
         Mean and covariance of the state at step 0.
 
@@ -63,7 +63,7 @@ class LinearGaussian(GaussianStart):
         d = len(mean)
         H = as_array("H", self.H, (None, d))
         assign(self, F=as_array("F", self.F, (d, d)), H=H)
-        assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_definite("R", self.R, len(H)))
+        assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_matrix_covariance("R", self.R, len(H)))
         self._assign_start(d)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -93,18 +93,10 @@ class LinearGaussian(GaussianStart):
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
         z, observed = as_partial_observation(z, len(self.H))
-        residual = z - self.observation_mean(x, step)
-        if len(observed) == len(z):
-            whitening, log_peak = self._whitening
-        else:
-            residual = residual[:, observed]
-            whitening, log_peak = _whitening_matrix(self.R[np.ix_(observed, observed)])
-        white = residual @ whitening.T
-        return np.asarray(log_peak - 0.5 * np.einsum("ij,ij->i", white, white))
-
-    @cached_property
-    def _whitening(self) -> tuple[Array, float]:
-        return _whitening_matrix(self.R)
+        residuals, covariance = z - self.observation_mean(x, step), self.R
+        if len(observed) < len(z):
+            residuals, covariance = residuals[:, observed], covariance[np.ix_(observed, observed)]
+        return gaussian_log_density(residuals, covariance[None], step)
 
 
 def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
@@ -136,9 +128,3 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
     one = np.eye(d)
     return LinearGaussian(alpha ** (apart + 1.0), one, one, one, np.zeros(d), one)
-
-
-def _whitening_matrix(covariance: Array) -> tuple[Array, float]:
-    """Return a matrix that whitens residuals of a covariance, and the logarithm of the density's peak."""
-    inverse = np.linalg.inv(np.linalg.cholesky(covariance))
-    return inverse, float(np.log(np.diagonal(inverse) / np.sqrt(2 * np.pi)).sum())

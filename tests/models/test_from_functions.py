@@ -144,6 +144,36 @@ def test_a_singular_noise_has_no_likelihood():
         pf.update([1.0])
 
 
+LINE = {"Q": np.eye(2), "initial_mean": [0, 0], "initial_covariance": [[4, 2], [2, 3]]}
+EXACT = hf.Sensor(lambda x: x[:, :1], [[0.0]])
+
+
+@pytest.mark.parametrize("name", ["ekf", "ukf", "ckf"])
+@pytest.mark.parametrize(
+    ("model", "sensor"),
+    [
+        (hf.models.LinearGaussian(F=np.eye(2), H=[[1, 0]], R=[[0]], **LINE), None),
+        (hf.models.from_functions(lambda x: x, lambda x: x[:, :1], R=[[0.0]], **LINE), None),
+        (hf.models.from_functions(lambda x: x, None, R=None, **LINE), EXACT),
+    ],
+    ids=["linear", "functions", "sensor"],
+)
+def test_an_observation_without_noise_is_for_kalman_filters_whatever_the_model(model, sensor, name):
+    """They condition on it; others have no likelihood, and say so when they need one."""
+    online = hf.make_filter(name, model)
+    online.predict()
+    record = online.update([1.0], sensor)
+    np.testing.assert_allclose(record.mean, [1.0, 0.4], atol=1e-12)  # P = [[5, 2], [2, 4]]
+    np.testing.assert_allclose(record.covariance, [[0, 0], [0, 3.2]], atol=1e-12)
+    assert record.log_likelihood == pytest.approx(-0.1 - 0.5 * np.log(2 * np.pi * 5))
+    for step in (0, 1):
+        particles = hf.ParticleFilter(model, 10, rng=0)
+        for _ in range(step):
+            particles.predict()
+        with pytest.raises(ValueError, match=rf"got a singular one from the model at step {step}; give the model a log"):
+            particles.update([1.0], sensor)
+
+
 def online():
     """A filter of lambda functions and closures, as of the README, in the middle of a step."""
     scale = 0.5
