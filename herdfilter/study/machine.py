@@ -90,7 +90,7 @@ def remembered(
     """
     import joblib
 
-    folder, _ = _references(_cache_folder())
+    folder, _ = _references()
     if folder is None:
         return compute()
     try:
@@ -124,10 +124,10 @@ def written_at_once(file: Path) -> Iterator[IO[bytes]]:
 
 def warn_if_unusable() -> None:
     """Warn, once per process, if the cache is wanted but its folder cannot be written."""
-    folder = _cache_folder()
-    reason = _references(folder)[1]
+    reason = _references()[1]
     if reason:
-        _warn(f"{VARIABLE}: cannot write into {folder} ({reason}); references are computed anew every time")
+        named = os.environ.get(VARIABLE, "the user's cache")
+        _warn(f"{VARIABLE}: cannot write into {named} ({reason}); references are computed anew every time")
 
 
 def sources(model: Any) -> list[str]:
@@ -146,36 +146,31 @@ def bare(model: Any) -> Any:
     return model
 
 
-def _cache_folder() -> str | None:
-    named = os.environ.get(VARIABLE)
-    if named is None:
-        return str(user_cache())
-    return None if named.strip().lower() in ("", "off") else str(Path(named).expanduser())
-
-
 def user_cache() -> Path:
-    """Return the folder of this system for files that can be made again."""
-    home = Path.home()
+    """Return the folder of this system for files that can be made again; OSError if it has none."""
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local"))
+        base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
+        base = "~/Library/Caches"
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "herdfilter"
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(base, "herdfilter").expanduser()
+    except RuntimeError:
+        raise OSError(f"no home directory for {base}; set HOME or XDG_CACHE_HOME, or name a folder") from None
 
 
-@cache
-def _references(folder: str | None) -> tuple[Path | None, str]:
+def _references() -> tuple[Path | None, str]:
     """Return the folder of references in the cache, or None and the reason why it cannot be written."""
-    if folder is None:
+    named = os.environ.get(VARIABLE)
+    if named is not None and named.strip().lower() in ("", "off"):
         return None, ""
     try:
-        references = Path(folder) / "references"
+        references = (user_cache() if named is None else Path(named).expanduser()) / "references"
         check_folder(references)
         return references, ""
-    except OSError as error:
-        return None, error.strerror or str(error)
+    except (OSError, RuntimeError) as error:
+        return None, getattr(error, "strerror", None) or str(error)
 
 
 def check_folder(folder: Path) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,6 +8,7 @@ from helpers import kalman, plane
 
 import herdfilter as hf
 from herdfilter.study import machine, reference
+from herdfilter.study.data import fetch
 from herdfilter.study.recording import Recording, record
 from herdfilter.study.reference import compute_reference
 from herdfilter.study.scenario import load_scenario
@@ -169,6 +171,32 @@ def test_without_a_writable_folder_it_is_computed_with_one_warning(scenario, kep
     with pytest.warns(UserWarning, match="HERDFILTER_CACHE: cannot write into") as told:
         [hf.compare(many, filters=["bootstrap"], particles=[5], runs=2) for _ in range(2)]
     assert (len(told), len(calls)) == (1, 4)
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG_CACHE_HOME is of other systems")
+def test_without_a_home_directory_the_named_cache_serves_or_none(scenario, kept, tmp_path, monkeypatch):
+    """The variables that name a folder are enough; without any, references are computed anew, and nothing is written."""
+
+    def no_entry(user):
+        raise KeyError(user)
+
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    for name in ("HOME", "XDG_CACHE_HOME", machine.VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    compute, calls = kept
+    many = dataclasses.replace(scenario, reference={"type": "large", "n": 20})
+    with pytest.warns(UserWarning, match=r"cannot write into the user's cache \(no home directory for ~/.cache; set HOME"):
+        hf.compare(many, filters=["bootstrap"], particles=[5], runs=1)
+    compute()
+    assert len(calls) == 2
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match="no home directory"):
+        fetch("Plaza1_.mat")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compute(), compute()
+    assert len(calls) == 3
+    assert len(list((tmp_path / "herdfilter" / "references").iterdir())) == 1
 
 
 def test_an_edited_model_is_another_one(scenario, kept, tmp_path):
