@@ -99,3 +99,29 @@ def test_each_state_is_filtered_as_by_a_filter_of_its_own(name, rule):
         assert_alike(batch, singles, exact=ROWS_KEEP_THEIR_BITS and name == "row by row")
     assert (batch.step, batch.time) == (singles[0].step, singles[0].time)
     assert {outcome.name for outcome in outcomes} >= {"UPDATED"}
+
+
+def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
+    """In `update`, `predict` and `run`; an argument that is wrong for all of them is no matter of a state."""
+    model = hf.models.from_functions(np.sqrt, lambda x: x, [[0.01]], lambda x: 5.0 - x[:, :, None], [1.0], [[0.01]])
+    batch = hf.BatchedKalmanFilter(model, [[4.0], [9.0], [3.0], [8.0]], [[0.01]], "extended")
+    before = batch.means.copy()
+    with pytest.raises(
+        ValueError, match=r"^state \[1, 3\]: observation_covariance: expected positive semi-definite matrices"
+    ):
+        batch.update([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ValueError, match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]"):
+        batch.take([0, 0, 2]).update([4.0, np.nan, np.inf])
+    growth, rule = hf.models.UNGM(), hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).belief.rule
+    wide = hf.BatchedKalmanFilter(growth, [[30.0], [0.0], [100.0]], [[1.0]], rule)
+    wide.predict()
+    with pytest.raises(hf.IndefiniteCovarianceError, match=r"^state \[1\]: step 1: the observation's covariance is not"):
+        wide.update([1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(batch.means, before)
+    batch.means[2] = -1.0
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=r"^state \[2\]: transition_mean: expected finite"):
+        batch.run(np.ones((2, 4)))
+    assert batch.step == 0
+    for wrong in (lambda: batch.predict(0.0), lambda: wide.update([1.0, 2.0, 3.0], gate=2.0)):
+        with pytest.raises(ValueError, match=r"^(dt|gate): expected"):
+            wrong()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, Self
 
 import numpy as np
@@ -28,6 +29,27 @@ from herdfilter.models.series import Timed, as_control, as_duration, as_objects,
 
 KINDS = {one for one in vars(gaussian_filters).values() if getattr(one, "__module__", "") == gaussian_filters.__name__}
 """Filters that a batch can stand for: not subclasses, which may have methods of their own."""
+
+
+def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Name the states in an error of `predict` or `update` that some have alone, and others do not."""
+
+    @wraps(method)
+    def named(self: Any, first: Any = 1.0, *given: Any, **options: Any) -> Any:
+        try:
+            return method(self, first, *given, **options)
+        except Exception as error:
+            wrong = []
+            for k in range(len(self)):
+                try:
+                    method(self.take([k]), first[k : k + 1] if np.ndim(first) else first, *given, **options)
+                except Exception:
+                    wrong.append(k)
+            if 0 < len(wrong) < len(self):
+                error.args = (f"state {wrong}: {error}",)
+            raise
+
+    return named
 
 
 class BatchedKalmanFilter(Timed):
@@ -133,6 +155,7 @@ class BatchedKalmanFilter(Timed):
             setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
         return both
 
+    @_naming_states
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
         dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
@@ -140,6 +163,7 @@ class BatchedKalmanFilter(Timed):
         means, self.factors = predict_gaussians(transition, self.means, self.factors, self.rule)
         self.means, self.step, self._clock = transition.wrapped(means), self.step + 1, self._clock.later(dt)
 
+    @_naming_states
     def update(
         self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None
     ) -> tuple[Array, np.ndarray]:
@@ -161,7 +185,7 @@ class BatchedKalmanFilter(Timed):
         Raises
         ------
         IndefiniteCovarianceError, TypeError, ValueError
-            As in `KalmanFilter.update`; all states are then as before.
+            As in `KalmanFilter.update`, with the states that have the error; all are then as before.
         """
         outcomes, log_densities, model = np.full(len(self), Outcome.MISSING), np.zeros(len(self)), self._observed_by(sensor)
         rows = as_numbers("z", np.full(len(self), np.nan) if z is None else z, (len(self), None), missing=True)
