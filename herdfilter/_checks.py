@@ -28,6 +28,7 @@ ROUNDING_SINGLE = 1e-6  # the same of float32
 LONGEST_LABEL = 200  # characters: figures and tables show a title, a label or the name of a filter in full
 SUM_ERROR = 1e-6  # of weights that are to sum to 1
 MOST = 2**31 - 1  # points, particles, steps and the like
+MOST_STEPS = 10**7  # of one forecast or simulation, whose every step is an object
 LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance
 
 
@@ -59,8 +60,8 @@ def as_array(name: str, value: ArrayLike, shape: Shape, *, finite: bool = True, 
         raise ValueError(f"{name}: expected shape {shape_text(shape)}, got {array.shape}")
     if finite and not np.isfinite(array).all():
         raise ValueError(f"{name}: expected finite numbers, got {np.count_nonzero(~np.isfinite(array))} non-finite")
-    if largest < math.inf and np.abs(array).max(initial=0.0) > largest:
-        raise ValueError(f"{name}: expected numbers up to {largest:g}, got {np.abs(array).max():g}; choose larger units")
+    if largest < math.inf and (np.abs(array) > largest).any():  # beside NaN, too
+        raise ValueError(f"{name}: expected numbers up to {largest:g}, got {np.nanmax(np.abs(array))}; choose larger units")
     return array
 
 
@@ -145,6 +146,8 @@ def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool =
         raise ValueError(f"{name}: expected finite weights, got {weights[~np.isfinite(weights)][0]}")
     if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")
+    if np.abs(weights).max() > LARGEST:  # their sum might overflow
+        weights = weights / np.abs(weights).max()
     total = float(weights.sum())
     if not 0 < total < np.inf:
         raise ValueError(f"{name}: expected a positive finite sum, got {total:g}")
@@ -162,11 +165,11 @@ def as_particles(name: str, value: ArrayLike) -> Array:
 def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
     """Return particles (n, d), with squares, and weights (n,) that sum to 1, equal ones if none are given."""
     x = as_array("particles", as_particles("particles", particles), (None, None), largest=LARGEST)
-    w = np.full(len(x), 1.0 / len(x)) if weights is None else as_array("weights", weights, (len(x),))
+    w = np.full(len(x), 1.0 / len(x)) if weights is None else as_array("weights", weights, (len(x),), largest=LARGEST)
     total, least = w.sum(), w.min()
     if not abs(total - 1.0) <= SUM_ERROR or least < 0:
         raise ValueError(
-            f"weights: expected non-negative numbers that sum to 1, got a sum of {total:g} and a least of {least:g}"
+            f"weights: expected non-negative numbers that sum to 1, got a sum of {total} and a least of {least:g}"
         )
     return x, w
 
@@ -203,7 +206,7 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     tiny = (variances > 0) & (variances < UNDERFLOW)
     if tiny.any():
         raise ValueError(
-            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {variances[tiny].min():g}, whose products "
+            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {variances[tiny].min()}, whose products "
             "underflow; choose smaller units"
         )
     try:
@@ -248,7 +251,7 @@ def as_positive(name: str, value: Any, least: float = SMALLEST, most: float = LA
     """Return `value` as a positive float, by default one that has a square."""
     number = as_number(name, value, "a positive finite number", lambda x: 0 < x < math.inf)
     if not least <= number <= most:
-        raise ValueError(f"{name}: expected a number from {least:g} to {most:g}, got {number:g}")
+        raise ValueError(f"{name}: expected a number from {least:g} to {most:g}, got {number}")
     return number
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator, as_list, check_count, short_repr
+from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, check_count, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, unwrap
 from herdfilter.filters.observation import linear_observation
@@ -189,7 +189,8 @@ class Forecaster:
         """
         if (steps is None) == (times is None):
             raise ValueError(f"steps: expected a number of steps, or times without it, got {steps} and {short_repr(times)}")
-        count = check_count("steps", steps) if times is None else len(as_list("times", times))
+        name, count = ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
+        count = check_count(name, count, most=MOST_STEPS)
         model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
         model = model.model if isinstance(model, WithClutter) else model  # the detection of the target
         noise = as_generator(0 if rng is None else rng)

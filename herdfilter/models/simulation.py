@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
+from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed
@@ -89,7 +89,7 @@ def simulate(
     ]
     if steps is None and not lengths:
         raise ValueError("steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none")
-    steps, rng = check_count("steps", lengths[0] if steps is None else steps), as_generator(rng)
+    steps, rng = check_count("steps", lengths[0] if steps is None else steps, most=MOST_STEPS), as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)
     seen = [sensors] * steps if isinstance(sensors, Sensor | None) else as_list("sensors", sensors)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import log_ndtr, logsumexp, ndtri
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_dim, check_request
-from herdfilter.samplers.compiled import CALLED, PLAIN
+from herdfilter.samplers.compiled import CALLED, PLAIN, njit
 from herdfilter.samplers.line import (
     ACCURATE_SHARE,
     CONDENSED_SHARE,
@@ -35,6 +35,7 @@ MASS_ROUNDING = 4e-15  # of a distribution function
 ROOT_STEPS = 100  # of Newton's method, at most; halving alone needs 53
 SETTLED_STEP = 1e-6  # of a cell: after so short a step the next one is below 1e-15
 SMALLEST_DENSITY = 1e-300  # density that is divided by
+TAIL = 1e-8  # level below which, and 1 minus it above which, quantiles are found by logarithms
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,15 @@ def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = N
     points, densities = np.empty(len(levels)), np.empty((2, len(levels)))
     share = (sweep_crowd if len(rows[0]) >= CROWDED else _sweep_few)(*rows, levels, points, densities)
     if targets is None:
+        means, deviations, weights, _ = rows
+        for i in np.flatnonzero(np.abs(levels - 0.5) > 0.5 - TAIL):
+            side, share = np.sign(0.5 - levels[i]), min(levels[i], 1.0 - levels[i])
+            ends = means + side * ndtri(share) * deviations  # quantiles of the components, between which it lies
+            low, high = ends.min(), ends.max()
+            while low < (x := 0.5 * (low + high)) < high:
+                above = logsumexp(log_ndtr(side * (x - means) / deviations), b=weights) > np.log(share)
+                low, high = (low, x) if above == (side > 0) else (x, high)
+            points[i] = high
         return points, np.zeros(len(levels))
     if not share:
         return points, np.log(densities[1]) - np.log(densities[0])

@@ -107,6 +107,13 @@ def test_quantiles_of_observations_are_those_of_the_mixture():
     assert (np.abs(np.quantile(drawn, levels, axis=1).T - bounds) < 0.2 * np.sqrt(ahead.observation_covariances[:, 0])).all()
 
 
+def test_quantiles_of_a_gaussian_are_right_far_into_its_tails():
+    gaussian = hf.ExtendedKalmanFilter(hf.models.LinearGaussian([[1]], [[1]], [[1]], [[4]], [3], [[8]])).forecast(1)
+    levels = np.array([1e-300, 1e-15, 1e-9, 0.5, 1 - 2.0**-30, 1 - 2.0**-53])
+    exact = [-37.0470963, -7.94134533, -5.99780702, 0.0, 6.00935357, 8.20953615]
+    assert_allclose((gaussian.quantiles(levels)[0, :, 0] - 3) / 3, exact, rtol=1e-8, atol=1e-12)
+
+
 @pytest.mark.parametrize("name", ["auto", "ekf"])
 def test_quantiles_of_angles_lie_about_their_mean(name):
     model = hf.models.from_functions(
@@ -172,6 +179,10 @@ def test_draws_are_the_callers_or_the_same_again():
 @cases(
     "ask message",
     (lambda pf: pf.forecast(), "steps: expected a number of steps, or times without it, got None and None"),
+    (lambda pf: pf.forecast(0), "steps: expected an integer of at least 1, got 0"),
+    (lambda pf: pf.forecast(times=[]), r"len\(times\): expected an integer of at least 1, got 0"),
+    (lambda pf: pf.forecast(10**9), "steps: expected an integer up to 10000000, as memory is limited, got 1000000000"),
+    (lambda pf: hf.simulate(pf.model, 10**9), "steps: expected an integer up to 10000000, as memory is limited"),
     (lambda pf: pf.forecast(3).quantiles([0.5, 95]), "probabilities: expected numbers between 0 and 1"),
     (lambda pf: pf.forecast(3).plot(quantiles=[95]), "quantiles: expected a probability"),
 )

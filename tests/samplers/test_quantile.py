@@ -54,6 +54,15 @@ def test_a_level_kept_across_a_gap_is_reached_at_the_lower_end():
     np.testing.assert_allclose(x[5:], 100 + ndtri(levels(9)[5:] * 2 - 1), atol=1e-12)
 
 
+def test_quantiles_in_the_tails_keep_their_digits():
+    """Half the weight of a far light mode is reached at its mean, from either side; further out the nearest mode decides."""
+    modes = GaussianMixture([2.0**-50, 1.0, 2.0**-50], [[-50.0], [0.0], [50.0]], [[4.0]])
+    weight = modes.weights[0]
+    x = quantiles(modes, np.array([1e-300, 2.0**-52 * weight, weight / 2, 1 - 2.0**-51]))[0]
+    expected = [ndtri(1e-300 / weight), ndtri(2.0**-52), 0.0, ndtri(1 - 2.0**-51 / weight)]
+    np.testing.assert_allclose(x, [*(-50 + 2 * np.array(expected[:3])), 50 + 2 * expected[3]], rtol=1e-12)
+
+
 def test_a_far_mode_gets_no_point_until_its_weight_is_half_a_share():
     for weight, points in ((0.049, 0), (0.051, 1)):
         mixture = GaussianMixture([1 - weight, weight], [[0.0], [1e9]], [[1.0]])
