@@ -176,7 +176,7 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
         raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(names)}), got {got}")
     _check_own_methods(kf, kind, ignore)
     if kind is kalman.KalmanFilter and kf.alpha != 1:
-        raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha:g}; a model has no fading memory")
+        raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha}; a model has no fading memory")
     if kind is kalman.KalmanFilter and np.any(kf.M):
         raise ValueError("KalmanFilter.M: expected zeros, got others; transition and observation noise must be independent")
     return str(kind.__name__)

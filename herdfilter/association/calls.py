@@ -81,7 +81,7 @@ def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
     array = as_array(name, array, (n,) if array.ndim else ())
     wrong = array[(array < 0) | (array > 1)]
     if wrong.size:
-        raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong[0]:g}")
+        raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong[0]}")
     return np.broadcast_to(array, (n,))
 
 

@@ -114,7 +114,7 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     """
     if means.shape[1] == 1:
         mean, sd = means[:, 0], np.sqrt(covariances[:, 0, 0])
-        z = np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0)
+        z = np.clip(np.divide(mean, sd, out=np.zeros(len(mean)), where=sd > 0), -40.0, 40.0)  # beyond, nothing changes
         spread: Array = np.sqrt(2 / np.pi) * sd * np.exp(-0.5 * z * z)  # the folded normal distribution
         return spread + np.where(sd > 0, mean * scipy.special.erf(z / np.sqrt(2)), np.abs(mean))
     if (covariances * (1 - np.eye(means.shape[1]))).any():
@@ -128,10 +128,13 @@ def expected_norms(means: Array, covariances: Array) -> Array:
     if len(values) == 1:
         some = np.flatnonzero(moment > 0)
         if some.size:
-            group = np.floor(np.log(moment[some] / moment[some].min()) / NODE_SPAN)
+            log_moment = np.log(moment[some])
+            group = np.floor((log_moment - log_moment.min()) / NODE_SPAN)
             for g in np.unique(group):
                 rows = some[group == g]
-                result[rows] = _same_values(squared[rows], values[0], moment[rows])
+                unit = moment[rows].max()  # the square of a moment may be no number
+                norms = _same_values(squared[rows] / unit, values[0] / unit, moment[rows] / unit)
+                result[rows] = norms * np.sqrt(unit)
         return result
     rows_at_once = max(1, NODES_AT_ONCE // means.shape[1])
     for start in range(0, len(means), rows_at_once):

@@ -169,7 +169,7 @@ class HerdedGibbs:
         state = as_array("start", np.zeros(d) if start is None else start, (d,))
         for i, (value, k) in enumerate(zip(state, self.cardinalities, strict=True)):
             if value != int(value) or not 0 <= value < k:
-                raise ValueError(f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value:g}")
+                raise ValueError(f"start: expected variable {i} to be an integer from 0 to {k - 1}, got {value}")
         x = state.astype(np.int64)
         most = sum(min(count, sweeps) for count in sizes)  # a variable meets at most as many configurations as sweeps
         if d > self.max_vectors or (self.strict and most > self.max_vectors):

@@ -89,8 +89,8 @@ class Replay:
             raise ValueError(f"time: expected a time not before the start, {self._first.time}, got {time}")
         if since < latest - self.lag:
             raise ValueError(
-                f"time: expected at most {self.lag:g} before the latest reading, got {time}, which is "
-                f"{latest - since:g} before it; choose a larger lag"
+                f"time: expected at most {self.lag} before the latest reading, got {time}, which is "
+                f"{latest - since} before it; choose a larger lag"
             )
         place = len(self._kept)
         while place and self._kept[place - 1][1].since > since:

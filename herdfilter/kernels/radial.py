@@ -122,7 +122,7 @@ class Matern(Kernel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "nu", as_positive("nu", self.nu, *ORDERS))
         if self.nu > 30:
-            raise ValueError(f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu:g}")
+            raise ValueError(f"nu: expected at most 30, beyond which the kernel is Gaussian, got {self.nu}")
 
     def value(self, squared: Array) -> Array:
         z: Array = np.sqrt(2 * self.nu * squared)

@@ -314,7 +314,7 @@ def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -
             raise ValueError(f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not")
         raise ValueError(
             f"{name}: expected finite numbers up to {LARGEST:g} from the model at step {step}, got "
-            f"{np.abs(array).max():g}; choose larger units"
+            f"{np.abs(array).max()}; choose larger units"
         )
     return array
 
@@ -342,7 +342,7 @@ def _checked_covariances(name: str, value: Any, size: int) -> Array:
     matrices = as_covariance(name, value, size)
     largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()
     if not largest <= LARGEST_VARIANCE:
-        raise ValueError(f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest:g}; choose larger units")
+        raise ValueError(f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest}; choose larger units")
     return matrices
 
 

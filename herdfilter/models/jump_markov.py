@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_generator, as_weights, check_count, short_repr
+from herdfilter._checks import LARGEST, Array, as_array, as_generator, as_weights, check_count, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -80,7 +80,7 @@ class JumpMarkov:
             angles = [tuple(getattr(model, "observation_circular", None) or ()) for model in observed]
             self.observation_circular = _the_same("observation_circular", angles)
         self.partial_observations = all(contract.takes_partial(model) for model in self.models)
-        self.transition_matrix = as_array("transition_matrix", transition_matrix, (count, count)).copy()
+        self.transition_matrix = as_array("transition_matrix", transition_matrix, (count, count), largest=LARGEST).copy()
         for i, row in enumerate(self.transition_matrix):
             if (row < 0).any() or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
                 raise ValueError(

@@ -262,7 +262,7 @@ def substeps(dt: float, longest: float) -> int:
     count = math.ceil(dt / longest - 1e-9)
     if count > MOST_SUBSTEPS:
         raise ValueError(
-            f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count:g}; "
+            f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count}; "
             "choose a longer `integration_step`"
         )
     return max(1, count)

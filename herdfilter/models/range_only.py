@@ -119,5 +119,5 @@ class RangeOnly:
 
     def _distance(self, x: Array, beacon: float) -> Array:
         if beacon not in range(len(self.beacons)):
-            raise ValueError(f"z: expected a beacon index from 0 to {len(self.beacons) - 1}, got {beacon:g}")
+            raise ValueError(f"z: expected a beacon index from 0 to {len(self.beacons) - 1}, got {beacon}")
         return np.asarray(np.hypot(*(x[:, :2] - self.beacons[int(beacon)]).T))

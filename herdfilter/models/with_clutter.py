@@ -241,7 +241,7 @@ class WithClutter:
             highest = 2 * float(np.max(self.clutter_densities(grid, step)))
         expected = highest * float(np.prod(high - low))
         if expected > MOST:
-            raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected:g}")
+            raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected}")
 
         def draw() -> Array:
             drawn = rng.uniform(low, high, (rng.poisson(expected), m))
@@ -250,8 +250,8 @@ class WithClutter:
                 return drawn
             if densities.max(initial=0.0) > highest:
                 raise ValueError(
-                    f"clutter_density: expected up to {highest:g}, twice the largest on a grid over the region, got "
-                    f"{densities.max():g} at {drawn[densities.argmax()].tolist()} at step {step}; take a smoother function"
+                    f"clutter_density: expected up to {highest}, twice the largest on a grid over the region, got "
+                    f"{densities.max()} at {drawn[densities.argmax()].tolist()} at step {step}; take a smoother function"
                 )
             return drawn[rng.random(len(drawn)) * highest < densities]
 
@@ -284,7 +284,7 @@ def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Cal
     array = contract.read_numbers(name, values, (len(x),), step)
     wrong = array[~fits(array)]
     if len(wrong):
-        raise ValueError(f"{name}: expected {expected}, got {wrong[0]:g} at step {step}")
+        raise ValueError(f"{name}: expected {expected}, got {wrong[0]} at step {step}")
     return array
 
 

@@ -121,9 +121,9 @@ class ConditionalHerdedGibbs:
         box = as_array("bounds", bounds, (d, 2))
         for i, (low, high) in enumerate(box):
             if not low < high:
-                raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low:g}, {high:g}]")
+                raise ValueError(f"bounds: expected low < high for coordinate {i}, got [{low}, {high}]")
             if not low <= x[i] <= high:
-                raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low:g}, {high:g}], got {x[i]:g}")
+                raise ValueError(f"start: expected coordinate {i} to be within its bounds [{low}, {high}], got {x[i]}")
         sigma = np.asarray(self.bandwidth, dtype=np.float64)
         if sigma.ndim == 1 and len(sigma) != d:
             raise ValueError(f"bandwidth: expected a number or {d} of them, one per coordinate, got {len(sigma)}")

@@ -76,7 +76,7 @@ class SigmaPoints:
         """Return the sigma points (n, d) of N(0, I) and their weights (n,)."""
         spread = d + (self.kappa if self.kind == "unscented" else 0.0)
         if spread <= 0:
-            raise ValueError(f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa:g}")
+            raise ValueError(f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa}")
         z = np.sqrt(spread) * np.concatenate([np.eye(d), -np.eye(d)])
         w = np.full(2 * d, 0.5 / spread)
         if self.kind == "unscented":

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_list, as_number, as_positive, short_repr
+from herdfilter._checks import LARGEST, SMALLEST, Array, as_array, as_list, as_number, as_positive, short_repr
 
 
 class GOSPA(NamedTuple):
@@ -71,7 +71,7 @@ def gospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 2.0,
     >>> found.localisation, found.missed, found.false, round(found.distance, 6)
     (25.0, 50.0, 0.0, 8.660254)
     """
-    cutoff, p = as_positive("cutoff", cutoff), _as_order(p)
+    cutoff, p = _as_cutoff(cutoff, p)
     if as_positive("alpha", alpha) > 2:
         raise ValueError(f"alpha: expected a number of at most 2, got {short_repr(alpha)}")
     distances = _distances(truth, estimates)
@@ -114,7 +114,7 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     >>> hf.tracking.ospa([[0.0, 0.0], [9.0, 9.0]], [[3.0, 4.0]], cutoff=10)
     7.5
     """
-    cutoff, p = as_positive("cutoff", cutoff), _as_order(p)
+    cutoff, p = _as_cutoff(cutoff, p)
     distances = _distances(truth, estimates)
     larger = max(distances.shape)
     if larger == 0:
@@ -228,8 +228,10 @@ def _as_set(name: str, points: ArrayLike, finite: bool = True) -> Array:
     """Return positions (n, k); an empty list is a set, too."""
     if isinstance(points, list | tuple) and len(points) == 0:
         return np.empty((0, 0))
-    return as_array(name, points, (None, None), finite=finite)
+    return as_array(name, points, (None, None), finite=finite, largest=LARGEST)
 
 
-def _as_order(p: float) -> float:
-    return as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
+def _as_cutoff(cutoff: float, p: float) -> tuple[float, float]:
+    """Return a cutoff whose p-th power is a number, and p."""
+    p = as_number("p", p, "a number from 1 to 100", lambda p: 1 <= p <= 100)
+    return as_positive("cutoff", cutoff, SMALLEST ** (2 / p), LARGEST ** (2 / p)), p

@@ -31,6 +31,7 @@ test_wrong_arguments_are_named = refuses(
     ([1.0], 0.9, 1.0, r"likelihoods: expected shape \(\*, \*\), got \(1,\)"),
     ([[-1.0]], 0.9, 1.0, "likelihoods: expected no negative entry, got -1"),
     ([[1.0]], 1.1, 1.0, "detection_probability: expected probabilities from 0 to 1, got 1.1"),
+    ([[1.0]], 1 + 1e-12, 1.0, "detection_probability: expected probabilities from 0 to 1, got 1.000000000001"),
     ([[1.0]], [0.9, 0.9], 1.0, r"detection_probability: expected shape \(1,\), got \(2,\)"),
     ([[1.0]], 0.9, 0.0, "clutter_density: expected positive densities, got 0"),
     ([[1e200]], 0.9, 1e-200, "clutter_density: expected finite ratios"),

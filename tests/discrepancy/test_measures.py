@@ -44,6 +44,23 @@ def test_energy_distance_of_a_gaussian_and_its_mean(d, scale):
     assert measured == pytest.approx((2 - np.sqrt(2)) * length, rel=10 * QUADRATURE, abs=0)
 
 
+@pytest.mark.parametrize("scale", [1e149, 1e100, 1e-100])
+@pytest.mark.parametrize("shared", [True, False])
+def test_the_energy_distance_keeps_its_digits_in_any_unit(scale, shared):
+    points, covariances = some_points(3), SPACE.covariances[0] if shared else SPACE.covariances
+    plain, large = (GaussianMixture(SPACE.weights, s * SPACE.means, s**2 * covariances) for s in (1.0, scale))
+    measured = energy_distance(Points(scale * points.x, points.weights), large)
+    assert measured / scale == pytest.approx(energy_distance(points, plain), rel=1e-12)
+
+
+def test_a_point_far_from_a_narrow_gaussian_has_its_own_norm():
+    """2 E|x - X| - E|X - X'| of x at 1e149, in one dimension and in two."""
+    for d in (1, 2):
+        narrow = GaussianMixture([1.0], np.zeros((1, d)), 1e-20 * np.eye(d))
+        measured = energy_distance(Points(np.full((1, d), 1e149)), narrow)
+        assert measured == pytest.approx(2 * d**0.5 * 1e149, rel=1e-9)
+
+
 # All three
 
 

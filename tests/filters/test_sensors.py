@@ -80,7 +80,7 @@ def test_a_replay_forgets_what_is_older_than_the_lag():
     replay = hf.Replay(hf.UnscentedKalmanFilter(moving()), lag=1.0)
     for time in (1.0, 2.0, 3.0):
         replay.update(time, [0.5], FIRST)
-    with pytest.raises(ValueError, match=r"^time: expected at most 1 before the latest reading, got 1\.5, which is 1\.5"):
+    with pytest.raises(ValueError, match=r"^time: expected at most 1\.0 before the latest reading, got 1\.5, which is 1\.5"):
         replay.update(1.5, [0.5], FIRST)
     with pytest.raises(ValueError, match=r"^time: expected a time not before the start, 0.0, got -1$"):
         replay.update(-1, [0.5], FIRST)

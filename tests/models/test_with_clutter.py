@@ -101,7 +101,7 @@ def test_simulation_thins_detections_by_the_state_and_clutter_by_the_place():
 
 def test_clutter_that_a_grid_does_not_see_is_named():
     spike = WithClutter(PLANE, 0.9, lambda z: 1e-3 + 1e3 * (np.abs(z[:, 0] - 0.5101) < 0.004), region=[[0, 1], [0, 1000]])
-    message = r"^clutter_density: expected up to 0.002, twice the largest on a grid .*, got 1000 at \[0.5.* at step 1"
+    message = r"^clutter_density: expected up to 0.002, twice the largest on a grid .*, got 1000.001 at \[0.5.* at step 1"
     with pytest.raises(ValueError, match=message):
         spike.sample_observation(np.repeat(X, 1000, axis=0), np.random.default_rng(1), 1)
 
@@ -110,6 +110,7 @@ def test_clutter_that_a_grid_does_not_see_is_named():
     ("p", "density", "message"),
     [
         (lambda x: 1.5 + 0 * x[:, 0], 0.1, "detection_probability: expected probabilities from 0 to 1, got 1.5"),
+        (lambda x: 1 + 1e-12 + 0 * x[:, 0], 0.1, "detection_probability: .* from 0 to 1, got 1.000000000001 at step 1"),
         (lambda x: x[:, 7], 0.1, r"detection_probability: expected probabilities .* rows \(20, 2\), got IndexError\("),
         (0.9, lambda z: -1.0 + 0 * z[:, 0], "clutter_density: expected finite densities above 0, got -1"),
     ],

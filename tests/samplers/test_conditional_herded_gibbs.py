@@ -172,7 +172,7 @@ test_bad_arguments_are_named = refuses(
     lambda arguments: sample(**arguments),
     ({"bandwidth": "auto"}, "bandwidth: expected a positive number .* got 'auto'; there is no mixture"),
     ({"bandwidth": [0.5, 0.5, 0.5]}, "bandwidth: expected a number or 2 of them, one per coordinate, got 3"),
-    ({"start": [0, 9]}, r"start: expected coordinate 1 to be within its bounds \[-8, 8\], got 9"),
+    ({"start": [0, 9]}, r"start: expected coordinate 1 to be within its bounds \[-8.0, 8.0\], got 9.0"),
     ({"bounds": [[-8, 8], [8, -8]]}, "bounds: expected low < high for coordinate 1"),
     ({"bandwidth": [0.5, 1e-5]}, r"bounds: expected \[-8, 8\] of coordinate 1 to hold at most 1,048,576 .* got 6,400,000"),
 )

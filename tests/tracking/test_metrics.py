@@ -58,6 +58,12 @@ test_what_does_not_fit_is_named = refuses(
     operator.call,
     (lambda: gospa([[1.0, 2.0]], [[1.0]], 1), r"estimates: expected shape \(\*, 2\), as truth has"),
     (lambda: ospa([[1.0, np.nan]], [[1.0, 2.0]], 1), "truth: expected finite positions, or rows of NaN"),
+    (
+        lambda: gospa([[np.nan], [1e200]], [[0.0]], 1),
+        r"truth: expected numbers up to 1e\+150, got 1e\+200; choose larger units",
+    ),
+    (lambda: gospa([[0.0]], [[1.0]], 1e150, p=3), r"cutoff: expected a number from .* to 1e\+100, got 1e\+150"),
+    (lambda: ospa([[0.0]], [[1.0]], 1e-140, p=4), r"cutoff: expected a number from 1e-70 to .*, got 1e-140"),
     (lambda: label_switches([[[1.0]]], [[[1.0], [2.0]]], ["aa"], 1), "labels: expected 2 different ones"),
 )
 
