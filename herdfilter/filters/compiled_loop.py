@@ -17,7 +17,6 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from herdfilter._checks import LARGEST, Array
-from herdfilter._jit import njit
 from herdfilter.filters import compiled_moves as moves
 from herdfilter.filters.compiled_moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
@@ -32,7 +31,7 @@ from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
-from herdfilter.samplers.compiled import QUICK
+from herdfilter.samplers.compiled import QUICK, njit
 
 MOST_PARTICLES = 3_000_000
 """Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""

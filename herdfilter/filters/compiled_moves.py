@@ -16,7 +16,6 @@ import numpy as np
 from numba import boolean, float64, int64, typeof, types
 
 from herdfilter._checks import LARGEST
-from herdfilter._jit import njit
 from herdfilter.filters.kalman import update
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals import automatic, balanced, gaussianity, guided, lookahead, ranked
@@ -31,7 +30,7 @@ from herdfilter.filters.resampling.base import _inverse
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers import compiled as sampler_loops
 from herdfilter.samplers import line, quantile
-from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, PLAIN, QUICK, exp
+from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, PLAIN, QUICK, exp, njit
 from herdfilter.samplers.line import RESOLUTION, SMALLEST_DEVIATION
 from herdfilter.samplers.quantile import weighted_quantiles
 

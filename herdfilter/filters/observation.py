@@ -159,8 +159,7 @@ class Observation:
 
     def mean(self, x: Array) -> Array:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
-        value = self.model.observation_mean(x, self.step)
-        means = contract.read_rows("observation_mean", value, (len(x), None), self.step)
+        means = contract.observation_mean(self.model, x, self.step)
         self.expect(means.shape[1:], "observation_mean")
         return means
 

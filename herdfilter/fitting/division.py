@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
 from herdfilter.fitting.em import _factorise
-from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, ONCE, VECTORISE
+from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, ONCE, VECTORISE, njit
 
 NEGLIGIBLE_PART = 1e-2  # of a point: a smaller part goes to the other component
 TRIAL_ROUNDS = 1  # rounds of expectation-maximisation before two ways to divide are compared

@@ -9,10 +9,9 @@ import numpy as np
 
 from herdfilter._checks import Array, as_positive, check_count, check_flags
 from herdfilter._covariances import plain_and_regular, regularised
-from herdfilter._jit import njit
 from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE
+from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE, njit
 
 CANDIDATES = 64  # particles at which a component may start
 PATIENCE = 10  # rises of the likelihood like the last one that a trial may still expect

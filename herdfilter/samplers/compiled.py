@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._jit import njit
+from herdfilter._jit import njit as njit
 
 # Sums may be reordered and products fused, so that loops vectorise; infinities and NaN keep their meaning. The same input
 # gives the same bits, if a loop that computes writes to one array only: else it asks at run time if arrays might meet.

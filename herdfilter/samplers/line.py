@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
 from herdfilter.mixture import GaussianMixture
-from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, VECTORISE, exp
+from herdfilter.samplers.compiled import CALLED, IN_PLACE, INSIDE, PLAIN, QUICK, VECTORISE, exp, njit
 
 WINDOW = 10.0  # standard deviations, beyond which a density is below 2e-22 of its peak
 DEGREE = 25  # of the polynomial of a density on half a standard deviation to both sides: error below 1e-21 of its peak

@@ -8,11 +8,10 @@ import numpy as np
 
 from herdfilter._checks import as_generator, check_count
 from herdfilter._covariances import regularised
-from herdfilter._jit import njit
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_request
-from herdfilter.samplers.compiled import CALLED, INSIDE
+from herdfilter.samplers.compiled import CALLED, INSIDE, njit
 from herdfilter.samplers.gibbs.recursion import measure, update_residuals
 from herdfilter.samplers.herding.frame import KernelFrame, heaviest
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from herdfilter._checks import Array, as_array
-from herdfilter._jit import njit
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract
-from herdfilter.samplers.compiled import CALLED
+from herdfilter.samplers.compiled import CALLED, njit
 
 
 def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
@@ -70,9 +69,8 @@ class ExactFlow:
         self.observation, self.times = observation, times
         self._whitenings: Array | None = None  # None if the noise depends on the state
         if not contract.takes_state(observation.model):
-            size = np.shape(observation.model.observation_covariance(observation.step))[:1]
-            observation.expect(size or (1,), "observation_covariance")
-            noise = contract.observation_noise(observation.model, len(observation.vector), observation.step).matrix
+            size = len(np.atleast_1d(observation.model.observation_covariance(observation.step)))
+            noise = contract.observation_noise(observation.model, size, observation.step).matrix
             self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:

@@ -11,14 +11,13 @@ import scipy
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
 from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import Indices, _inverse, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
-from herdfilter.samplers.compiled import IN_PLACE, INSIDE, ONCE, VECTORISE, exp
+from herdfilter.samplers.compiled import IN_PLACE, INSIDE, ONCE, VECTORISE, exp, njit
 from herdfilter.samplers.mapped import MappedSampling, standardise
 
 SETS = 8

@@ -10,11 +10,10 @@ from numba.extending import register_jitable
 
 from herdfilter._checks import Array
 from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_and_regular
-from herdfilter._jit import njit
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.particles import Particles
-from herdfilter.samplers.compiled import IN_PLACE
+from herdfilter.samplers.compiled import IN_PLACE, njit
 
 FEW = 500
 """Number of particles whose cumulants are looked at first, where there are more."""

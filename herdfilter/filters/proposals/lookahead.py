@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
@@ -20,7 +19,7 @@ from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import IN_PLACE
+from herdfilter.samplers.compiled import IN_PLACE, njit
 
 SPARE_POINTS = 1000
 """Number of sigma points that take little more time than a few, most of it in the call of the model's functions."""

@@ -8,12 +8,11 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
-from herdfilter._jit import njit
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import Indices
 from herdfilter.filters.transition import Transition
-from herdfilter.samplers.compiled import CALLED
+from herdfilter.samplers.compiled import CALLED, njit
 
 LEAST_LOG_LIKELIHOOD = -1e12
 """Stands for less, and for the logarithm of zero; where it is met the likelihood is taken for flat."""

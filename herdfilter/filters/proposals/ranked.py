@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, check_flags, check_share
-from herdfilter._jit import njit
 from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -19,7 +18,7 @@ from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers.base import Sampler
-from herdfilter.samplers.compiled import IN_PLACE
+from herdfilter.samplers.compiled import IN_PLACE, njit
 
 
 @dataclass(frozen=True)

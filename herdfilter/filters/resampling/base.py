@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, as_numbers, as_weights
-from herdfilter._jit import njit
 from herdfilter.filters.particles import Particles
-from herdfilter.samplers.compiled import IN_PLACE
+from herdfilter.samplers.compiled import IN_PLACE, njit
 
 Indices = NDArray[np.integer[Any]]
 RELATIVE_ROUNDING = 1e-12  # a number of copies this little below a whole one is that whole number

@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 
 from herdfilter._checks import Array, one_of
-from herdfilter._jit import njit
 from herdfilter.filters.resampling.base import CopyingResampling, Indices, inverse_cdf, whole_and_rest
-from herdfilter.samplers.compiled import IN_PLACE
+from herdfilter.samplers.compiled import IN_PLACE, njit
 
 
 @dataclass(frozen=True)

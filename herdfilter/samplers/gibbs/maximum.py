@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
-from herdfilter.samplers.compiled import PLAIN, QUICK, exp
+from herdfilter.samplers.compiled import PLAIN, QUICK, exp, njit
 
 BUMP_REACH = 8.5  # widths; beyond, a positive bump is under 2.1e-16 of its height and left out
 TABLE_STEP = 1.0 / 3.0  # of a table, in widths of the narrowest bump

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
-from herdfilter.samplers.compiled import IN_PLACE, PLAIN, QUICK, exp
+from herdfilter.samplers.compiled import IN_PLACE, PLAIN, QUICK, exp, njit
 from herdfilter.samplers.gibbs.maximum import (
     CENTRE,
     HEIGHT,

@@ -9,8 +9,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
-from herdfilter._jit import njit
-from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp
+from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
 from herdfilter.samplers.herding.objective import climb, climb_workspace, no_samples, objective, smoothed_target
 from herdfilter.samplers.mapped import largest_remainders

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter._jit import njit
-from herdfilter.samplers.compiled import PLAIN, QUICK, exp
+from herdfilter.samplers.compiled import PLAIN, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
 
 PAD = 8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
