@@ -58,6 +58,7 @@ two = [still(), still()]
     ("arguments", "complaint"),
     [
         ((two, [[0.5, 0.4], [0, 1]]), r"transition_matrix: expected rows .* got \[0.5, 0.4\] in row 0"),
+        ((two, [[1e308, 1e308], [0, 1]]), r"transition_matrix: expected numbers up to 1e\+150, got 1e\+308"),
         (([*two, hf.models.CoordinatedTurn()], np.eye(3)), r"models: expected the same dim .* got 5 in models\[2\]"),
     ],
 )
