@@ -109,7 +109,7 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
     with pytest.raises(
         ValueError, match=r"^state \[1, 3\]: observation_covariance: expected positive semi-definite matrices"
     ):
-        batch.update([1.0, 2.0, 3.0, 4.0])
+        batch.update(z=[1.0, 2.0, 3.0, 4.0])
     with pytest.raises(ValueError, match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]"):
         batch.take([0, 0, 2]).update([4.0, np.nan, np.inf])
     growth, rule = hf.models.UNGM(), hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).belief.rule
@@ -122,6 +122,11 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=r"^state \[2\]: transition_mean: expected finite"):
         batch.run(np.ones((2, 4)))
     assert batch.step == 0
-    for wrong in (lambda: batch.predict(0.0), lambda: wide.update([1.0, 2.0, 3.0], gate=2.0)):
-        with pytest.raises(ValueError, match=r"^(dt|gate): expected"):
+    for wrong in (
+        lambda: batch.predict(0.0, np.ones(3)),
+        lambda: batch.predict(dt=0.0),
+        lambda: wide.update([1.0, 2.0, 3.0], gate=2.0),
+        lambda: wide.update([1.0, [2.0], 3.0]),
+    ):
+        with pytest.raises(ValueError, match=r"^(dt|gate|z): expected"):
             wrong()

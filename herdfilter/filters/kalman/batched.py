@@ -35,14 +35,17 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
     """Name the states in an error of `predict` or `update` that some have alone, and others do not."""
 
     @wraps(method)
-    def named(self: Any, first: Any = 1.0, *given: Any, **options: Any) -> Any:
+    def named(self: Any, *given: Any, **options: Any) -> Any:
+        if "z" in options:
+            given = (options.pop("z"),)
         try:
-            return method(self, first, *given, **options)
+            return method(self, *given, **options)
         except Exception as error:
             wrong = []
             for k in range(len(self)):
                 try:
-                    method(self.take([k]), first[k : k + 1] if np.ndim(first) else first, *given, **options)
+                    row = [rows[k : k + 1] if np.ndim(rows) else rows for rows in given[:1]]
+                    method(self.take([k]), *row, *given[1:], **options)
                 except Exception:
                     wrong.append(k)
             if 0 < len(wrong) < len(self):
