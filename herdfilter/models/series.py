@@ -19,6 +19,7 @@ Late = Literal["raise", "replay"]
 """What becomes of a reading that comes after a later one."""
 
 SECOND = np.timedelta64(1, "s")
+LONGEST_START = 1000  # times the median of the others: a longer first step shows that the time before it is not known
 
 
 class Clock(NamedTuple):
@@ -47,17 +48,40 @@ class Clock(NamedTuple):
         """Return the clock after a time."""
         return Clock(self.origin, self.since + dt, self.zoned)
 
-    def elapsed(self, times: Sequence[Any], name: str = "times") -> Array:
-        """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind."""
+    def elapsed(self, times: Sequence[Any], name: str = "times", given: bool = True) -> Array:
+        """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind.
+
+        Also if times that differ are the same number, as they are in the type float32, or if the clock, which is at zero or
+        at the end of a run unless it is `given`, is so far before the first that `start` was forgotten.
+        """
         array = as_objects(times)
         kinds = {_kind(time) for time in array}
         if len(kinds) > 1:
             raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
-        if kinds == {"dates"} and self.origin is not None and any(_zoned(time) != self.zoned for time in array):
+        strange = [time for time in array if kinds == {"dates"} and self.origin is not None and _zoned(time) != self.zoned]
+        if strange:
             zone = "a" if self.zoned else "no"
-            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(times[0])}")
+            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(strange[0])}")
         if not kinds or (kinds == {"dates"}) == (self.origin is not None):
-            return _seconds(name, array, self.origin)
+            since = _seconds(name, array, self.origin)
+            order = np.argsort(since, kind="stable")
+            gaps = np.diff(since[order])
+            usual = float(np.median(gaps[gaps > 0])) if gaps.any() else 1.0
+            if not given and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
+                raise ValueError(
+                    "start: expected the time of the filter's state, as the first step is over "
+                    f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
+                    f"give it, {self.since:g} if that is right, or count times from it"
+                )
+            coarse = array.dtype in (np.float16, np.float32) and np.spacing(np.abs(array).max()) > usual / LONGEST_START
+            for k in np.flatnonzero(gaps == 0):
+                i, j = order[k : k + 2]
+                if coarse or times[i] != times[j]:
+                    raise ValueError(
+                        f"{name}: expected times that differ as numbers of type float64, got {short_repr(times[i])} and "
+                        f"{short_repr(times[j])}; count them from a later zero, in no smaller type"
+                    )
+            return since
         if self.origin is None:
             raise ValueError(
                 f"start: expected the date of the state before, as {name} are dates, got the time {self.since:g}; the first "
@@ -127,7 +151,7 @@ def series(
     if any(is_reading(name, entry) for entry in observations):
         if times is not None or dt is not None:
             raise ValueError(f"{name}: expected readings, which have times, or times or dt; got both")
-        return _of_readings(name, observations, inputs, clock, late)
+        return _of_readings(name, observations, inputs, clock, late, start is not None)
     if times is None:
         dts = _time_steps(1.0 if dt is None else dt, steps)
         clocks = [clock.later(total) for total in np.cumsum(dts)]
@@ -139,7 +163,7 @@ def series(
         if len(given) != steps:
             first = "; the time of the filter's state is start" if len(given) == steps + 1 else ""
             raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
-        since = clock.elapsed(given)
+        since = clock.elapsed(given, given=start is not None)
         clocks, dts = [clock._replace(since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
         for k, value in enumerate(dts):
             if value > 0 or (value == 0 and not k):
@@ -197,13 +221,15 @@ def is_reading(name: str, entry: Any) -> bool:
     return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
 
 
-def _of_readings(name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late) -> list[Step]:
+def _of_readings(
+    name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late, given: bool
+) -> list[Step]:
     """Return steps of readings; those of the same time, in the order given, lead to one step."""
     for k, entry in enumerate(readings):
         if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
             raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
     times = [entry[0] for entry in readings]
-    since = clock.elapsed(times)
+    since = clock.elapsed(times, given=given)
     order = np.argsort(since, kind="stable")
     if late == "raise" and (order != np.arange(len(order))).any():
         k = int(np.argmax(np.diff(since) < 0)) + 1

@@ -8,7 +8,9 @@ import pytest
 from helpers import refuses
 from numpy.testing import assert_allclose, assert_array_equal
 
-from herdfilter.filters import ParticleFilter, UnscentedKalmanFilter
+from herdfilter.filters import GridFilter, ParticleFilter, UnscentedKalmanFilter
+from herdfilter.models.from_functions import from_functions
+from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import series
 from herdfilter.models.simulation import simulate
 
@@ -83,6 +85,14 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
     ),
     ({"times": DATES, "start": START}, "times: expected one per step, 3, got 4; the time of the filter's state is start"),
     ({"times": DATES[1:], "start": SUMMER}, "times: expected dates with a time zone, as start has, got"),
+    (
+        {"times": [DATES[1].replace(tzinfo=UTC), DATES[2], DATES[3].replace(tzinfo=UTC)], "start": SUMMER},
+        r"times: expected dates with a time zone, as start has, got datetime.datetime\(2024, 3, 31, 0, 59, 32\)$",
+    ),
+    (
+        {"times": [DATES[1], pd.Timestamp(DATES[2], tz="Europe/Berlin"), DATES[3]], "start": START},
+        r"times: expected dates with no time zone, as start has, got Timestamp\('2024-03-31 00:59:32\+0100'",
+    ),
     ({"times": [-1, 0, 1]}, "times: expected increasing times, got -1 after 0.0, the time of the filter's state, at step 1"),
     ({"times": np.array(["NaT", "2025", "2026"], "M8[s]"), "start": START}, "times: expected finite numbers"),
     ({"times": ["2024-01-01", "2024-01-02", "2024-01-03"]}, "times: expected numbers .*'2024-01-01'"),
@@ -90,6 +100,94 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
     ({"dt": np.timedelta64(2, "M")}, "dt: expected a positive duration, got"),
     ({"controls": "abc"}, "controls: expected a sequence with one entry per step, got 'abc'"),
 )
+
+
+UNIX, NANO, DAY = 1.7e9, 1_700_000_000_000_000_000, pd.Timestamp("2024-01-01")
+LONG = (
+    r"^start: expected the time of the filter's state, as the first step is over 1000 times the median of the others, "
+    r"1\.7e\+09 and 1; got None: give it, 0 if that is right, or count times from it$"
+)
+SEEN = Sensor(lambda x: x[:, :1], [[0.04]])
+RUNS = {
+    "times": lambda online, times, start=None: online.run([[0.1 * k] for k in range(len(times))], times=times, start=start),
+    "readings": lambda online, times, start=None: online.run(
+        [(time, SEEN, [0.1 * k]) for k, time in enumerate(times)], start=start
+    ),
+}
+
+
+@pytest.fixture(params=RUNS)
+def run(request):
+    return RUNS[request.param]
+
+
+def line():
+    """A position and a velocity; one of 0.1 a second is seen."""
+
+    def f(x, dt):
+        return x @ np.array([[1.0, 0.0], [dt, 1.0]])
+
+    return from_functions(f, lambda x: x[:, :1], lambda dt: 1e-6 * dt * np.eye(2), [[0.04]], [0.0, 0.0], np.eye(2))
+
+
+def test_a_first_step_of_a_thousand_others_asks_for_the_start(run):
+    """Seconds since 1970, where the time of the prior was forgotten; of the prior itself it is right on request."""
+    times = [UNIX + k for k in range(30)]
+    for given in (times, [timedelta(seconds=time) for time in times]):
+        online = UnscentedKalmanFilter(line())
+        with pytest.raises(ValueError, match=LONG):
+            run(online, given)
+        assert (online.step, online.time) == (0, 0.0)
+    told = run(UnscentedKalmanFilter(line()), times, UNIX - 1).means[-1]
+    assert_allclose(told, run(UnscentedKalmanFilter(line()), np.arange(1.0, 31.0)).means[-1])
+    assert told[1] == pytest.approx(0.1, abs=0.01)
+    assert run(UnscentedKalmanFilter(line()), times, 0.0).means.shape == (30, 2)
+    assert run(UnscentedKalmanFilter(line()), [900.0, 901.0, 902.0]).means.shape == (3, 2)
+    assert run(UnscentedKalmanFilter(line()), [1e9]).means.shape == (1, 2)  # nothing to compare with
+
+
+def test_a_long_wait_of_a_filter_whose_date_is_known_is_right(run):
+    online = UnscentedKalmanFilter(line())
+    first = pd.date_range(DAY, periods=4, freq="s")
+    run(online, list(first[1:]), DAY)
+    run(online, list(first + pd.Timedelta("1D")))
+    assert online.time == np.datetime64("2024-01-02T00:00:03")
+
+
+def test_every_reader_of_times_asks_for_the_start():
+    times, z = [UNIX + k for k in range(5)], [[0.1]] * 5
+    with pytest.raises(ValueError, match=LONG):
+        simulate(line(), times=times)
+    with pytest.raises(ValueError, match=LONG):
+        UnscentedKalmanFilter(line()).forecast(times=times)
+    with pytest.raises(ValueError, match=LONG):
+        GridFilter(from_functions(lambda x: x, lambda x: x, [[1.0]], [[1.0]], [0.0], [[1.0]]), -9, 9, 91).run(z, times=times)
+
+
+@pytest.mark.parametrize(
+    ("times", "start"),
+    [
+        (np.float32(UNIX) + np.float32(50) * np.arange(8, dtype=np.float32), UNIX - 50),
+        (np.array([1e5, 1e5 + 0.002, 1e5 + 1, 1e5 + 2], dtype=np.float32), 1e5 - 1),
+        ([NANO + 50 * k for k in range(4)], NANO - 1000),
+        (np.array([NANO + 50 * k for k in range(4)]), NANO - 1000),
+        ([DAY + pd.Timedelta(50 * k, "ns") for k in range(1, 4)], DAY),
+        ([pd.Timedelta(50 * k, "ns") for k in range(1, 4)], None),
+    ],
+    ids=["float32", "float32 of two sensors", "integers", "array of integers", "dates", "durations"],
+)
+def test_distinct_stamps_that_become_one_number_are_refused(run, times, start):
+    """As readings they would share a step."""
+    with pytest.raises(
+        ValueError, match=r"^times: expected times that differ as numbers of type float64, got .* and .*; cou"
+    ):
+        run(UnscentedKalmanFilter(line()), times, start)
+
+
+def test_equal_stamps_of_a_type_that_tells_steps_apart_share_a_step():
+    for kind in (np.float32, np.float64, np.int64):
+        result = RUNS["readings"](UnscentedKalmanFilter(line()), np.array([1, 1, 2, 4, 4], dtype=kind))
+        assert result.steps.tolist() == [1, 1, 2, 3, 3]
 
 
 def test_a_table_stands_for_its_rows(walk):
