@@ -21,7 +21,14 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import *  # noqa: F403
 from herdfilter.filters.replay import Replay
 from herdfilter.filters.resampling import *  # noqa: F403
-from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError, FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import (
+    DegeneracyWarning,
+    DegenerateWeightsError,
+    FilterResult,
+    Outcome,
+    PartialObservationWarning,
+    StepRecord,
+)
 from herdfilter.filters.transition import Transition
 
 __all__ = [
@@ -40,6 +47,7 @@ __all__ = [
     "MixtureKalmanFilter",
     "Observation",
     "Outcome",
+    "PartialObservationWarning",
     "ParticleFilter",
     "Particles",
     "Replay",

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.results import Views
+from herdfilter.filters.results import Views, warn_of_partial
 from herdfilter.models import contract
 from herdfilter.models.sensors import sensed, to_check
 from herdfilter.models.series import Late, Reading, Step, series
@@ -136,12 +136,15 @@ class GridFilter:
         means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
         mass, log_likelihood, time_index = self._initial, 0.0, 0
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
+        missing = []
         for k, step in enumerate(steps):
             if step.dt > 0:
                 time_index += 1
                 mass = self._predict(mass, step.dt, step.control, time_index)
             observation = Observation.read(sensed(self.model, step.sensor), step.z, time_index)
-            if observation is not None:
+            if observation is None:
+                missing.append(step.z)
+            else:
                 joint = mass * np.exp(observation.log_likelihood(self.x))
                 evidence = joint.sum()
                 if not evidence > 0:
@@ -153,6 +156,7 @@ class GridFilter:
             means[k], covariances[k] = self._moments(mass)
             if masses is not None:
                 masses[k] = mass
+        warn_of_partial(missing)
         return GridResult(means, covariances, log_likelihood, masses)
 
     def smooth(

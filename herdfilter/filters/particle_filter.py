@@ -24,7 +24,14 @@ from herdfilter.filters.proposals.guided import initial_given
 from herdfilter.filters.proposals.rao_blackwellised import weigh
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
-from herdfilter.filters.results import DegeneracyWarning, DegenerateWeightsError, FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import (
+    DegeneracyWarning,
+    DegenerateWeightsError,
+    FilterResult,
+    Outcome,
+    StepRecord,
+    warn_of_partial,
+)
 from herdfilter.filters.series import Watcher, run
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -213,6 +220,8 @@ class ParticleFilter(OnlineFilter):
         -----
         DegeneracyWarning
             If one particle has all the weight afterwards. `run` warns once for all its steps.
+        PartialObservationWarning
+            If the observation has NaN in some entries and is left out whole.
 
         Raises
         ------
@@ -228,6 +237,8 @@ class ParticleFilter(OnlineFilter):
         record = self._update(z, sensor, gate)
         if record.ess < ALONE:
             self._warn_if_alone([record.step], [record.ess], [record.outcome])
+        if record.outcome is Outcome.MISSING:
+            warn_of_partial([z])
         return record
 
     def _update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
@@ -300,7 +311,7 @@ class ParticleFilter(OnlineFilter):
             Looks at the filter between prediction and update, and after the update, of every step.
         start : float or date, optional
             Time of the state where the filter now stands: its own `time` unless given, which is 0 at first, so that the
-            first dates need it.
+            first dates need it, and numbers that count from elsewhere, such as seconds since 1970.
         late : {"raise", "replay"}
             What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
             its place. See `Replay` for readings that come one by one.
@@ -311,12 +322,15 @@ class ParticleFilter(OnlineFilter):
         ------
         DegenerateWeightsError, ValueError
             As in `update`, with the steps completed as ``result``; ValueError before the first step if lengths differ, a
-            time step is not positive, times do not increase or a reading is late.
+            time step is not positive, times do not increase or are the same number though they differ, a reading is late, or
+            the first step is over 1,000 times the median of the others and `start` is None.
 
         Warns
         -----
         DegeneracyWarning
             If at some steps one particle has all the weight.
+        PartialObservationWarning
+            If observations with NaN in some entries are left out whole.
         """
         check_flags(keep_particles=keep_particles)
         steps = series(observations, dt, controls, times, start, late, clock=self._clock)
@@ -329,6 +343,7 @@ class ParticleFilter(OnlineFilter):
             ways = self._advance if plain else None, self._update if type(self).update is ParticleFilter.update else None
             result = run(self, steps, self.model.dim, kept, watcher, None, *ways, gate)
         self._warn_if_alone(result.steps, result.ess, result.outcomes)
+        warn_of_partial(step.z for step, outcome in zip(steps, result.outcomes, strict=True) if outcome is Outcome.MISSING)
         return result
 
     def _warn_if_alone(self, steps: Any, ess: Any, outcomes: Sequence[Outcome]) -> None:

@@ -16,7 +16,7 @@ from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.steps import joined
 from herdfilter.filters.resampling import CopyingResampling
-from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord, warn_of_partial
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.series import Step, series
@@ -93,6 +93,7 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
     kept: list[list[tuple[Array, Array]]] = [[] for _ in filters]
     ends = [pf._current() for pf in filters]
     particles = joined(ends)
+    missing = []
     going, failed = np.arange(count), {k for k, track in enumerate(tracks) if not track}
     for t in range(most):
         left = np.array([len(tracks[k]) > t and k not in failed for k in going.tolist()])
@@ -115,6 +116,8 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
         for place, k in enumerate(going.tolist()):
             try:
                 z = Observation.read(model, tracks[k][t].z, t + 1)
+                if z is None:
+                    missing.append(tracks[k][t].z)
             except ValueError:  # raised again by the filter itself
                 failed.add(k)
                 z = None
@@ -147,6 +150,7 @@ def _run(filters: Sequence[ParticleFilter], tracks: Sequence[Sequence[Step]], ke
                 kept[k].append((particles.x[place], particles.weights[place]))
             if len(tracks[k]) == t + 1:
                 ends[k] = particles.of_tracks(place)
+    warn_of_partial(missing)
     results: list[FilterResult | None] = [None] * count
     for k in set(range(count)) - failed:
         pf, own, times = filters[k], kept[k] if keep else None, [step.time for step in tracks[k]]

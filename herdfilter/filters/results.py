@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -362,3 +363,42 @@ class DegeneracyWarning(UserWarning):
     >>> caught[0].category.__name__, round(record.ess)
     ('DegeneracyWarning', 1)
     """
+
+
+class PartialObservationWarning(UserWarning):
+    """An observation with NaN in some entries is left out whole, as `log_likelihood` is not said to take NaN.
+
+    If it leaves out entries that are NaN, say so with ``partial_observations = True`` on the model or the `Sensor`.
+
+    Examples
+    --------
+    Two readings of a number; the first is never there. Unless the sensor says that its likelihood leaves out NaN, the
+    second does not count either, and the prior stays.
+
+    >>> import warnings
+    >>> model = hf.models.from_functions(lambda x: x, None, [[0.01]], None, [0.0], [[1.0]])
+    >>> def log_likelihood(z, x):
+    ...     return np.nansum(-np.abs(z - x), axis=1)
+    ...
+    >>> for partial in (False, True):
+    ...     pair = hf.Sensor(None, None, log_likelihood=log_likelihood, partial_observations=partial)
+    ...     with warnings.catch_warnings(record=True) as caught:
+    ...         warnings.simplefilter("always")
+    ...         result = hf.ParticleFilter(pair.on(model), 500, rng=0).run([[np.nan, 1.0]] * 10)
+    ...     print([one.category.__name__ for one in caught], result.outcomes[-1].name)
+    ...
+    ['PartialObservationWarning'] MISSING
+    [] UPDATED
+    """
+
+
+def warn_of_partial(missing: Iterable[Any]) -> None:
+    """Warn, once, if one of the observations that were taken for missing has an entry that is not NaN."""
+    numbers = [as_numbers("z", z, (None,), missing=True) for z in missing]
+    if any(not np.isnan(z).all() for z in numbers):
+        warnings.warn(
+            "an observation with NaN in some entries is left out whole, as log_likelihood is not said to take NaN; if it "
+            "leaves out such entries, give the model or the Sensor partial_observations=True",
+            PartialObservationWarning,
+            stacklevel=3,
+        )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_covariance, as_dims, as_generator, as_numbers, as_points, short_repr
+from herdfilter._checks import Array, as_covariance, as_dims, as_generator, as_numbers, as_points, check_flags, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind, sample_observation
 from herdfilter.models.from_functions import PicklesFunctions, check_both
@@ -42,6 +42,9 @@ class Sensor(PicklesFunctions):
     detection_probability, clutter_density, region
         As for `herdfilter.models.WithClutter`; 1 and 0 by default. If one of the first two is given, an observation is a
         scan: any number of detections (k, m).
+    partial_observations : bool
+        True if `log_likelihood` leaves out the entries of z that are NaN, as a derived one does. Otherwise a particle filter
+        takes an observation in which an entry is NaN for missing, and warns (`PartialObservationWarning`).
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Sensor(PicklesFunctions):
     detection_probability: float | Callable[[Array], ArrayLike] | None = None
     clutter_density: float | Callable[[Array], ArrayLike] | None = None
     region: ArrayLike | None = None
+    partial_observations: bool = False
 
     __repr__ = fields_in_line
 
@@ -75,6 +79,7 @@ class Sensor(PicklesFunctions):
             if function is not None and not callable(function):
                 raise TypeError(f"{name}: expected a function of states (n, d), got {short_repr(function)}")
         check_both(mean=self.mean, covariance=self.covariance)
+        check_flags(partial_observations=self.partial_observations)
         if self.mean is None and self.log_likelihood is None:
             raise ValueError("mean: expected a function of states, or else log_likelihood; got neither")
         size = None
@@ -113,6 +118,7 @@ class Sensor(PicklesFunctions):
             known["observation_jacobian"] = self._jacobian
         if self.log_likelihood is not None:
             known["log_likelihood"] = self._log_likelihood
+            known["partial_observations"] = self.partial_observations
         return known
 
     def _mean(self, x: Array, step: int) -> ArrayLike:

@@ -194,6 +194,23 @@ def test_a_likelihood_that_vanishes_is_left_out_on_request(name, stops):
     assert len(stops) == (len(z) if name == "auto" else 3)  # by a likelihood alone, which the loop does not look ahead to
 
 
+def test_half_a_reading_is_dropped_whole_and_said_once_unless_the_model_takes_it():
+    """Of the pairs here the second number is never there, and the likelihood reads the first alone."""
+    pairs = np.column_stack([0.1 * np.arange(200) % 0.7, np.full(200, np.nan)])
+    for model in rings():
+        with pytest.warns(hf.PartialObservationWarning) as caught:
+            dropped = hf.ParticleFilter(model, 60, rng=0).run(pairs)
+        assert len(caught) == 1
+        assert {*dropped.outcomes} == {Outcome.MISSING}
+        assert np.abs(dropped.covariances[-1] - 0.1 / (1 - 0.9**2)).max() < 0.2
+    models = rings()
+    for model in models:
+        model.partial_observations = True
+    result = both(models, list(pairs))
+    assert {*result.outcomes} == {Outcome.UPDATED}
+    same(result, both(rings(), list(pairs[:, :1])))
+
+
 def test_a_likelihood_that_vanishes_raises_with_the_steps_before(proposal):
     errors = []
     for model in rings():

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from herdfilter.catalogue.specifications import resolve_filters
+from herdfilter.filters import PartialObservationWarning
 from herdfilter.models import BearingsTracking, ConditionallyLinear, linear_chain
 from herdfilter.models.simulation import simulate
 
@@ -89,6 +90,7 @@ def test_a_model_that_cannot_use_a_part_predicts_only():
     names = "dim", "initial", "transition_mean", "transition_covariance", "log_likelihood"
     online = build("bootstrap", 20, SimpleNamespace(**{name: getattr(MODEL, name) for name in names}))
     online.predict(0.1)
-    record = online.update([0.3, np.nan])
+    with pytest.warns(PartialObservationWarning):
+        record = online.update([0.3, np.nan])
     assert record.outcome.value == "missing"
     assert record.ess == pytest.approx(20)

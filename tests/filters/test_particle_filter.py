@@ -7,7 +7,7 @@ import pytest
 from helpers import assert_same
 from numpy.testing import assert_allclose, assert_array_equal
 
-from herdfilter.filters import Outcome, ParticleFilter
+from herdfilter.filters import Outcome, PartialObservationWarning, ParticleFilter
 
 OBSERVATIONS = [[0.3], [1.1], None, [0.2], [np.nan], [-1.5], [-0.7]]
 
@@ -140,7 +140,8 @@ def test_a_missing_observation_is_a_pure_prediction(walk, typical):
 
 def test_one_nan_among_the_numbers_makes_an_observation_missing(walk):
     walk.log_likelihood = lambda z, x, step: pytest.fail("not asked for")
-    assert ParticleFilter(walk, 5, rng=9).run([[1.0, np.nan]]).outcomes == (Outcome.MISSING,)
+    with pytest.warns(PartialObservationWarning):
+        assert ParticleFilter(walk, 5, rng=9).run([[1.0, np.nan]]).outcomes == (Outcome.MISSING,)
 
 
 # What reaches the model
