@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import short_repr
-from herdfilter._repr import html_repr
+from herdfilter._checks import LARGEST, MOST, SUM_ERROR, as_any, as_covariance, short_repr
+from herdfilter._repr import html_repr, summary_repr
 from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.results import StepRecord
-from herdfilter.models.contract import Model
+from herdfilter.models.contract import Model, jumps
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock, Timed
+
+VERSION = 1  # of the state of a filter, to be raised when its entries change
 
 
 class OnlineFilter(Forecaster, Timed):
@@ -25,6 +29,7 @@ class OnlineFilter(Forecaster, Timed):
     step: int
     log_likelihood: float
     record: StepRecord | None
+    rng: Any = None  # the generator of a filter that draws
     _by_model_at_start = False  # True if the model's own observation functions have read one of the initial state
 
     _repr_html_ = html_repr
@@ -34,22 +39,25 @@ class OnlineFilter(Forecaster, Timed):
         """The filter's present state as plain arrays: all that `restore` needs to go on to the last bit.
 
         Particles and weights, or the moments of a Kalman filter; step, time and log-likelihood; the state of the random
-        generator; a prediction that waits for its observation. ``np.savez(path, **pf.state)`` keeps it on the disk. The
-        model, the proposal and the other parts are not in it, nor is `record`.
+        generator; a prediction that waits for its observation; of which filter and proposal it is, and the version of this
+        list. ``np.savez(path, **pf.state)`` keeps it on the disk. The model and the options of the parts are not in it, nor
+        is `record`. ValueError if the waiting prediction has a control input that is no array, number or text.
         """
-        held, clock, rng = self._held(), self._clock, getattr(self, "rng", None)
+        clock = self._clock
         given = {
-            "filter": type(self).__name__,
+            "version": VERSION,
+            "filter": self._kind(),
+            **self._held(),
             "step": self.step,
-            "log_likelihood": self.log_likelihood,
+            "log_likelihood": float(self.log_likelihood),
             "time": clock.since,
             "origin": np.datetime64("NaT") if clock.origin is None else clock.origin,
             "zoned": clock.zoned,
             "by_model_at_start": self._by_model_at_start,
         }
-        if rng is not None:
-            given["generator"] = json.dumps(rng.bit_generator.state, default=np.ndarray.tolist)
-        return {name: np.array(value) for name, value in {**given, **held}.items()}
+        if self.rng is not None:
+            given["generator"] = _as_text(self.rng.bit_generator)
+        return {name: np.array(value) for name, value in {**given, "entries": " ".join(given)}.items()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go to where a filter of the same kind and size stood.
@@ -62,36 +70,25 @@ class OnlineFilter(Forecaster, Timed):
         Raises
         ------
         TypeError, ValueError
-            If it is not the state of such a filter; this one then stays where it is.
+            If it is not the state of such a filter, or an array has another type, shape or meaning than there: weights that
+            do not sum to 1, a covariance that is indefinite. This filter then stays where it is.
         """
-        if not isinstance(state, Mapping):
-            raise TypeError(f"state: expected a mapping as the attribute state of a filter has it, got {short_repr(state)}")
-        missing = [name for name in ("filter", "step", "log_likelihood", "time", "origin", "zoned") if name not in state]
-        if missing:
-            raise ValueError(f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}")
-        if str(state["filter"]) != type(self).__name__:
-            raise ValueError(f"state: expected that of a {type(self).__name__}, got that of a {state['filter']}")
-        try:
-            taken = self._taken_up(state)
-            generator = json.loads(str(state["generator"])) if "generator" in state else None
-            origin = None if np.isnat(np.asarray(state["origin"])) else np.array(state["origin"])[()]
-            if not int(state["step"]) >= 0:
-                raise ValueError(f"state: expected a step from 0 on, got {state['step']}")
-        except KeyError as error:
-            raise ValueError(f"state: expected {error.args[0]}, as this filter has it, got none") from None
-        except (TypeError, json.JSONDecodeError) as error:
-            raise ValueError(f"state: expected the arrays that the attribute state has, got {error}") from None
-        if generator is not None:
-            stream = self.rng.bit_generator  # type: ignore[attr-defined]
-            if generator["bit_generator"] != type(stream).__name__:
-                raise ValueError(
-                    f"state: expected a generator {type(stream).__name__}, as this filter has, got "
-                    f"{generator['bit_generator']}"
-                )
-            stream.state = generator
-        vars(self).update(taken, step=int(state["step"]), log_likelihood=float(state["log_likelihood"]), record=None)
-        self._clock = Clock(origin, float(state["time"]), bool(state["zoned"]))
-        self._by_model_at_start = bool(state["by_model_at_start"])
+        saved = SavedState(state, self.model)
+        saved.expect("version", VERSION)
+        saved.expect("filter", self._kind())
+        changes = self._taken_up(saved)
+        names = "step", "log_likelihood", "time", "zoned", "by_model_at_start"
+        step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
+        origin = saved.read("origin")[()]
+        clock = Clock(None if np.isnat(origin) else origin, since, zoned)
+        if self.rng is not None:
+            self.rng.bit_generator.state = saved.generator(self.rng.bit_generator)
+        vars(self).update(changes, step=step, log_likelihood=total, record=None, _clock=clock, _by_model_at_start=by_model)
+
+    def _kind(self) -> str:
+        """Return what a filter must share with one whose state it takes up."""
+        n_particles, proposal = getattr(self, "n_particles", None), getattr(self, "proposal", None)
+        return summary_repr(self, n_particles=n_particles, proposal=proposal, of=getattr(proposal, "proposal", None))
 
     def reset(self) -> None:
         """Go back to the initial state, step 0 and time 0; random draws go on from where the generator stands."""
@@ -110,8 +107,8 @@ class OnlineFilter(Forecaster, Timed):
         """Return the filter's own part of `state`."""
         raise NotImplementedError
 
-    def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the attributes that the filter's own part of a state stands for; KeyError if it lacks an array."""
+    def _taken_up(self, state: SavedState) -> dict[str, Any]:
+        """Return the attributes that the filter's own part of a state stands for; ValueError if it does not fit."""
         raise NotImplementedError
 
     def _rewind(self) -> None:
@@ -119,30 +116,79 @@ class OnlineFilter(Forecaster, Timed):
         raise NotImplementedError
 
 
-def arrays_of(belief: Any, prefix: str = "") -> dict[str, np.ndarray]:
-    """Return the arrays of a `Belief` and of the beliefs in it, by their places."""
-    arrays: dict[str, np.ndarray] = {}
-    for field in fields(belief):
-        value, name = getattr(belief, field.name), prefix + field.name
-        if isinstance(value, np.ndarray):
-            arrays[name] = value
-        for k, part in enumerate(value if isinstance(value, tuple) else [value]):
-            if hasattr(part, "combine"):  # a belief
-                arrays |= arrays_of(part, f"{name}.{k}." if isinstance(value, tuple) else f"{name}.")
-    return arrays
+NUMBERS = "f8", lambda x: (np.abs(x) <= LARGEST).all(), f"up to {LARGEST:g}"
+MEANINGS: dict[str, Any] = {
+    name: meaning
+    for names, *meaning in (
+        ("weights mode_probabilities", "f8", lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR, "with the sum 1"),
+        ("log_weights", "f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
+        ("covariance covariances", "f8", lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2, "definite"),
+        ("step", "i", lambda x: 0 <= x <= MOST, "from 0 on"),
+        ("origin", "M8", lambda x: True, "a date"),
+        ("zoned by_model_at_start resampled untouched gaussian", "b", lambda x: True, "True or False"),
+    )
+    for name in names.split()
+}
+"""Last part of the name of an array in a state -> the code of its type, a test of its values, and what is expected.
+
+Other arrays are `NUMBERS`: means, members, factors of covariances.
+"""
 
 
-def with_arrays(belief: Any, state: Mapping[str, np.ndarray], prefix: str = "") -> Any:
-    """Return a `Belief` with other arrays, by their places."""
-    changes: dict[str, Any] = {}
-    for field in fields(belief):
-        value, name = getattr(belief, field.name), prefix + field.name
-        if isinstance(value, np.ndarray):
-            changes[field.name] = np.array(state[name])
-            if changes[field.name].ndim != value.ndim or changes[field.name].shape[1:] != value.shape[1:]:
-                raise ValueError(f"state: expected {name} of shape {value.shape}, got {changes[field.name].shape}")
-        elif hasattr(value, "combine"):
-            changes[field.name] = with_arrays(value, state, f"{name}.")
-        elif isinstance(value, tuple) and value and hasattr(value[0], "combine"):
-            changes[field.name] = tuple(with_arrays(one, state, f"{name}.{k}.") for k, one in enumerate(value))
-    return replace(belief, **changes)
+class SavedState:
+    """A state that `restore` is given: each entry is checked when it is read."""
+
+    def __init__(self, entries: Mapping[str, Any], model: Model) -> None:
+        if not isinstance(entries, Mapping):
+            raise TypeError(
+                f"state: expected a mapping as the attribute state of a filter has it, got {short_repr(entries)}"
+            )
+        missing = [name for name in str(entries.get("entries", "entries")).split() if name not in entries]
+        if missing:
+            raise ValueError(f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}")
+        count = len(model.models) if jumps(model) else 1
+        modes = "i", lambda x: np.isin(x, range(count)).all(), f"from 0 to {count - 1}"
+        self.entries, self.meanings = entries, {**MEANINGS, "modes": modes}
+
+    def expect(self, name: str, value: Any) -> None:
+        """Raise ValueError unless an entry is this number or text."""
+        found = str(self.entries.get(name, "none"))
+        if found != str(value):
+            raise ValueError(f"state: expected {name} {value}, as this filter has, got {short_repr(found)}")
+
+    def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
+        """Return a copy of an array; ValueError unless it has this shape, and the type and the meaning of its name."""
+        array = as_any(f"state: {name}", self.entries.get(name))
+        code, fits, expected = self.meanings.get(name.rpartition(".")[2], NUMBERS)
+        if array.shape != shape or not array.dtype.str[1:].startswith(code) or not fits(array):
+            raise ValueError(
+                f"state: expected {name} {shape} of type {code}, {expected}, got {array.dtype} {array.shape}: "
+                f"{short_repr(array.tolist())}"
+            )
+        return array.astype(np.int64 if code == "i" else array.dtype.newbyteorder("="))
+
+    def generator(self, stream: Any) -> Any:
+        """Return the state of a generator such as `stream`."""
+        trial, text = copy.deepcopy(stream), str(self.entries.get("generator"))
+        with suppress(Exception):
+            trial.state = numbers = json.loads(text)
+            places = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}  # NumPy reads the memory at any
+            if 0 <= places["pos"] <= 624 and 0 <= places["buffer_pos"] <= 4 and _as_text(trial) == text:
+                return trial.state
+        raise ValueError(f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}")
+
+
+def _as_text(stream: Any) -> str:
+    return json.dumps(stream.state, default=np.ndarray.tolist)
+
+
+def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in the beliefs that it holds."""
+    if hasattr(value, "combine"):  # a belief
+        changes = {
+            field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
+        }
+        return replace(value, **changes)
+    if isinstance(value, tuple) and value and hasattr(value[0], "combine"):
+        return tuple(exchanged(part, exchange, f"{name}.{k}") for k, part in enumerate(value))
+    return exchange(name[1:], value)

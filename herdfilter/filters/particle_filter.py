@@ -5,18 +5,29 @@ from __future__ import annotations
 import copy
 import logging
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_fraction, as_generator, check_count, check_flags, one_of, unmasked
+from herdfilter._checks import (
+    SUM_ERROR,
+    Array,
+    as_any,
+    as_fraction,
+    as_generator,
+    check_count,
+    check_flags,
+    one_of,
+    short_repr,
+    unmasked,
+)
 from herdfilter._repr import summary_repr
 from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
-from herdfilter.filters.online import OnlineFilter
+from herdfilter.filters.online import OnlineFilter, SavedState
 from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import BootstrapProposal, Proposal, histories
 from herdfilter.filters.proposals.base import check_part
@@ -42,9 +53,7 @@ _log = logging.getLogger(__name__)
 
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
-STATE = {name: name for name in ("weights", "log_weights", "n_next", "modes", "covariances", "gaussian")} | {
-    "particles": "x"
-}
+STATE = {name: name for name in ("weights", "log_weights", "modes", "covariances", "gaussian")} | {"particles": "x"}
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 
 
@@ -365,36 +374,30 @@ class ParticleFilter(OnlineFilter):
         held = {name: getattr(particles, attribute) for name, attribute in STATE.items()}
         held |= {"resampled": self._resampled, "untouched": self._untouched}
         if waiting is not None:
-            held["pending_dt"] = waiting.transition.dt
-            if waiting.transition.control is not None:
-                held["pending_control"] = as_any("state: control of the prediction", waiting.transition.control)
+            control = waiting.transition.control
+            held |= {"pending_dt": waiting.transition.dt, "pending_control": None if control is None else kept(control)}
         return {name: value for name, value in held.items() if value is not None}
 
-    def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        given = {
-            name: np.array(state[name])
-            for name in STATE
-            if name in state or name not in ("modes", "covariances", "gaussian")
-        }
-        shape, n_next = given["particles"].shape, int(given["n_next"])
-        if shape[1:] != (self.model.dim,) or n_next != self.n_particles or given["weights"].shape != shape[:1]:
-            raise ValueError(
-                f"state: expected particles {(self.n_particles, self.model.dim)} with as many weights, as this filter has, "
-                f"got {shape} and {given['weights'].shape}"
-            )
-        if not (np.isfinite(given["particles"]).all() and abs(given["weights"].sum() - 1) < 1e-6):
-            raise ValueError("state: expected finite particles and weights that sum to 1, got others")
-        of_each = given["log_weights"], given.get("modes"), n_next, given.get("covariances"), given.get("gaussian")
-        particles = Particles.unchecked(given["particles"], *of_each)
-        particles.weights = given["weights"]
+    def _taken_up(self, state: SavedState) -> dict[str, Any]:
+        given, d = state.entries, self.model.dim
+        rows = np.size(given["weights"])
+        shapes = dict.fromkeys(STATE, (rows,)) | {"particles": (rows, d), "covariances": (rows, d, d)}
+        if "gaussian" not in given and np.shape(given.get("covariances", 0)) == (1, d, d):
+            shapes["covariances"] = (1, d, d)  # of all
+        arrays = {STATE[name]: state.read(name, shape) for name, shape in shapes.items() if name in given}
+        particles = Particles.unchecked(arrays["x"], arrays["log_weights"], n_next=self.n_particles)
+        vars(particles).update(arrays)
+        if not (np.abs(np.exp(particles.log_weights) - particles.weights) <= SUM_ERROR).all():
+            raise ValueError("state: expected log_weights that are the logarithms of weights, got others")
         pending = None
-        if "pending_dt" in state:
-            control = np.array(state["pending_control"]) if "pending_control" in state else None
-            transition = Transition(self.model, float(state["pending_dt"]), control, int(state["step"]))
+        if "pending_dt" in given:
+            control = kept(given["pending_control"])[()] if "pending_control" in given else None
+            dt = as_duration("state: pending_dt", state.read("pending_dt").item())
+            transition = Transition(self.model, dt, control, state.read("step").item())
             pending = Pending(self.proposal, transition, particles, self.rng)
             pending.freeze()
-        taken = {"_particles": particles, "_pending": pending}
-        return taken | {name: bool(state[name[1:]]) for name in ("_resampled", "_untouched")}
+        flags = {f"_{name}": state.read(name).item() for name in ("resampled", "untouched")}
+        return {"_particles": particles, "_pending": pending, **flags}
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
@@ -480,6 +483,14 @@ class Pending:
         found = check_particles(particles, self.proposal, "propose", self.shape), stream.state
         stream.state = before
         return found
+
+
+def kept(control: Any) -> np.ndarray:
+    """Return a control input as an array for a state; ValueError if it is no array, number or text."""
+    array = np.array(as_any("control", control))
+    if array.dtype.hasobject or hasattr(control, "to_numpy"):
+        raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
+    return array
 
 
 def check_model(model: contract.Model) -> None:

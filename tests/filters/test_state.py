@@ -1,9 +1,13 @@
 """Where a filter stands: put away and taken up again, reset, gated, and started by its first measurement."""
 
+import json
 import re
 import warnings
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -13,6 +17,7 @@ TURN = hf.models.CoordinatedTurn()
 MODES = hf.models.JumpMarkov(
     [hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0)], [[0.95, 0.05], [0.1, 0.9]]
 )
+START = datetime(2024, 3, 31, 0, 59, 30)
 NAMES = ["bootstrap", "sqmc", "ranked", "auto", "herded-kh", "mixture-kh", "augmented-gauss-kh", "ledh-weighted"]
 NAMES += ["ukf", "enkf", "imm", "mkf"]
 
@@ -60,14 +65,30 @@ STATE = hf.ParticleFilter(TURN, 30, rng=1).state
     ("state", "error", "said"),
     [
         (3, TypeError, "state: expected a mapping as the attribute state of a filter has it, got 3"),
-        ({**STATE, "weights": 0 * STATE["weights"]}, ValueError, "state: expected finite particles and weights that sum"),
-        ({}, ValueError, "state: expected what the attribute state of a filter has, got none of filter, step"),
-        (hf.UnscentedKalmanFilter(TURN).state, ValueError, "expected that of a ParticleFilter, got that of a Unscented"),
-        (hf.ParticleFilter(TURN, 20, rng=1).state, ValueError, "state: expected particles (30, 5) with as many weights"),
+        ({}, ValueError, "state: expected what the attribute state of a filter has, got none of entries"),
+        (
+            {name: array for name, array in STATE.items() if name != "weights"},
+            ValueError,
+            "state: expected what the attribute state of a filter has, got none of weights",
+        ),
+        ({**STATE, "version": np.array(0)}, ValueError, "state: expected version 1, as this filter has, got '0'"),
+        (
+            {**STATE, "weights": 2 * STATE["weights"]},
+            ValueError,
+            "state: expected weights (30,) of type f8, with the sum 1, got float64 (30,): [0.06",
+        ),
+        ({**STATE, "time": np.array("x")}, ValueError, "state: expected time () of type f8, up to 1e+150, got <U1 (): 'x'"),
+        (
+            hf.UnscentedKalmanFilter(TURN).state,
+            ValueError,
+            "state: expected filter ParticleFilter(n_particles=30, proposal=BootstrapProposal), as this filter has, got "
+            "'UnscentedKalmanFilter()'",
+        ),
+        (hf.ParticleFilter(TURN, 20, rng=1).state, ValueError, "as this filter has, got 'ParticleFilter(n_particles=20, p"),
         (
             hf.ParticleFilter(TURN, 30, rng=np.random.Generator(np.random.MT19937(1))).state,
             ValueError,
-            "state: expected a generator PCG64, as this filter has, got MT19937",
+            'state: expected a generator PCG64, as this filter has, got \'{"bit_generator": "MT19937"',
         ),
     ],
 )
@@ -77,6 +98,188 @@ def test_a_state_that_does_not_fit_is_named_and_changes_nothing(state, error, sa
     with pytest.raises(error, match=re.escape(said)):
         pf.restore(state)
     assert_array_equal(pf.mean, before)
+
+
+PLAIN = hf.models.from_functions(
+    lambda x: x @ [[1, 0], [1, 1]], lambda x: np.arctan(x[:, :1] / 5), 0.01 * np.eye(2), [[0.01]], [0, 0], np.eye(2)
+)
+LINEAR = hf.models.ConditionallyLinear(PLAIN, linear=[1])
+CLUTTER = hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01, region=[[-9, 9], [-9, 9]])
+KINDS = [(name, TURN) for name in ("bootstrap", "sqmc", "auto", "mixture-kh", "ekf", "ukf", "enkf", "edh")]
+KINDS += [("rb-bootstrap", LINEAR), ("auto", MODES), ("bootstrap", MODES), ("imm", MODES), ("mkf", MODES), ("auto", CLUTTER)]
+ANY_NUMBERS, ANY_POSITIVE = ("moved", "negated", "doubled", "one of -2", "askew"), ("moved", "doubled")
+ANY_SHAPE = ("one more axis", "a row less", "a row more")
+VALID = {
+    **dict.fromkeys(("mean", "means", "members", "particles", "factor", "factors", "log_likelihood", "time"), ANY_NUMBERS),
+    # moved by 1 in all entries, a covariance stays definite
+    **dict.fromkeys(("covariance", "covariances", "step", "pending_dt"), ANY_POSITIVE),
+    **dict.fromkeys(("by_model_at_start", "resampled", "untouched", "zoned", "gaussian"), ("negated",)),
+    # the input of the caller's own function
+    "pending_control": ("text", "complex", "float32", *ANY_NUMBERS, *ANY_SHAPE, "NaN", "infinite", "too large"),
+}
+"""Last part of an array's name -> how it may be altered: it is then the state of another filter of this kind."""
+
+
+def altered(array):
+    """Yield alterations of an array in type, shape and values."""
+    yield "text", np.array("x")
+    yield "object", np.array(None)
+    if array.dtype.kind in "fib":
+        yield "complex", array.astype(complex)
+        yield "float32", array.astype(np.float32)
+        yield "one more axis", array[None]
+        yield "NaN", array * np.nan
+        yield "infinite", np.full(array.shape, np.inf)
+        yield "too large", np.full(array.shape, 1e301)
+        yield "negated", ~array if array.dtype.kind == "b" else -array
+    if array.dtype.kind in "fi":
+        yield "moved", array + array.dtype.type(1)
+        yield "doubled", array * array.dtype.type(2)
+    if array.ndim and array.dtype.kind in "fi":
+        yield "a row less", array[:-1]
+        yield "a row more", np.concatenate([array, array[:1]])
+        yield "one of -2", np.concatenate([np.full_like(array.ravel()[:1], -2), array.ravel()[1:]]).reshape(array.shape)
+    if array.ndim > 1:
+        yield "flat", array.ravel()
+        askew = array.copy()
+        askew[..., 0, -1] += 1
+        yield "askew", askew
+
+
+def differing(state, other):
+    return [name for name in {**state, **other} if not np.array_equal(*(str(one[name].tolist()) for one in (state, other)))]
+
+
+@pytest.mark.parametrize(("name", "model"), KINDS)
+def test_an_altered_state_is_refused_or_valid_and_a_filter_that_refuses_stays_as_it_was(name, model):
+    """At the start, in the midst, and between a prediction and its update; any entry may be altered, or be lost."""
+    one, other = (hf.make_filter(name, model, 24, rng=seed) for seed in (1, 2))
+    states, z = [one.state], hf.simulate(model, 4, rng=3)[1]
+    for k in range(3):
+        one.predict(0.5, [0.3])
+        states += [one.state] if k == 2 else []
+        one.update(z[k])
+    for state in [*states, one.state]:
+        before = other.state
+        for entry, array in state.items():
+            for what, value in [*altered(array), ("lost", None)]:
+                given = {**state, entry: value}
+                if value is None:
+                    del given[entry]
+                elif value.dtype == array.dtype and np.array_equal(value, array):
+                    continue
+                valid = what in VALID.get(entry.rpartition(".")[2], ())
+                with nullcontext() if valid else pytest.raises((ValueError, TypeError), match=r"^(state|control):"):
+                    other.restore(given)
+                if valid:
+                    assert differing(other.state, state) == [entry]
+                    assert_array_equal(other.state[entry], value)
+                    other.restore(before)
+            assert differing(before, other.state) == [], entry
+        other.restore(state)
+        assert differing(state, other.state) == []
+
+
+def test_a_state_says_of_which_filter_and_proposal_it_is():
+    """Classes alone do not: wrapped proposals, rules for moments, local flows, and sizes differ as well."""
+    make = hf.make_filter
+    pairs = [
+        (make("bootstrap", TURN, 30), make("auto", TURN, 30)),
+        (make("bootstrap", MODES, 30), make("ranked", MODES, 30)),
+        (make("edh", TURN, 30), make("ledh", TURN, 30)),
+        (make("imm", MODES), make("imm", MODES, rule="extended")),
+        (make("enkf", TURN, 16), make("enkf", TURN, 40)),
+        (make("mkf", MODES, 16), make("mkf", MODES, 40)),
+        (make("ekf", TURN), make("ukf", TURN)),
+    ]
+    for pair in pairs:
+        for one, other in (pair, pair[::-1]):
+            before = other.state
+            with pytest.raises(ValueError, match=r"^state: expected .*, as this filter has, got"):
+                other.restore(one.state)
+            assert differing(before, other.state) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "spoil"),
+    [
+        (np.random.MT19937, lambda given: given["state"].update(pos=10**9)),  # NumPy would read the memory there
+        (np.random.Philox, lambda given: given.update(buffer_pos=-(10**6))),
+        (np.random.PCG64, lambda given: given["state"].update(inc=-1)),
+        (np.random.PCG64, lambda given: given.update(uinteger=None)),
+        (np.random.SFC64, lambda given: given.pop("state")),
+    ],
+)
+def test_a_generator_is_checked_before_anything_is_assigned(kind, spoil):
+    one, other = (hf.ParticleFilter(TURN, 30, rng=np.random.Generator(kind(seed))) for seed in (1, 2))
+    state, before = one.state, other.state
+    other.restore(state)
+    assert differing(state, other.state) == []
+    other.restore(before)
+    given = json.loads(str(state["generator"]))
+    spoil(given)
+    with pytest.raises(ValueError, match=rf"^state: expected a generator {kind.__name__}, as this filter has, got"):
+        other.restore({**state, "generator": np.array(json.dumps(given))})
+    assert differing(before, other.state) == []
+
+
+@pytest.mark.parametrize("control", [{"turn": 0.1}, {0.1}, np.array([{}]), pd.Series({"turn": 0.1}), START])
+def test_a_control_input_that_no_array_holds_is_refused_when_the_state_is_taken(control):
+    """It serves the filter; the state of which would come back with another input, or not at all."""
+    pf = hf.make_filter("auto", TURN, 20)
+    pf.predict(0.5, control)
+    with pytest.raises(ValueError, match=r"^control: expected an array, a number or a text, as a state keeps them, got"):
+        _ = pf.state
+    pf.update(series_of(TURN)[0])
+    assert "pending_control" not in pf.state
+
+
+def test_a_control_input_comes_back_as_it_was(tmp_path):
+    """A word serves as a key, a number as a number."""
+    turns = {"left": 0.3, "right": -0.3, 0.5: 1.0}
+    model = hf.models.from_functions(lambda x, control: x + turns[control], lambda x: x, [[0.1]], [[0.1]], [0], [[1]])
+    for control in ("left", 0.5):
+        one, other = (hf.make_filter("auto", model, 20) for _ in range(2))
+        one.predict(1.0, control)
+        np.savez(tmp_path / "state.npz", **one.state)
+        other.restore(np.load(tmp_path / "state.npz"))
+        assert_array_equal(other.update([0.4]).mean, one.update([0.4]).mean)
+
+
+def test_the_clock_comes_back_with_its_dates_and_what_is_none_is_refused():
+    z, times = series_of(TURN), [START + timedelta(seconds=k) for k in range(1, 7)]
+    for zone in (None, UTC):
+        dated = [time.replace(tzinfo=zone) for time in times]
+        one, other = (hf.make_filter("ukf", TURN) for _ in range(2))
+        one.run(z[:3], times=dated[:3], start=START.replace(tzinfo=zone))
+        other.restore(one.state)
+        assert other.time == one.time == np.datetime64(times[2])
+        assert_array_equal(other.run(z[3:], times=dated[3:]).means, one.run(z[3:], times=dated[3:]).means)
+        for entry, value in (("origin", np.array(0.0)), ("origin", np.array("2024")), ("zoned", np.array(1))):
+            before = other.state
+            with pytest.raises(ValueError, match=f"^state: expected {entry}"):
+                other.restore({**one.state, entry: value})
+            assert differing(before, other.state) == []
+
+
+def test_filters_of_a_batch_and_of_tracks_have_states_that_others_take_up():
+    model, birth = hf.models.linear_chain(2), hf.GaussianMixture([1.0], [[0.0, 0.0]], 4 * np.eye(2))
+    z = [series_of(model)[:4] for _ in range(3)]
+    for name in ("ukf", "bootstrap"):
+        filters = [hf.make_filter(name, model, 20, rng=k) for k in range(3)]
+        hf.run_many(filters.__getitem__, z, progress=False)
+        tracker = hf.tracking.LMBTracker(
+            hf.models.WithClutter(model, 0.9, 0.01), [hf.tracking.Birth(0.3, birth)], filter=name, n_particles=20, rng=1
+        )
+        tracker.run([[[0.1, 0.2]], [[0.3, 0.1], [4.0, 4.0]], [[0.2, 0.2]]])
+        for one in (*filters, *(track.filter for track in tracker.tracks)):
+            other = hf.make_filter(name, one.model, 20, rng=5)
+            other.restore(one.state)
+            assert differing(one.state, other.state) == []
+            for online in (one, other):
+                online.predict()
+                online.update(np.array([0.1, 0.2]))
+            assert_array_equal(other.mean, one.mean)
 
 
 # A track that starts from its first measurement

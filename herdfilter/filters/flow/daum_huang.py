@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class DaumHuangFilter(KalmanFilter):
         self.rng = as_generator(rng)
         check_flags(local=local)
         self.local = local
-        times = pseudo_times(check_count("flow_steps", flow_steps))
+        times = tuple(pseudo_times(check_count("flow_steps", flow_steps)))
         gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
         if not isinstance(gaussian, GaussianBelief):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
@@ -101,7 +101,7 @@ class FlowEnsemble(Ensemble):
 
     gaussian: GaussianBelief
     local: bool
-    times: Array
+    times: Any  # a tuple: the same all along, and no part of a state
 
     @property
     def _moments(self) -> tuple[Array, Array]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, short_repr, unmasked
-from herdfilter._repr import summary_repr
+from herdfilter._repr import brief, summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.online import OnlineFilter, arrays_of, with_arrays
+from herdfilter.filters.online import OnlineFilter, SavedState, exchanged
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Watcher, run
 from herdfilter.filters.transition import Transition
@@ -209,10 +209,22 @@ class KalmanFilter(OnlineFilter):
         return result
 
     def _held(self) -> dict[str, Any]:
-        return arrays_of(self.belief)
+        held: dict[str, Any] = {}
+        exchanged(
+            self.belief,
+            lambda name, value: held.setdefault(name, value if isinstance(value, np.ndarray) else brief(value)),
+        )
+        return held
 
-    def _taken_up(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        return {"belief": with_arrays(self.belief, state)}
+    def _taken_up(self, state: SavedState) -> dict[str, Any]:
+        def read(name: str, value: Any) -> Any:
+            if isinstance(value, np.ndarray):  # of histories there are as many as weights
+                rows = np.shape(state.entries.get("weights", value))[:1]
+                return state.read(name, (*rows, *value.shape[1:]))
+            state.expect(name, brief(value))
+            return value
+
+        return {"belief": exchanged(self.belief, read)}
 
     def _rewind(self) -> None:
         self.belief = self._initial_belief
