@@ -66,7 +66,7 @@ class Clock(NamedTuple):
             since = _seconds(name, array, self.origin)
             order = np.argsort(since, kind="stable")
             gaps = np.diff(since[order])
-            usual = float(np.median(gaps[gaps > 0])) if gaps.any() else 1.0
+            usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
             if not given and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
                 raise ValueError(
                     "start: expected the time of the filter's state, as the first step is over "

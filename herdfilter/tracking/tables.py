@@ -10,7 +10,7 @@ import numpy as np
 
 from herdfilter._checks import as_array, as_list, short_repr
 from herdfilter.models.sensors import Sensor
-from herdfilter.models.series import Reading
+from herdfilter.models.series import ZERO, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,4 +81,6 @@ def _as_times(name: str, column: pd.Series) -> list[Any]:
     if times.isna().any():
         row = int(np.argmax(times.isna()))
         raise ValueError(f"{name}: expected numbers or dates, got {short_repr(column.iloc[row])} in row {row}")
+    if times.dtype.kind == "f":
+        ZERO.elapsed([*times.to_numpy()], name)  # names times that a type of few bits has made equal
     return list(times)

@@ -47,6 +47,11 @@ def test_a_file_of_dates_is_tracked_as_the_scans_themselves(walk, cluttered, tmp
     (TABLE, {"columns": ["e", "z"]}, r"^table: expected a column 'z', got the columns \['t', 'e', 'n', 'kind'\]$"),
     (TABLE.assign(e=[1, np.nan, 2, 3]), {}, "^column 'e': expected finite numbers, got 1 non-finite$"),
     (TABLE, {"time": "kind"}, "^column 'kind': expected numbers or dates, got 'a' in row 0$"),
+    (
+        pd.DataFrame({"t": np.float32(1.7e9) + np.float32(50) * np.arange(6, dtype=np.float32), "e": 0.0}),
+        {},
+        r"^column 't': expected times that differ as numbers of type float64, got .* and .*; count them",
+    ),
     (TABLE, {"times": [1, 2, 3]}, "^times: expected the times of all scans, got none at 4.0, the time of row 3$"),
 )
 def test_odd_tables_are_named_in_one_line(table, options, expected):
