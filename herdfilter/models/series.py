@@ -48,7 +48,7 @@ class Clock(NamedTuple):
         """Return the clock after a time."""
         return Clock(self.origin, self.since + dt, self.zoned)
 
-    def elapsed(self, times: Sequence[Any], name: str = "times", given: bool = True) -> Array:
+    def elapsed(self, times: Any, name: str = "times", given: bool = True) -> Array:
         """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind.
 
         Also if times that differ are the same number, as they are in the type float32, or if the clock, which is at zero or

@@ -52,8 +52,8 @@ def scans_from_table(
     if isinstance(table, str | PathLike):
         try:
             table = pd.read_csv(table)
-        except OSError as error:
-            raise OSError(f"table: cannot read {short_repr(table)} ({error})") from None
+        except (OSError, ValueError) as error:
+            raise OSError(f"table: cannot read {short_repr(table)} ({short_repr(error, 200)})") from None
     if not isinstance(table, pd.DataFrame):
         raise TypeError(f"table: expected a pandas.DataFrame or the path of a CSV file, got {short_repr(table)}")
     names = as_list("columns", columns, "a list of the columns of a detection")
@@ -82,5 +82,5 @@ def _as_times(name: str, column: pd.Series) -> list[Any]:
         row = int(np.argmax(times.isna()))
         raise ValueError(f"{name}: expected numbers or dates, got {short_repr(column.iloc[row])} in row {row}")
     if times.dtype.kind == "f":
-        ZERO.elapsed([*times.to_numpy()], name)  # names times that a type of few bits has made equal
+        ZERO.elapsed(times.to_numpy(), name)  # names times that a type of few bits has made equal
     return list(times)

@@ -40,6 +40,14 @@ def test_a_file_of_dates_is_tracked_as_the_scans_themselves(walk, cluttered, tmp
     np.testing.assert_array_equal(found.means, expected.means)
 
 
+def test_a_file_that_is_no_table_is_named_in_one_line(tmp_path):
+    path = tmp_path / "page.html"
+    path.write_text("<html>\n<p>one\n<p>two, three, four, five, six\n")
+    with pytest.raises(OSError, match=r"^table: cannot read .*Expected 1 fields in line 3, saw 5") as caught:
+        scans_from_table(path, ["e"])
+    assert "\n" not in str(caught.value)
+
+
 @cases(
     "table options expected",
     (3, {}, r"^table: expected a pandas\.DataFrame or the path of a CSV file, got 3$"),
