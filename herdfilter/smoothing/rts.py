@@ -114,7 +114,7 @@ class GaussianStep:
 
     @cached_property
     def _backward(self) -> tuple[Array, Array, Array]:
-        """Predicted mean (d,) of the next step, the gain (d, d) from there, and a factor (d, m) of what the gain leaves."""
+        """Predicted mean (d,) of the next step, the gain (d, d) from there, and a factor (d, d) of what the gain leaves."""
         mean, slopes, noises = linear_transition(self.onward, self.mean[None], self.factor[None], self.rule)
         factor = np.zeros((1, len(self.mean), slopes.shape[2]))
         factor[0, :, : len(self.mean)] = self.factor

@@ -205,9 +205,9 @@ class IteratedRule:
             states = means + (factors @ u[:, :, None])[:, :, 0]
             values, slopes, rests = LINEAR_RULE(function, states, factors)
             values = values - (slopes @ u[:, :, None])[:, :, 0]
-            given = slopes[:, observation.observed_entries], observation.noises(states)
-            before, standard = u, (np.zeros((count, d)), np.eye(d)[None])
-            u = correct_gaussians(*standard, observation.residuals(values), *given, observation.step)[0]
+            before, given = u, (np.zeros((count, d)), np.eye(d)[None], observation.residuals(values))
+            linear = slopes[:, observation.observed_entries], observation.noises(states)
+            u = correct_gaussians(*given, *linear, observation.step)[0]
             if np.abs(u - before).max() < SMALLEST_CHANGE:
                 break
         return values, slopes, rests

@@ -46,10 +46,10 @@ def rotate(noise, slopes, gains, factor):
 
 
 @njit(**IN_PLACE)
-def condition_in_place(slopes, noises, factors, columns, roots, gains, after):
+def condition_in_place(slopes, noises, factors, columns, left, roots, gains, after):
     """Fill in what `condition` returns; return False where a noise is indefinite.
 
-    The slopes (K, k, m) are used up, `columns` (k + 1, k) are room.
+    The slopes (K, k, m) are used up, `columns` (k + 1, k) and `left` (d, m) are room.
     """
     count, k, m = slopes.shape
     for c in range(count):
@@ -64,8 +64,11 @@ def condition_in_place(slopes, noises, factors, columns, roots, gains, after):
             for i in range(k):
                 gains[c, a, i] = 0.0
             for j in range(m):
-                after[c, a, j] = before[a, j]
-        rotate(roots[c], slopes[c], gains[c], after[c])
+                left[a, j] = before[a, j]
+            for b in range(len(before)):
+                after[c, a, b] = 0.0
+        rotate(roots[c], slopes[c], gains[c], left)
+        rotate(after[c], left, columns[:0], columns[:0])
     return True
 
 
@@ -168,9 +171,9 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
 
     Returns
     -------
-    roots, gains, after : ndarray, shapes (K, k, k), (K, d, k) and (K, d, m)
-        Lower triangular S, where S S' is the covariance of y; G, where G S' is the covariance of x with y; and a factor of
-        the covariance of x given y.
+    roots, gains, after : ndarray, shapes (K, k, k), (K, d, k) and (K, d, d)
+        Lower triangular S, where S S' is the covariance of y; G, where G S' is the covariance of x with y; and the lower
+        triangular factor of the covariance of x given y.
     """
     found = _conditioned(slopes, noises, factors)
     if found is None:
@@ -182,9 +185,9 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
 
 def _conditioned(slopes: Array, noises: Array, factors: Array) -> tuple[Array, Array, Array] | None:
     (count, k, m), d, contiguous = slopes.shape, factors.shape[1], np.ascontiguousarray
-    found = np.empty((count, k, k)), np.empty((count, d, k)), np.empty((count, d, m))
-    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors), np.empty((k + 1, k))
-    return found if condition_in_place(*given, *found) else None
+    found = np.empty((count, k, k)), np.empty((count, d, k)), np.empty((count, d, d))
+    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors)
+    return found if condition_in_place(*given, np.empty((k + 1, k)), np.empty((d, m)), *found) else None
 
 
 def triangular(factors: Array) -> Array:
