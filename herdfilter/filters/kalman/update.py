@@ -46,29 +46,25 @@ def rotate(noise, slopes, gains, factor):
 
 
 @njit(**IN_PLACE)
-def condition_in_place(slopes, noises, factors, columns, left, roots, gains, after):
+def condition_in_place(slopes, noises, factors, variances, left, roots, gains, after):
     """Fill in what `condition` returns; return False where a noise is indefinite.
 
-    The slopes (K, k, m) are used up, `columns` (k + 1, k) and `left` (d, m) are room.
+    The slopes (K, k, m) are used up, `variances` (k,) and `left` (d, m) are room.
     """
     count, k, m = slopes.shape
     for c in range(count):
         noise, before = noises[c if len(noises) > 1 else 0], factors[c if len(factors) > 1 else 0]
         for i in range(k):
-            columns[k, i] = noise[i, i]
+            variances[i] = noise[i, i]
             for j in range(m):
-                columns[k, i] += slopes[c, i, j] ** 2
-        if not factorise_singular(noise, columns[k], columns[:k], roots[c]):
+                variances[i] += slopes[c, i, j] ** 2
+        if not factorise_noise(noise, variances, roots[c]):
             return False
         for a in range(len(before)):
-            for i in range(k):
-                gains[c, a, i] = 0.0
             for j in range(m):
                 left[a, j] = before[a, j]
-            for b in range(len(before)):
-                after[c, a, b] = 0.0
         rotate(roots[c], slopes[c], gains[c], left)
-        rotate(after[c], left, columns[:0], columns[:0])
+        rotate(after[c], left, left[:0], left[:0])
     return True
 
 
@@ -111,45 +107,24 @@ def factorise(matrix, factor):
 
 
 @njit(**PLAIN)
-def factorise_singular(matrix, variances, columns, root):
-    """Write a lower triangular factor of a positive semi-definite matrix; return False if it is indefinite.
+def factorise_noise(matrix, variances, root):
+    """Write the Cholesky factor of a covariance that may be singular; return False if it is indefinite.
 
-    Negative eigenvalues down to `RELATIVE_TOLERANCE` of the variances (k,) are rounding. `columns` (k, k) are room.
+    It is indefinite if that is more than `RELATIVE_TOLERANCE` of the variances (k,), of which the noise is a part.
     """
-    k = len(matrix)
-    for i in range(k):
-        for j in range(k):
-            root[i, j] = 0.0
-    if factorise(matrix, root):
-        return True
-    # Cholesky's with pivots, for one that is singular; then its columns are turned into a triangle
-    for i in range(k):
-        for j in range(k):
-            root[i, j] = columns[i, j] = 0.0
-    for t in range(k):
-        pivot, largest = 0, 0.0
-        for i in range(k):
-            rest = matrix[i, i]
-            for u in range(t):
-                rest -= columns[i, u] ** 2
-            if rest > max(largest, SINGULAR_SHARE) * matrix[i, i]:
-                pivot, largest = i, rest / matrix[i, i]
-        if largest == 0.0:
-            break
-        length = np.sqrt(largest * matrix[pivot, pivot])
-        for i in range(k):
-            columns[i, t] = matrix[max(i, pivot), min(i, pivot)]
-            for u in range(t):
-                columns[i, t] -= columns[i, u] * columns[pivot, u]
-            columns[i, t] /= length
-    for i in range(k):
+    for i in range(len(matrix)):
         for j in range(i + 1):
             rest = matrix[i, j]
-            for u in range(k):
-                rest -= columns[i, u] * columns[j, u]
-            if not abs(rest) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
+            for k in range(j):
+                rest -= root[i, k] * root[j, k]
+            if i == j and rest > SINGULAR_SHARE * matrix[i, i]:
+                root[i, i] = np.sqrt(rest)
+            elif j < i and root[j, j] > 0.0:
+                root[i, j] = rest / root[j, j]
+            elif (i == j and rest > 0.0) or abs(rest) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
+                root[i, j] = 0.0
+            else:
                 return False
-    rotate(root, columns, columns[:0], columns[:0])
     return True
 
 
@@ -185,9 +160,9 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
 
 def _conditioned(slopes: Array, noises: Array, factors: Array) -> tuple[Array, Array, Array] | None:
     (count, k, m), d, contiguous = slopes.shape, factors.shape[1], np.ascontiguousarray
-    found = np.empty((count, k, k)), np.empty((count, d, k)), np.empty((count, d, d))
-    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors)
-    return found if condition_in_place(*given, np.empty((k + 1, k)), np.empty((d, m)), *found) else None
+    found = np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d))
+    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors), np.empty(k), np.empty((d, m))
+    return found if condition_in_place(*given, *found) else None
 
 
 def triangular(factors: Array) -> Array:

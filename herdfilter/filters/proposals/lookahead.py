@@ -11,7 +11,7 @@ from herdfilter._checks import Array
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.kalman.update import factorise, factorise_singular, rotate
+from herdfilter.filters.kalman.update import factorise, factorise_noise, rotate
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
@@ -309,7 +309,7 @@ def update_noise(
     (count, _, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
     means, gains, roots = np.zeros((n, dim)), np.zeros((count, k, dim)), np.zeros((count, k, k))
     log_dets, log_densities = np.zeros(count), np.zeros(n)
-    room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count), np.empty((k + 1, k)), np.empty((k, dim))
+    room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count), np.empty((2, k)), np.empty((k, dim))
     arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.array(noise, order="C")
     if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
@@ -343,7 +343,7 @@ def _update_noise(
     lowers,
     offsets,
     constants,
-    columns,
+    spare,
     slopes,
 ):
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
@@ -353,7 +353,7 @@ def _update_noise(
             offsets[i, a] = 0.0
             for b in range(a + 1):
                 lowers[i, a, b] = noise[i if len(noise) > 1 else 0, a, b]
-            columns[k, a] = lowers[i, a, a]
+            spare[1, a] = lowers[i, a, a]
         for t in range(p):
             for a in range(k):
                 offsets[i, a] += weights[t] * values[i, t, a]
@@ -365,21 +365,21 @@ def _update_noise(
                         gains[i, a, j] += offset * points[t, j]
         for t in range(p):
             for a in range(k):  # what no linear function of the noise tells
-                columns[0, a] = values[i, t, a] - offsets[i, a]
+                spare[0, a] = values[i, t, a] - offsets[i, a]
                 for j in range(dim):
-                    columns[0, a] -= gains[i, a, j] * points[t, j]
+                    spare[0, a] -= gains[i, a, j] * points[t, j]
                 for b in range(a + 1):
-                    lowers[i, a, b] += weights[t] * columns[0, a] * columns[0, b]
+                    lowers[i, a, b] += weights[t] * spare[0, a] * spare[0, b]
         for a in range(k):
             for j in range(dim):
                 slopes[a, j] = gains[i, a, j]
-                columns[k, a] += slopes[a, j] ** 2
-        if not factorise_singular(lowers[i], columns[k], columns[:k], roots[i]):
+                spare[1, a] += slopes[a, j] ** 2
+        if not factorise_noise(lowers[i], spare[1], roots[i]):
             return False
         for a in range(k):
             for b in range(a + 1):
                 lowers[i, a, b] = roots[i, a, b]
-        rotate(lowers[i], slopes, columns[:0], columns[:0])
+        rotate(lowers[i], slopes, slopes[:0], slopes[:0])
         constants[i] = -0.5 * k * np.log(2 * np.pi)
         for a in range(k):  # by L^-1: the rows of the cross-covariance
             if not 0.0 < lowers[i, a, a] < np.inf:
