@@ -323,19 +323,12 @@ def _cells(x, weights, bits, row, cells):
             cells[a, i] = np.int64(row[i])
 
 
-def hilbert_index(cells: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Places, along the Hilbert curve, of cells (n, d) of a grid with 2^bits cells per side, d * bits at most 62; (n,).
-
-    The curve begins at the origin and goes from each cell to a neighbour.
-    """
-    index = np.zeros(len(cells), np.int64)
-    _index(np.array(cells.T, order="C"), bits, index)
-    return index
-
-
 @njit(**IN_PLACE)
 def _index(x, bits, index):
-    """Add up the places of the columns of x (d, n), which is used up; loops over n inside, several of them at once."""
+    """Add up the places, along the Hilbert curve, of cells (d, n) of a grid with 2^bits cells per side; these are used up.
+
+    The curve begins at the origin and goes from each cell to a neighbour. Loops over n inside do several cells at once.
+    """
     d, n = x.shape
     first = x[0]
     # From the largest sub-cube down, undo the reflection or the exchange of axes that the curve undergoes in it.
