@@ -15,12 +15,19 @@ from herdfilter.association.base import Integers, Method, no_assignment_error
 class AssociationWarning(RuntimeWarning):
     """An association method stopped before it converged.
 
+    Attributes
+    ----------
+    change : float
+        Largest change of a message in the last iteration.
+
     Examples
     --------
     >>> import warnings
     >>> with warnings.catch_warnings(action="error", category=hf.association.AssociationWarning):
     ...     p = hf.association.marginals([[0.1, 2.0, 1.0], [0.1, 1.0, 2.0]], "belief-propagation")
     """
+
+    change: float
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class BeliefPropagation(Method):
 
     tolerance: float = 1e-10
     max_iterations: int = 2_000
+    warns = True  # no field
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
@@ -64,13 +72,13 @@ class BeliefPropagation(Method):
             track, measurement, pairs[gated], missed[:, 0], messages, self.tolerance, self.max_iterations
         )
         free[gated] = messages
-        if change > self.tolerance:
-            warnings.warn(
-                f"BeliefPropagation: messages still change by {change:.2g} after {self.max_iterations:,} iterations, "
-                f"more than the tolerance, {self.tolerance:g}; take Exact() or a larger max_iterations",
-                AssociationWarning,
-                stacklevel=4,
+        if self.warns and change > self.tolerance:
+            warning = AssociationWarning(
+                f"BeliefPropagation: messages still change by more than the tolerance, {self.tolerance:g}, after "
+                f"{self.max_iterations:,} iterations; take Exact() or a larger max_iterations"
             )
+            warning.change = change
+            warnings.warn(warning, stacklevel=4)
         with np.errstate(divide="ignore", invalid="ignore"):
             belief = np.concatenate([missed, pairs * free], axis=1)
             sums = belief.sum(axis=1, keepdims=True)

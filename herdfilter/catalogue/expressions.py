@@ -12,7 +12,6 @@ import importlib
 import importlib.util
 import inspect
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
@@ -42,10 +41,7 @@ def evaluate(expression: str, imports: Imports | None = None) -> Any:
 def _build(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
     """Build an object; the modules are part of the key, as a file that was changed is another one."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the parser warns of escapes in strings
-            tree = ast.parse(expression.strip(), mode="eval").body
-        return _build_node(tree, dict(modules))
+        return _build_node(ast.parse(expression.strip(), mode="eval").body, dict(modules))
     except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
         raise ValueError(f"{short_repr(expression)}: expected a constructor call such as 'KernelHerding()'") from None
     except (TypeError, ValueError) as error:

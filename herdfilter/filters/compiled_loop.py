@@ -7,6 +7,7 @@ is not finite, an observation of another shape. The filter takes that step by it
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -32,6 +33,8 @@ from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_ar
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
 from herdfilter.samplers.compiled import QUICK, njit
+
+_log = logging.getLogger(__name__)
 
 MOST_PARTICLES = 3_000_000
 """Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
@@ -129,7 +132,8 @@ def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment |
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
         return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
-    except Exception:  # the filter raises it, at the step that it belongs to
+    except Exception as error:  # the filter raises it, at the step that it belongs to
+        _log.info("steps are taken one by one, as the compiled loop raises %r", error)
         return None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain, starmap
 from typing import Any
 
@@ -12,7 +13,9 @@ from herdfilter.filters import particle_tracks
 from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import Counter, live_line
-from herdfilter.filters.results import FilterResult
+from herdfilter.filters.results import DegeneracyWarning, FilterResult, hold_degeneracy_warnings
+
+_log = logging.getLogger(__name__)
 
 TOGETHER = 64
 """Most particle filters that run at once: they live, with the particles of all, until the last of them is done."""
@@ -88,6 +91,13 @@ def run_many(
     ------
     TracksError
         If some tracks fail, after all the others are done; it has the results.
+    TypeError, ValueError
+        If `build` is no function, or returns one filter for several tracks, or the tracks are no list.
+
+    Warns
+    -----
+    DegeneracyWarning
+        Once, after all tracks, if at some steps of some tracks one particle has all the weight.
 
     Examples
     --------
@@ -109,6 +119,7 @@ def run_many(
     workers, tracks = check_count("workers", workers), list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
+    warned: dict[int, DegeneracyWarning] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
     size = (min(TOGETHER, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
@@ -120,49 +131,75 @@ def run_many(
         listed = delayed(lambda *call: list(_ends(*call)))
         outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
     with live_line(count, progress and bool(tracks)):
-        for k, (result, error) in enumerate(chain.from_iterable(outcomes)):
+        for k, (result, error, held) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
+            if held:
+                warned[k] = held[0]
             if error is not None:
                 errors[k] = error
             count.add(1, int(error is not None))
+    if warned:
+        k = min(warned)
+        warning = DegeneracyWarning(f"{len(warned)} of {len(tracks)} tracks, the first of them track {k}: {warned[k]}")
+        warning.steps = {k: one.steps for k, one in warned.items()}
+        warnings.warn(warning, stacklevel=2)
     if errors:
         raise TracksError(results, errors)
     return results  # type: ignore[return-value]
 
 
-TrackEnd = tuple[FilterResult | None, Exception | None]
+TrackEnd = tuple[FilterResult | None, Exception | None, list[DegeneracyWarning]]
 
 
 def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: Mapping[str, Any]) -> Iterator[TrackEnd]:
-    """Yield the ends of tracks, counted from `start`: together where their filters can run so, else one after the other."""
-    built: dict[int, Any] = {}
+    """Yield the ends of tracks, counted from `start`: together where their filters can run so, else one after the other.
 
-    def alone(k: int) -> TrackEnd:
-        given = {**options, **(tracks[k] if isinstance(tracks[k], Mapping) else {"observations": tracks[k]})}
-        try:
-            return (built.pop(k) if k in built else build(start + k)).run(**given), None
-        except Exception as error:
-            return getattr(error, "result", None), error
+    If tracks fail together and none of them by itself, a function of the model may take no more rows than those of one
+    track, which is logged; any other error is a fault of the program.
+    """
+    failures: list[Exception] = []  # of tracks together, unless one of these failed by itself
 
-    def together(first: int, last: int) -> Iterable[TrackEnd]:
+    def run_block(filters: list[Any], tracks: list[Any]) -> Iterator[TrackEnd]:
         """Run tracks at once; if that fails, each half by itself."""
-        kind: Any = batched if isinstance(built[first], KalmanFilter) else particle_tracks
+        kind: Any = batched if isinstance(filters[0], KalmanFilter) else particle_tracks
+        half = len(filters) // 2
         try:
-            run = kind.run_together([built[k] for k in range(first, last)], tracks[first:last], options)
-        except Exception:
-            middle = (first + last) // 2
-            return [alone(first)] if first == middle else [*together(first, middle), *together(middle, last)]
-        ends = zip(range(first, last), run or [None] * (last - first), strict=True)
-        return (alone(k) if result is None else (result, None) for k, result in ends)
+            results = kind.run_together(filters, tracks, options) if half else None
+        except Exception as error:
+            failures.append(error)
+            yield from chain(run_block(filters[:half], tracks[:half]), run_block(filters[half:], tracks[half:]))
+            return
+        for online, track, result in zip(filters, tracks, results or [None] * len(filters), strict=True):
+            raised = None
+            with hold_degeneracy_warnings() as held:
+                try:
+                    if result is None:
+                        given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
+                        result = online.run(**given)
+                    elif kind is particle_tracks:
+                        online._warn_if_alone(result.steps, result.ess, result.outcomes)
+                except Exception as error:
+                    result, raised = getattr(error, "result", None), error
+                    failures.clear()
+            yield result, raised, held
 
-    first = 0
-    while first < len(tracks):
-        last = min(first + TOGETHER, len(tracks))
-        built.clear()
-        with suppress(Exception):  # it is raised again where the track runs
-            built[first] = build(start + first)
-            last = len(tracks) if isinstance(built[first], KalmanFilter) else last
-            for k in range(first + 1, last):
-                built[k] = build(start + k)
-        yield from together(first, last) if len(built) == last - first > 1 else map(alone, range(first, last))
-        first = last
+    while tracks:
+        filters: list[Any] = []
+        try:
+            for k in range(len(tracks)):
+                if k < TOGETHER or isinstance(filters[0], KalmanFilter):
+                    filters.append(build(start + k))
+        except Exception as error:  # of this track: those before it are a block
+            if not filters:
+                yield None, error, []
+        if len({*map(id, filters)}) < len(filters):
+            raise ValueError(f"build: expected a new filter for each track, got one {type(filters[0]).__name__} for several")
+        done = len(filters)
+        if done:
+            yield from run_block(filters, tracks[:done])
+        if failures:
+            if not isinstance(failures[0], TypeError | ValueError):
+                raise failures[0]
+            _log.warning("run_many: tracks ran one by one, which takes longer, as together they raise %r", failures[0])
+            failures.clear()
+        start, tracks = start + (done or 1), tracks[done or 1 :]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -36,6 +35,7 @@ from herdfilter.filters.proposals.rao_blackwellised import weigh
 from herdfilter.filters.proposals.scans import propose_from_scan
 from herdfilter.filters.resampling import Resampling, SystematicResampling
 from herdfilter.filters.results import (
+    WARN,
     DegeneracyWarning,
     DegenerateWeightsError,
     FilterResult,
@@ -357,16 +357,16 @@ class ParticleFilter(OnlineFilter):
 
     def _warn_if_alone(self, steps: Any, ess: Any, outcomes: Sequence[Outcome]) -> None:
         """Warn of the steps whose effective sample size is about 1."""
-        used = [outcome is Outcome.UPDATED for outcome in outcomes]
-        alone = np.asarray(steps)[np.asarray(used, dtype=bool) & (np.asarray(ess) < ALONE)]
-        if len(alone) and self.n_particles >= FEWEST_TO_WARN:
-            where = f"{len(alone)} of {len(used)} steps, first at " if len(used) > 1 else ""
-            warnings.warn(
-                f"{where}step {alone[0]}: one of {self.n_particles} particles has all the weight; leave out outliers with "
-                "gate=0.999, or take heavier tails, more particles, or a filter that looks at the observation, such as auto",
-                DegeneracyWarning,
-                stacklevel=3,
+        rows = zip(steps, ess, outcomes, strict=True)
+        alone = [int(step) for step, size, outcome in rows if size < ALONE and outcome is Outcome.UPDATED]
+        if alone and self.n_particles >= FEWEST_TO_WARN:
+            other = "" if self.proposal.uses.observation else ", a filter that looks at the observation, such as auto"
+            warning = DegeneracyWarning(
+                f"one of {self.n_particles} particles has all the weight after an update; what helps: gate=0.999 against "
+                f"outliers, heavier tails, more particles{other}"
             )
+            warning.steps = alone
+            WARN.get()(warning, stacklevel=3)
 
     def _held(self) -> dict[str, Any]:
         waiting = self._pending

@@ -39,8 +39,8 @@ class Generators:
 def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult | None]:
     """Run particle filters that are alike over a track each, all at once; return what `ParticleFilter.run` would of each.
 
-    None stands for a filter that has to run by itself and is at its start: if they are not alike, or tracks have times,
-    controls or sensors of their own, or one fails.
+    None stands for a filter that has to run by itself and is at its start, as all are after an error: if they are not
+    alike, or tracks have times, controls or sensors of their own, or its own fails.
     """
     results: list[FilterResult | None] = [None] * len(filters)
     keep: Any = options.get("keep_particles", False)
@@ -53,21 +53,18 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
         steps = [series(track, options.get("dt")) for track in tracks]
         if len({(step.dt, step.control, step.sensor) for track in steps for step in track}) == 1 and steps[0][0].dt > 0:
             results = _run(filters, steps, keep)
-    except Exception:  # raised again by the filter that it belongs to
-        results = [None] * len(filters)
-    for pf, state, result in zip(filters, before, results, strict=True):
-        if result is None:
-            pf.reset()
-            pf.rng.bit_generator.state = state
-        else:
-            pf._warn_if_alone(result.steps, result.ess, result.outcomes)
+    finally:
+        for pf, state, result in zip(filters, before, results, strict=True):
+            if result is None:
+                pf.reset()
+                pf.rng.bit_generator.state = state
     return results
 
 
 def _alike(filters: Sequence[Any]) -> bool:
     """Return True if filters differ in their generators only, and their proposal carries many tracks at once."""
     first = filters[0]
-    if len(filters) < 2 or any(type(pf) is not ParticleFilter or pf.model is not first.model for pf in filters):
+    if any(type(pf) is not ParticleFilter or pf.model is not first.model for pf in filters):
         return False
     model, proposal, kind = first.model, first.proposal, [getattr(first, name) for name in ALIKE]
     moments = contract.has(model, contract.OBSERVED)

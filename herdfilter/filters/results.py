@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -351,6 +353,13 @@ class DegenerateWeightsError(RuntimeError):
 class DegeneracyWarning(UserWarning):
     """One particle has all the weight after an update: the observation lies far from all, or they are too few.
 
+    The text is the same at every step, so that Python shows it once for each place that calls the filter.
+
+    Attributes
+    ----------
+    steps : list of int or dict
+        Time indices of these updates; from `run_many`, index of a track -> such a list.
+
     Examples
     --------
     >>> import warnings
@@ -360,9 +369,11 @@ class DegeneracyWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     record = pf.update([400.0])
     ...
-    >>> caught[0].category.__name__, round(record.ess)
-    ('DegeneracyWarning', 1)
+    >>> caught[0].category.__name__, caught[0].message.steps, round(record.ess)
+    ('DegeneracyWarning', [1], 1)
     """
+
+    steps: Any
 
 
 class PartialObservationWarning(UserWarning):
@@ -402,3 +413,18 @@ def warn_of_partial(missing: Iterable[Any]) -> None:
             PartialObservationWarning,
             stacklevel=3,
         )
+
+
+WARN: ContextVar[Any] = ContextVar("WARN", default=warnings.warn)
+"""The function that takes a `DegeneracyWarning` and a stacklevel, in this thread."""
+
+
+@contextmanager
+def hold_degeneracy_warnings() -> Iterator[list[DegeneracyWarning]]:
+    """Hold back warnings in a list; `warnings.catch_warnings` would hold back those of all threads."""
+    held: list[DegeneracyWarning] = []
+    token = WARN.set(lambda warning, stacklevel: held.append(warning))
+    try:
+        yield held
+    finally:
+        WARN.reset(token)

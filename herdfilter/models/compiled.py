@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.core.errors import NumbaWarning
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, short_repr
@@ -137,7 +135,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     """Return the loop over states around a function of one state, compiled.
 
     The loop bears the name and the file of the function, so that numba keeps it on the disk beside that file, for as long
-    as the file stays as it is. A closure is not kept: what it encloses does not stand in the file.
+    as the file stays as it is. A closure is not kept: what it encloses does not stand in the file. Nor is a function with a
+    large array among its globals, which numba would not keep either, but warn.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     function.__module__ = function.__module__ or "__main__"  # numba needs one, and code that is executed may have none
@@ -153,11 +152,10 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
-    loop: Any = njit(rows, cache=plain.__closure__ is None, **options)
+    kept = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6  # bytes
+    loop: Any = njit(rows, cache=kept, **options)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumbaWarning)  # a large array among globals keeps code from the disk
-            loop.compile(SIGNATURE)
+        loop.compile(SIGNATURE)
     except Exception as error:
         kind = "a function of one state" if "out" in arguments else "a function of one state, returning a number,"
         raise TypeError(f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}") from None

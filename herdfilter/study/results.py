@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
-from herdfilter.filters.results import DegeneracyWarning
+from herdfilter.filters.results import hold_degeneracy_warnings
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.metrics import labelled_estimates
@@ -149,10 +148,11 @@ class StudyResult:
         """(filter, n) -> `Trace`, over the runs that did not fail; a reference counts if it has medians at all steps."""
         traces = {}
         for key, series in self.series.items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)  # steps without any reference: NaN
-                known = [name for name in ("gospa", "truth", "reference") if name in series]
-                medians = {name: np.nanmedian(series[name], axis=0) for name in known}
+            medians = {  # NaN at steps without any reference
+                name: np.ma.median(np.ma.masked_where(np.isnan(x), x), axis=0).filled(np.nan)  # type: ignore[no-untyped-call]
+                for name, x in series.items()
+                if name in ("gospa", "truth", "reference")
+            }
             reference = np.sqrt(medians.get("reference", np.nan))
             truth = medians["gospa"] if "gospa" in medians else np.sqrt(medians["truth"])
             traces[key] = Trace(truth, reference if np.isfinite(reference).all() else None)
@@ -193,7 +193,7 @@ def feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fals
     """Run a filter over a recording; it keeps its particles if that is asked for and it can."""
     can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
     observations, options = recording.input
-    with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
+    with hold_degeneracy_warnings():
         return particle_filter.run(observations, **options, **({"keep_particles": True} if can_keep else {}))
 
 

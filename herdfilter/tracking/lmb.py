@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,13 +15,13 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
-from herdfilter.association.belief_propagation import AssociationWarning
+from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
 from herdfilter.filters.kalman.gaussian import expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.results import DegeneracyWarning
+from herdfilter.filters.results import hold_degeneracy_warnings
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, circular_dims, require
 from herdfilter.models.sensors import Sensor, sensed
@@ -211,7 +210,7 @@ class LMBTracker(Timed):
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
-        with warnings.catch_warnings(action="ignore", category=DegeneracyWarning):
+        with hold_degeneracy_warnings():
             held = self._held if scan is None else self._use_scan(scan, sensor)
         if len(held.labels) > self.max_tracks:
             least = np.sort(held.existence)[-self.max_tracks]
@@ -268,8 +267,7 @@ class LMBTracker(Timed):
             matrix = ratios(log_densities)
             if not (matrix > 0).any(axis=1).all():
                 return np.ones_like(log_densities)
-            with warnings.catch_warnings(action="ignore", category=AssociationWarning):
-                return associate(matrix, "belief-propagation").marginals[:, 1:]
+            return associate(matrix, _Foretelling()).marginals[:, 1:]
 
         gate = partial(gate_detections, model.model, **given)
         log_densities, merge = bank.hypotheses(z, gate, sensor, foretell if self.gate_probability < 1 else None)
@@ -360,6 +358,12 @@ class LMBTracker(Timed):
         if isinstance(self.filter, str):
             return catalogue_spec(self.filter)(model, self.n_particles, rng)
         return self.filter(model, self.n_particles, rng)
+
+
+class _Foretelling(BeliefPropagation):
+    """Belief propagation as far as it comes: what it foretells is no result."""
+
+    warns = False
 
 
 def _as_births(name: str, given: Any) -> tuple[Birth, ...]:

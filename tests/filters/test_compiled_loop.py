@@ -1,5 +1,6 @@
 """The bootstrap filter's compiled loop: what the same filter of a NumPy model does, in every case of a series."""
 
+import logging
 from functools import partial
 
 import numpy as np
@@ -300,3 +301,16 @@ def test_a_series_that_goes_on_from_uneven_weights_is_resampled_when_it_should_b
     results = [pf.run(z, dt=0.1, controls=np.zeros(4)) for pf in filters]
     assert not results[1].resampled[0]
     same(*results)
+
+
+def test_what_keeps_a_series_out_of_the_loop_is_told_to_those_who_ask(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, logger="herdfilter")
+    results = []
+    for failing in (False, True):
+        if failing:
+            monkeypatch.setattr(compiled_loop, "Segment", lambda *given: {}.missing)
+        results.append(hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0).run([[0.5]] * 10))
+    same(*results)
+    (record,) = caplog.records
+    assert (record.levelno, record.name) == (logging.INFO, "herdfilter.filters.compiled_loop")
+    assert "AttributeError" in record.getMessage()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+import herdfilter as hf
 from herdfilter.filters import DegenerateWeightsError, HerdedProposal, Outcome, ParticleFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -77,3 +78,32 @@ def test_a_sampler_may_return_points_without_weight(walk):
         warnings.simplefilter("error")
         result = ParticleFilter(walk, 20, HerdedProposal(Uneven()), rng=30).run([[0.3], [1.1], None])
     assert np.isfinite(result.means).all()
+
+
+def steep(walk):
+    """Return a model whose likelihood leaves one particle at every step."""
+    walk.log_likelihood = lambda z, x, step: -1e4 * np.abs(z[0] - x[:, 0])
+    return walk
+
+
+def test_a_long_loop_is_warned_of_once(walk):
+    """At Python's own setting: its registry of what was shown grows by one entry, and the step is an attribute."""
+    pf = ParticleFilter(steep(walk), 100, rng=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(30):
+            pf.predict()
+            pf.update([400.0])
+        assert [entry[1] for entry in __warningregistry__ if entry != "version"] == [hf.DegeneracyWarning]
+    assert [one.message.steps for one in caught] == [[1]]
+    copied = pickle.loads(pickle.dumps(caught[0].message))
+    assert (str(copied), copied.steps) == (str(caught[0].message), [1])
+
+
+def test_a_filter_that_looks_at_the_observation_is_advised_to_blind_ones_only(walk):
+    for name, advised in (("bootstrap", True), ("auto", False), ("ranked", False)):
+        pf = hf.make_filter(name, steep(walk), 50, rng=0)
+        with pytest.warns(hf.DegeneracyWarning) as caught:
+            pf.run([[3.0], [400.0]])
+        assert ("such as auto" in str(caught[0].message)) is advised
+        assert caught[0].message.steps == [1, 2]

@@ -1,11 +1,15 @@
 """Many tracks, each with a filter of its own."""
 
+import logging
+
 import numpy as np
 import pytest
 from helpers import needs_equal_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
+from herdfilter.filters import particle_tracks
+from herdfilter.filters.kalman import batched
 
 MODEL = hf.models.UNGM()
 TRACKS = [hf.simulate(MODEL, steps, rng=steps)[1] for steps in (3, 5, 4, 6)]
@@ -103,13 +107,114 @@ def test_in_a_batch_a_track_that_fails_takes_no_other_with_it(monkeypatch):
 
 def test_filters_that_do_not_fit_together_run_one_by_one(monkeypatch):
     sizes, other = in_one_batch(monkeypatch), hf.models.LinearGaussian(WALK.F, WALK.H, WALK.Q, WALK.R, np.ones(2), np.eye(2))
-    shared, tracks = hf.UnscentedKalmanFilter(WALK), [[0.1, 0.2], [0.3]]
+    tracks = [[0.1, 0.2], [0.3]]
     for build in (
         lambda k: Single(WALK),
         lambda k: hf.UnscentedKalmanFilter((WALK, other)[k]),
         lambda k: hf.UnscentedKalmanFilter(WALK, kappa=1.0 + k),
-        lambda k: shared,
     ):
         hf.run_many(build, tracks)
     assert sizes == []
-    assert shared.step == 3
+
+
+@pytest.mark.parametrize("make", [lambda k: hf.UnscentedKalmanFilter(WALK), bootstrap], ids=["kalman", "particles"])
+def test_one_filter_for_several_tracks_is_refused(make):
+    filters = [make(0), make(1)]
+    for build in (lambda k: filters[0], lambda k: filters[k % 2]):
+        with pytest.raises(
+            ValueError, match=r"^build: expected a new filter for each track, got one \w+Filter for several$"
+        ):
+            hf.run_many(build, [[0.1]] * 3)
+    assert [one.step for one in filters] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(lambda k: hf.UnscentedKalmanFilter(WALK), batched), (bootstrap, particle_tracks)],
+    ids=["kalman", "particles"],
+)
+def test_a_fault_of_the_program_is_raised_and_not_evaded(make, kind, monkeypatch):
+    """Tracks that fail together and not by themselves."""
+    monkeypatch.setattr(kind, "run_together", lambda *given: {}.missing)
+    with pytest.raises(AttributeError, match="missing"):
+        hf.run_many(make, [[0.1], [0.2], [0.3]])
+
+
+class Square(hf.models.LinearGaussian):
+    """A random walk whose functions take so many states only, and fail at one reading."""
+
+    most = 20
+
+    def __init__(self):
+        super().__init__([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+
+    def transition_mean(self, x, dt, control, step):
+        if len(x) > self.most:
+            raise ValueError("too many states")
+        return x
+
+    def log_likelihood(self, z, x, step):
+        if np.any(z == 13.0):
+            raise BrokenPipeError("13")
+        return super().log_likelihood(z, x, step)
+
+
+def test_a_model_that_does_not_take_the_rows_of_many_tracks_runs_one_by_one_and_says_so(caplog):
+    model, tracks = Square(), [[0.1, 0.2], [0.3], [-0.5, 0.1, 2.0]]
+    build = lambda k: hf.ParticleFilter(model, 20, rng=k)  # noqa: E731
+    results = hf.run_many(build, tracks)
+    assert_same_results(results, [build(k).run(track) for k, track in enumerate(tracks)])
+    assert [(one.levelno, one.name) for one in caplog.records] == [(logging.WARNING, "herdfilter.filters.many")]
+    assert "ValueError('too many states')" in caplog.text
+
+
+def test_among_particles_a_track_that_fails_leaves_the_others_together(monkeypatch, caplog):
+    """Whatever it raises: that is its own error, and no record of the log."""
+    sizes, run = [], particle_tracks._run
+    monkeypatch.setattr(
+        particle_tracks, "_run", lambda filters, *given: (run(filters, *given), sizes.append(len(filters)))[0]
+    )
+    model, tracks = Square(), [[0.1, 0.2]] * 5 + [[0.1, 13.0]] + [[0.1, 0.2]] * 2
+    model.most = 1000
+    build = lambda k: hf.ParticleFilter(model, 20, rng=k)  # noqa: E731
+    with pytest.raises(
+        hf.TracksError, match=r"^1 of 8 tracks failed, the first of them track 5 with BrokenPipeError"
+    ) as caught:
+        hf.run_many(build, tracks)
+    assert sizes == [4, 2]
+    assert caplog.records == []
+    expected = [build(k).run(track[:1] if k == 5 else track) for k, track in enumerate(tracks)]
+    assert_same_results(caught.value.results, expected)
+
+
+def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
+    sizes, tracks = in_one_batch(monkeypatch), [[0.1]] * 5
+    with pytest.raises(hf.TracksError, match=r"^1 of 5 tracks failed, the first of them track 2 with KeyError: 2;"):
+        hf.run_many(lambda k: {j: hf.UnscentedKalmanFilter(WALK) for j in (0, 1, 3, 4)}[k], tracks)
+    assert sizes == [2, 2]
+
+
+LOST = [[0.1, 0.2], [0.1, 400.0], [0.3], [0.1, 0.2, 400.0, 400.0]]
+
+
+def assert_lost(caught):
+    (warning,) = [one.message for one in caught]
+    text = "2 of 4 tracks, the first of them track 1: one of 50 particles has all the weight after an update"
+    assert str(warning).startswith(text)
+    assert warning.steps == {1: [2], 3: [3, 4]}
+
+
+@pytest.mark.parametrize("most", [50, 1000], ids=["one by one", "together"])
+def test_one_warning_names_the_tracks_in_which_one_particle_is_left(most):
+    model = Square()
+    model.most = most
+    with pytest.warns(hf.DegeneracyWarning) as caught:
+        hf.run_many(lambda k: hf.ParticleFilter(model, 50, rng=k), LOST)
+    assert_lost(caught)
+
+
+@pytest.mark.slow
+def test_tracks_of_other_processes_are_warned_of_too():
+    with pytest.warns(hf.DegeneracyWarning) as caught:
+        hf.run_many(lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST, workers=2)
+    assert_lost(caught)

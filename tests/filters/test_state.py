@@ -358,15 +358,13 @@ def test_a_gate_that_cannot_be_is_named():
 def test_without_a_gate_an_outlier_that_leaves_one_particle_is_warned_of():
     model = hf.models.linear_chain(1)
     pf, z = hf.ParticleFilter(model, 100, rng=0), [[0.3], [0.1], [400.0]]
-    with pytest.warns(hf.DegeneracyWarning, match=r"^1 of 3 steps, first at step 3: one of 100 particles has all the weig"):
+    with pytest.warns(hf.DegeneracyWarning, match=r"^one of 100 particles has all the weight") as caught:
         pf.run(z)
+    assert caught[0].message.steps == [3]
     quick = hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0)
-    with pytest.warns(hf.DegeneracyWarning, match=r"^1 of 10 steps, first at step 2"):
+    with pytest.warns(hf.DegeneracyWarning, match=r"^one of 2000 particles") as caught:
         quick.run([[0.5], [1e4], *[None] * 8])
-    pf.reset()
-    pf.predict()
-    with pytest.warns(hf.DegeneracyWarning, match=r"^step 1: one of 100 particles has all the weight"):
-        pf.update([400.0])
+    assert caught[0].message.steps == [2]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         hf.ParticleFilter(model, 100, rng=0).run(z, gate=0.999)
