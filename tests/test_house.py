@@ -1,6 +1,7 @@
 """The floors of the house: imports run downwards only, and nowhere in circles."""
 
 import ast
+import re
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -82,3 +83,23 @@ def test_imports_run_downwards_only():
 def test_no_import_goes_in_a_circle():
     graph = {module: wanted - {"herdfilter"} for module, wanted in imports().items() if module != "herdfilter"}
     assert set(TopologicalSorter(graph).static_order()) == set(graph)  # a circle is an error
+
+
+def test_no_module_switches_warnings_off():
+    """`warnings.catch_warnings` and the like change them in all threads of the process."""
+    process_wide = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings"}
+    calls = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name | ast.Attribute) and {getattr(node, "id", ""), getattr(node, "attr", "")} & process_wide
+    ]
+    assert calls == []
+
+
+def test_the_workflow_may_only_read_and_pins_what_it_uses():
+    workflow = (Path(__file__).parents[1] / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8")
+    used = re.findall(r"^ +- uses: (.*)$", workflow, re.MULTILINE)
+    assert len(used) > 10
+    assert [one for one in used if not re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", one)] == []
+    assert re.findall(r"^ *permissions:\n(?: +.*\n)+?(?=\S)", workflow, re.MULTILINE) == ["permissions:\n  contents: read\n"]
