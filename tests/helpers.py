@@ -28,6 +28,14 @@ ROWS_KEEP_THEIR_BITS = rows_keep_their_bits()
 needs_equal_rows = pytest.mark.skipif(not ROWS_KEEP_THEIR_BITS, reason="here a row rounds otherwise among more rows")
 
 
+def in_python(monkeypatch, *modules):
+    """Let the compiled functions of modules run in Python, where an index out of range is an error."""
+    for module in modules:
+        for name, value in list(vars(module).items()):
+            if hasattr(value, "py_func"):
+                monkeypatch.setattr(module, name, value.py_func)
+
+
 def plane(**changes):
     """A linear Gaussian model of two states that turn and fade; a sum of them is observed."""
     arguments = {

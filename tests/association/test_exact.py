@@ -6,9 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers import in_python
 
 from herdfilter import association
-from herdfilter.association import BeliefPropagation, Exact, KBest
+from herdfilter.association import BeliefPropagation, Exact, KBest, belief_propagation, exact
 from herdfilter.association.exact import elimination_order
 
 SHAPES = [(1, 0), (1, 2), (2, 3), (3, 2), (4, 1), (4, 4)]
@@ -211,3 +212,14 @@ def test_weights_over_hundreds_of_orders_of_magnitude_are_those_of_fractions(bru
 def test_a_method_refuses_a_cluster_without_an_assignment_by_itself(method):
     with pytest.raises(ValueError, match="ratios: expected an assignment of positive weight, got none"):
         method.cluster(np.array([[0.0, 1.0], [0.0, 1.0]]))
+
+
+@pytest.mark.parametrize("method", ["exact", "belief-propagation"])
+@pytest.mark.parametrize("shape", [(1, 2), (3, 2), (3, 4)])
+def test_compiled_code_stays_inside_its_arrays(method, shape, brute, monkeypatch):
+    ratios = brute.ratios(3, *shape)
+    compiled = association.associate(ratios, method)
+    in_python(monkeypatch, exact, belief_propagation)
+    found = association.associate(ratios, method)
+    np.testing.assert_allclose(found.marginals, compiled.marginals, rtol=1e-12)
+    assert found.log_evidence == pytest.approx(compiled.log_evidence, abs=1e-12)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from numpy.testing import assert_allclose
 
 from herdfilter.filters import Particles
-from herdfilter.filters.proposals.gaussianity import Gaussianity, narrow, over_chance
+from herdfilter.filters.proposals.gaussianity import Gaussianity, narrow, over_chance, standardised
 
 
 def cumulants(x, weights):
@@ -68,3 +69,18 @@ def test_noise_is_narrow_where_its_least_share_of_the_covariance_is_below_the_bo
     assert narrow(noise, whole, 1.01 * least)
     one_direction = np.diag([0.0, 1.0, 1.0]) * noise
     assert narrow(one_direction, one_direction + whole, 1e-9)  # nothing of the noise, nor of the whole
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_far_from_the_origin_and_on_a_plane_points_are_told_from_a_gaussian_as_anywhere(offset):
+    """In space on a plane, the third and fourth cumulants are those in the plane."""
+    rng = np.random.default_rng(4)
+    x, weights = skewed(rng, 150, 2), np.full(150, 1 / 150)
+    expected = max(cumulants(x, weights))
+    for points in (x + offset, (x + offset) @ np.array([[1.0, 0.5], [0.0, 2.0]])):
+        mean, root, z = standardised(points, weights)
+        centred = points - points.mean(axis=0)
+        assert_allclose(mean, points.mean(axis=0), rtol=1e-12)
+        assert_allclose(root @ root.T, centred.T @ centred / 150, rtol=1e-6, atol=1e-6)
+        assert_allclose(z.T @ z / 150, np.eye(2), atol=1e-6)
+        assert max(over_chance(z, weights)) == pytest.approx(expected, rel=1e-5)

@@ -218,3 +218,14 @@ def test_tracks_of_other_processes_are_warned_of_too():
     with pytest.warns(hf.DegeneracyWarning) as caught:
         hf.run_many(lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST, workers=2)
     assert_lost(caught)
+
+
+def test_a_second_observation_of_the_initial_state_is_refused_in_a_batch_too():
+    filters = [hf.UnscentedKalmanFilter(WALK) for _ in range(3)]
+    filters[1].update([0.4])
+    with pytest.raises(
+        hf.TracksError, match=r"^1 of 3 tracks failed, the first of them track 1 with RuntimeError: upd"
+    ) as one:
+        hf.run_many(filters.__getitem__, [[[0.1], [0.2]]] * 3, dt=[0.0, 1.0])
+    expected = hf.UnscentedKalmanFilter(WALK).run([[0.1], [0.2]], dt=[0.0, 1.0])
+    assert_same_results([one.value.results[k] for k in (0, 2)], [expected] * 2)

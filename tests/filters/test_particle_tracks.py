@@ -6,7 +6,8 @@ from helpers import needs_equal_rows
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters import many
+from herdfilter.filters import many, particle_tracks
+from herdfilter.filters.observation import Observation, Observations
 
 pytestmark = needs_equal_rows
 
@@ -34,16 +35,70 @@ def tracks_of(model):
     return tracks
 
 
+@pytest.fixture
+def blocks(monkeypatch):
+    """The results of the blocks that ran at once."""
+    made, run = [], particle_tracks._run
+    monkeypatch.setattr(particle_tracks, "_run", lambda *given: made.append(run(*given)) or made[-1])
+    return made
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_tracks_together_are_those_of_single_filters(name, monkeypatch):
+def test_tracks_together_are_those_of_single_filters(name, monkeypatch, blocks):
     """Also in several blocks, and by the state that filters end in."""
     monkeypatch.setattr(many, "TOGETHER", 5)
     model, tracks = CASES[name], tracks_of(CASES[name])
     filters, alone = ([hf.make_filter(name, model, 40, rng=k, resample_below=0.7) for k in range(12)] for _ in range(2))
     results = hf.run_many(filters.__getitem__, tracks, progress=False, dt=0.5, keep_particles=True)
+    assert [len(block) for block in blocks] == [5, 5, 2]
+    assert all(one is not None for block in blocks for one in block)
     for pf, own, track, result in zip(filters, alone, tracks, results, strict=True):
         expected = own.run(track, dt=0.5, keep_particles=True)
         for array in ARRAYS:
             assert_array_equal(getattr(result, array), getattr(expected, array), err_msg=array)
         for entry, value in own.state.items():
             assert_array_equal(pf.state[entry], value, err_msg=entry)
+
+
+class Heated(hf.ParticleFilter):
+    """A filter that takes each observation for one less."""
+
+    def update(self, z, sensor=None, gate=None):
+        return super().update(z - 1.0, sensor, gate)
+
+
+MODELS = [hf.models.linear_chain(1), hf.models.linear_chain(1, 0.9)]
+
+
+@pytest.mark.parametrize("differ", ["models", "classes", "particles", "generators"])
+def test_filters_that_do_not_go_together_run_by_themselves(differ, blocks):
+    """Another model, class or number of particles, or one generator for two."""
+    tracks, results = [[np.array([0.3]), np.array([2.0])], [np.array([1.0])]], []
+    for together in (True, False):
+        shared = np.random.default_rng(0)
+        filters = [
+            (Heated if differ == "classes" and k else hf.ParticleFilter)(
+                MODELS[k if differ == "models" else 0],
+                30 if differ == "particles" and k else 40,
+                rng=shared if differ == "generators" else k,
+            )
+            for k in range(2)
+        ]
+        alone = [] if together else [one.run(track) for one, track in zip(filters, tracks, strict=True)]
+        results.append(alone or hf.run_many(filters.__getitem__, tracks))
+    for one, other in zip(*results, strict=True):
+        assert_array_equal(one.means, other.means)
+    assert blocks == []
+
+
+@pytest.mark.parametrize("model", [hf.models.UNGM(), PLAIN], ids=["likelihood", "moments"])
+def test_observations_of_several_tracks_are_weighed_as_each_alone(model):
+    """Log-likelihoods lack the largest of the first call, not of a later one."""
+    rng, n = np.random.default_rng(0), 6
+    z = [hf.simulate(model, 1, rng=k)[1][0] for k in range(2)]
+    alone, parts = ([Observation.read(model, one, 1) for one in z] for _ in range(2))
+    for spread in (1.0, 3.0, 0.1):
+        x = model.initial.mean + spread * rng.normal(size=(2, n, model.dim))
+        values = Observations(parts).log_likelihood(x)
+        assert_array_equal(values, [one.log_likelihood(own) for one, own in zip(alone, x, strict=True)])
+        assert [one.log_offset for one in parts] == [one.log_offset for one in alone]

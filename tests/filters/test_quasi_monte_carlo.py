@@ -9,6 +9,7 @@ from scipy.stats import qmc
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.balanced import (
     _index,
+    _radix_order,
     direction_numbers,
     hilbert_order,
     normal_quantiles,
@@ -90,3 +91,17 @@ def test_places_on_the_curve_are_those_of_the_published_program_up_to_the_last_b
     cells[:2] = [[0] * d, [2**bits - 1] * d]
     _index(np.array(cells.T, order="C"), bits, index := np.zeros(len(cells), np.int64))
     assert index.tolist() == [skilling(cell, bits) for cell in cells]
+
+
+def test_places_are_sorted_byte_by_byte_as_by_numpy():
+    """Also where a byte is the same in all, or some are equal; in Python, where an index out of range is an error."""
+    rng = np.random.default_rng(5)
+    for keys in (
+        rng.integers(0, 2**62, 50),
+        rng.integers(0, 4, 50) << 40,
+        rng.integers(250, 260, 50),
+        np.zeros(3, np.int64),
+    ):
+        assert_array_equal(_radix_order.py_func(keys.copy()), np.argsort(keys, kind="stable"))
+    negative = rng.integers(-(2**63), 2**63 - 1, 20)
+    assert_array_equal(_radix_order.py_func(negative.copy()), np.argsort(negative.view(np.uint64), kind="stable"))

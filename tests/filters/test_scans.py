@@ -127,3 +127,14 @@ def test_detection_and_clutter_may_depend_on_state_and_place(name, n, within):
 def test_a_grid_takes_scans(detection):
     result = hf.GridFilter(hf.models.WithClutter(LINE, *(detection or (P, KAPPA))), -25, 25, 800).run(SCANS)
     assert_posterior(result, integrated(SCANS, *detection), 1e-5)
+
+
+def test_a_detection_where_no_target_is_detected_explains_nothing():
+    """On the right a target is never missed, on the left never detected; all that is predicted is on the right."""
+    walk = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.01]], [5.0], [[0.01]])
+    model = hf.models.WithClutter(walk, lambda x: (x[:, 0] > 0).astype(float), 0.01)
+    pf = hf.ParticleFilter(model, 100, hf.GuidedProposal(), rng=0)
+    pf.predict()
+    with pytest.raises(hf.DegenerateWeightsError, match="step 1: the likelihood vanishes at all 100 particles"):
+        pf.update([[-5.0]])
+    assert pf.update([[5.0]]).outcome is hf.Outcome.UPDATED

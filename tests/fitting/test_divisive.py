@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers import in_python
 from scipy.stats import chi2, multivariate_normal
 
 import herdfilter as hf
-from herdfilter.fitting import division, divisive
+from herdfilter.fitting import division, divisive, em
 from herdfilter.fitting.division import CHANCE, FINAL_ROUNDS, LEAST_VARIANCE, NEGLIGIBLE_PART, TRIAL_ROUNDS
 
 EDGES, NORMAL = divisive.EDGES, divisive.NORMAL
@@ -187,3 +188,28 @@ def test_a_gaussian_is_left_whole_and_two_far_modes_are_divided_at_the_gap():
         np.testing.assert_allclose(mixture.weights[order], [0.3, 0.7], atol=1e-9)
         np.testing.assert_allclose(mixture.means[order], [x[side].mean(0), x[~side].mean(0)], atol=1e-9)
         assert len(hf.DivisiveFit(max_components=1).fit(x)) == 1
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_compiled_code_stays_inside_its_arrays(d, monkeypatch):
+    x, w = points(0, d, 40)
+    x[:15] += 6.0
+    compiled = hf.DivisiveFit().fit(x, w)
+    in_python(monkeypatch, division, em)
+    found = hf.DivisiveFit().fit(x, w)
+    assert len(found) == len(compiled) > 1
+    np.testing.assert_allclose(found.log_density(x), compiled.log_density(x), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e5])
+def test_points_on_a_line_in_the_plane_are_divided_as_on_the_line_in_any_unit(scale):
+    """Along the line the components are those of its own; across they are narrow. The whole has the points' moments."""
+    rng, unit = np.random.default_rng(2), np.array([1.0, scale])
+    along = np.concatenate([rng.normal(-5.0, 1.0, 60), rng.normal(5.0, 0.5, 40)])[:, None]
+    alone, mixture = hf.DivisiveFit().fit(along), hf.DivisiveFit().fit(along * [0.6, 0.8] * unit)
+    assert len(mixture) == len(alone) == 2
+    ours, theirs = (one.weights.argsort() for one in (mixture, alone))
+    np.testing.assert_allclose(mixture.weights[ours], alone.weights[theirs], rtol=1e-6)
+    np.testing.assert_allclose(mixture.means[ours] / unit, alone.means[theirs] * [0.6, 0.8], rtol=1e-6)
+    expected = alone.covariances[theirs] * np.outer([0.6, 0.8], [0.6, 0.8])
+    np.testing.assert_allclose(mixture.covariances[ours] / np.outer(unit, unit), expected, rtol=1e-4, atol=1e-6)

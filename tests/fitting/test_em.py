@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import refuses
+from helpers import in_python, refuses
 
-from herdfilter.fitting import EMFit
+from herdfilter.fitting import EMFit, em
 from herdfilter.mixture import GaussianMixture
 
 TWO = GaussianMixture([0.3, 0.7], [[-4.0, 1.0], [3.0, 0.0]], [[[1.0, 0.5], [0.5, 2.0]], [[0.5, -0.2], [-0.2, 0.3]]])
@@ -89,3 +89,28 @@ def test_weights_that_all_but_underflow_leave_a_fit():
         assert len(fitted) == 1
         np.testing.assert_allclose(fitted.means[0], particles[7])
         assert np.linalg.eigvalsh(fitted.covariances[0])[0] > 0
+
+
+def test_of_particles_at_two_places_there_are_two_components_at_most():
+    """A third has no place of its own to start from."""
+    x = np.repeat([[-1.0, 0.0], [2.0, 1.0]], [10, 30], axis=0)
+    for n_components in (2, 3, 5):
+        weights, means, _ = by_first_mean(EMFit(n_components).fit(x, equal(40)))
+        np.testing.assert_allclose(weights, [0.25, 0.75], atol=1e-12)
+        np.testing.assert_allclose(means, [[-1.0, 0.0], [2.0, 1.0]], atol=1e-9)
+
+
+@pytest.mark.parametrize("n_components", [2, "bic"])
+def test_one_iteration_is_enough_for_a_fit(n_components):
+    """It has the mean of the particles, as every maximum-likelihood fit."""
+    x = TWO.sample(60, 1)
+    fitted = EMFit(n_components, max_iterations=1).fit(x, equal(60))
+    np.testing.assert_allclose(fitted.mean, x.mean(axis=0), atol=1e-12)
+
+
+def test_compiled_code_stays_inside_its_arrays(monkeypatch):
+    x, weights = TWO.sample(25, 12), np.random.default_rng(13).dirichlet(np.ones(25))
+    compiled = EMFit(3).fit(x, weights)
+    in_python(monkeypatch, em)
+    found = EMFit(3).fit(x, weights)
+    np.testing.assert_allclose(found.log_density(x), compiled.log_density(x), rtol=1e-9)

@@ -208,8 +208,9 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
         sure.update([])
     clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=[Birth(1.0, walk.initial)])
     clear.predict()
-    with pytest.raises(ValueError, match=r"as the clutter density is zero, got .* as detection"):
-        clear.update([[0.0, 0.0], [1.0, 0.0]])
+    for place, scan in ((1, [[0.0, 0.0], [99.0, 0.0]]), (0, [[99.0, 0.0], [0.0, 0.0]])):
+        with pytest.raises(ValueError, match=rf"clutter density is zero, got \[99. +0.\] as detection {place} at step 1"):
+            clear.update(scan)
 
 
 def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussian):

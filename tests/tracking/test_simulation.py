@@ -43,6 +43,20 @@ def test_a_path_has_the_noise_of_the_model_forward_and_back(at):
     assert np.abs(noise.mean(axis=0)).max() < 4 * np.sqrt(0.3 / 400)
 
 
+def test_a_path_asks_the_model_for_its_own_steps_only():
+    """Forward to each step from the one before it, back from each to that before: a model may have no others."""
+    asked = []
+
+    class Known(hf.models.LinearGaussian):
+        def transition_mean(self, x, dt, control, step):
+            asked.append(step)
+            return super().transition_mean(x, dt, control, step)
+
+    model = Known(F, [[1.0, 0.0]], Q, [[1.0]], [0.0, 0.0], np.eye(2))
+    assert len(simulate_path(model, np.zeros(2), 4, range(2, 8), np.random.default_rng(0))) == 6
+    assert set(asked) == {3, 4, 5, 6, 7}
+
+
 def test_what_cannot_be_simulated_is_named():
     with pytest.raises(TypeError, match=r"model: expected a herdfilter.models.WithClutter, got LinearGaussian"):
         simulate_scans(LINE, np.zeros((1, 1, 2)), 0)
