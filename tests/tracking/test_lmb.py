@@ -206,10 +206,14 @@ def test_impossible_scans_are_named(walk, cluttered, gaussian):
     sure.predict()
     with pytest.raises(ValueError, match=r"expected a detection of track \(0, 0\).*survival probability below 1"):
         sure.update([])
-    clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=[Birth(1.0, walk.initial)])
+    starts = [Birth(1.0, gaussian(0.0, 0.0)), Birth(1.0, gaussian(50.0, 0.0))]
+    clear = LMBTracker(cluttered(walk, 0.9, 0.0), (), filter="ekf", initial=starts)
     clear.predict()
-    for place, scan in ((1, [[0.0, 0.0], [99.0, 0.0]]), (0, [[99.0, 0.0], [0.0, 0.0]])):
-        with pytest.raises(ValueError, match=rf"clutter density is zero, got \[99. +0.\] as detection {place} at step 1"):
+    for place in (0, 1):  # two detections near the second target: one is of no target
+        scan = np.roll([[50.0, 0.0], [50.5, 0.0], [0.0, 0.0]], place, axis=0)
+        with pytest.raises(
+            ValueError, match=rf"density is zero, got \[50.* 0. *\] as detection [{place}{place + 1}] at step 1"
+        ):
             clear.update(scan)
 
 
