@@ -279,7 +279,7 @@ class Session:
         self.items = {item.nodeid: item for item in session.items}
         self.learn()
         self.named = {
-            path: {n.id for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Name)}
+            path: {getattr(n, "id", getattr(n, "attr", None)) for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))}
             for path in {item.path for item in session.items}
         }
         rows: list[tuple[Mutant, str, int, str]] = []

@@ -135,6 +135,7 @@ CASES = {
     "a sharp square": (on_line(swing_back, half_square, 0.5, 1e-3, 9.0), None, {"guided quantiles"}),
     "an angle": (on_line(turn, same_number, 0.5, 2.0, 9.0, [0]), gaps, {"quantiles"}),
     "a jump": (pair(fold, squares, 2, 0.01, 0.05, 1.0, (6.0, 6.0)), jumps, {"both ways"}),
+    "a jump and wide noise": (pair(fold, length_and_angle, 2, 3.0, 0.5, 1.0, (6.0, 6.0)), jumps, {"the other way"}),
 }
 
 
@@ -157,6 +158,16 @@ def done(monkeypatch):
         tell(owner, method, called)
 
     watch(RankedProposal, "follow", "ranked")
+    way, follow, made = RankedProposal._way, RankedProposal.follow, []
+
+    def followed(self, *args, **options):
+        made.clear()
+        moved = follow(self, *args, **options)
+        names.update({"the other way"} if len(made) == 2 and moved is made[1] else ())
+        return moved
+
+    tell(RankedProposal, "follow", followed)
+    tell(RankedProposal, "_way", lambda *args: made.append(way(*args)) or made[-1])
     watch(RankedProposal, "_blind", "blind")
     watch(RankedProposal, "_guided", "guided")
     watch(HerdedProposal, "propose", "quantiles")
@@ -173,7 +184,7 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
     (quick, model), change, expected = CASES[name]
     _, z = hf.simulate(model, 25, rng=3)
     z = z if change is None else change(z)
-    alone, apart, happened = 0, [], set()
+    alone, apart, both_ways, happened = 0, [], [], set()
     ordinary = compiled_loop.run_in_steps
 
     def counted(*args, **options):
@@ -190,7 +201,8 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
         done.clear()
         theirs = pf.run(z[t : t + 1])
         happened |= done
-        happened |= {"both ways"} if {"blind", "guided"} <= done else set()
+        both_ways.append({"blind", "guided"} <= done)
+        happened |= {"both ways"} if both_ways[-1] else set()
         missing = np.isnan(z[t]).all()
         happened |= {"prediction" if missing else "gaussian"} if not {"ranked", "quantiles"} & done else set()
         scale = np.sqrt(np.trace(theirs.covariances[0]))
@@ -199,4 +211,5 @@ def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
         apart.append(max(np.abs(d).max() for d in (*differences, *logs)))
     assert expected <= happened
     assert np.mean(np.array(apart) < 1e-6) > 0.9  # rounding may turn a decision at a bound
+    assert not any(both_ways) or np.median(np.array(apart)[both_ways]) < 1e-6
     assert alone <= 2
