@@ -213,3 +213,37 @@ def test_points_on_a_line_in_the_plane_are_divided_as_on_the_line_in_any_unit(sc
     np.testing.assert_allclose(mixture.means[ours] / unit, alone.means[theirs] * [0.6, 0.8], rtol=1e-6)
     expected = alone.covariances[theirs] * np.outer([0.6, 0.8], [0.6, 0.8])
     np.testing.assert_allclose(mixture.covariances[ours] / np.outer(unit, unit), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_lines_are_cut_where_the_criterion_written_out_is_least(monkeypatch):
+    """Along an axis and along the radius, whose places go further than those of an axis; out of range is an error."""
+    in_python(monkeypatch, division)
+    rng, furthest = np.random.default_rng(6), 0.0
+    for d in (1, 2, 20):
+        core = rng.random(200) < 0.7
+        y = np.where(core, 0.8, 1.5) * rng.standard_normal((d, 200))  # with heavy tails
+        w = rng.dirichlet(np.full(200, 5.0))
+        lines = np.vstack([y, y[:1], np.sqrt((y**2).sum(axis=0))])
+        for c in (0, d + 1):
+            inside = np.empty((len(EDGES) + 1, 4))
+            place = division._best_cut(lines, c, w, 200, d, EDGES, inside)
+            assert place == pytest.approx(cut(lines[c], w, d, c == d + 1), abs=1e-12)
+            furthest = max(furthest, place)
+    assert furthest > EDGES[-1]
+
+
+def test_two_components_have_the_likelihood_and_the_parts_written_out(monkeypatch):
+    """Exponentials and logarithms by powers are good to six digits, also where the parts are all but certain."""
+    in_python(monkeypatch, division, em)
+    for d, apart in ((1, 0.3), (1, 8.0), (2, 1.5)):
+        x, w = points(0, d, 60)
+        x[:25, 0] += apart
+        y = np.ascontiguousarray(white(x, w)[0])
+        part, effective = np.where(y[0] < 0, 0.9, 0.2), 1 / (w @ w)
+        for count in (1, 3):
+            parts = np.zeros((4, 60))
+            parts[1] = part
+            rise = division.maximise_two(y, w, 60, parts, 1, np.eye(d), effective, count)
+            expected, gain = raise_two(y, w, part, effective, count)
+            assert rise == pytest.approx(gain, abs=1e-6)
+            np.testing.assert_allclose(parts[1], expected, atol=1e-5)
