@@ -51,7 +51,8 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     before = [pf.rng.bit_generator.state for pf in filters]
     try:
         steps = [series(track, options.get("dt")) for track in tracks]
-        if len({(step.dt, step.control, step.sensor) for track in steps for step in track}) == 1 and steps[0][0].dt > 0:
+        dts = {step.dt if step.control is step.sensor is None else 0.0 for track in steps for step in track}
+        if len(dts) == 1 and max(dts) > 0:
             results = _run(filters, steps, keep)
     finally:
         for pf, state, result in zip(filters, before, results, strict=True):

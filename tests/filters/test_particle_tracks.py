@@ -91,6 +91,23 @@ def test_filters_that_do_not_go_together_run_by_themselves(differ, blocks):
     assert blocks == []
 
 
+def test_readings_of_one_sensor_are_read_by_it_and_not_by_the_model(blocks):
+    """The model's own function reads a tenth of it."""
+    model, sensor = hf.models.linear_chain(1), hf.Sensor(lambda x: 10 * x, [[0.01]])
+    tracks = [[(1.0, sensor, [5.0 + k]), (2.0, sensor, [6.0])] for k in range(3)]
+    results = hf.run_many(lambda k: hf.ParticleFilter(model, 1000, rng=k), tracks)
+    for result in results:
+        assert result.means[-1, 0] == pytest.approx(0.6, abs=0.05)
+    assert blocks == []
+
+
+def test_a_track_without_observations_is_filtered_like_the_others(blocks):
+    model, tracks = hf.models.UNGM(), [[], [[0.3], [1.0]], [[2.0]]]
+    results = hf.run_many(lambda k: hf.ParticleFilter(model, 40, rng=k), tracks)
+    assert [len(result) for result in results] == [0, 2, 1]
+    assert [one is None for one in blocks[0]] == [True, False, False]
+
+
 @pytest.mark.parametrize("model", [hf.models.UNGM(), PLAIN], ids=["likelihood", "moments"])
 def test_observations_of_several_tracks_are_weighed_as_each_alone(model):
     """Log-likelihoods lack the largest of the first call, not of a later one."""
