@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.proposals.balanced import (
     _index,
@@ -105,3 +106,11 @@ def test_places_are_sorted_byte_by_byte_as_by_numpy():
         assert_array_equal(_radix_order.py_func(keys.copy()), np.argsort(keys, kind="stable"))
     negative = rng.integers(-(2**63), 2**63 - 1, 20)
     assert_array_equal(_radix_order.py_func(negative.copy()), np.argsort(negative.view(np.uint64), kind="stable"))
+
+
+def test_no_scheme_resamples_what_is_drawn_from_the_weighted_particles():
+    """Each step draws them by their weights itself; a model that is copied before would be drawn from twice."""
+    _, z = hf.simulate(hf.models.UNGM(), 10, rng=1)
+    result = hf.ParticleFilter(hf.models.UNGM(), 50, hf.SequentialQuasiMonteCarlo(), rng=0).run(z)
+    assert result.ess.min() < 10
+    assert not result.resampled.any()

@@ -218,18 +218,20 @@ def test_points_on_a_line_in_the_plane_are_divided_as_on_the_line_in_any_unit(sc
 def test_lines_are_cut_where_the_criterion_written_out_is_least(monkeypatch):
     """Along an axis and along the radius, whose places go further than those of an axis; out of range is an error."""
     in_python(monkeypatch, division)
-    rng, furthest = np.random.default_rng(6), 0.0
+    rng, places = np.random.default_rng(6), []
     for d in (1, 2, 20):
         core = rng.random(200) < 0.7
         y = np.where(core, 0.8, 1.5) * rng.standard_normal((d, 200))  # with heavy tails
         w = rng.dirichlet(np.full(200, 5.0))
         lines = np.vstack([y, y[:1], np.sqrt((y**2).sum(axis=0))])
+        lines[0, :20] -= 9.0  # beyond the first place of an axis
         for c in (0, d + 1):
             inside = np.empty((len(EDGES) + 1, 4))
             place = division._best_cut(lines, c, w, 200, d, EDGES, inside)
             assert place == pytest.approx(cut(lines[c], w, d, c == d + 1), abs=1e-12)
-            furthest = max(furthest, place)
-    assert furthest > EDGES[-1]
+            places.append(place)
+    assert min(places) == EDGES[0]
+    assert max(places) > EDGES[-1]
 
 
 def test_two_components_have_the_likelihood_and_the_parts_written_out(monkeypatch):

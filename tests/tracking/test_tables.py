@@ -60,6 +60,7 @@ def test_a_file_that_is_no_table_is_named_in_one_line(tmp_path):
         {},
         r"^column 't': expected times that differ as numbers of type float64, got .* and .*; count them",
     ),
+    (TABLE.assign(t=[2.0, np.nan, 2.0, 4.0]), {}, r"^column 't': expected numbers or dates, got .*nan.* in row 1$"),
     (TABLE, {"times": [1, 2, 3]}, "^times: expected the times of all scans, got none at 4.0, the time of row 3$"),
 )
 def test_odd_tables_are_named_in_one_line(table, options, expected):

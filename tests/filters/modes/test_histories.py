@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from helpers import assert_same
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 
 import herdfilter as hf
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.particles import Particles
+from herdfilter.filters.proposals.histories import weigh
 
 SCANS = [[[0.3], [2.0]], [], None, [[1.1], [-4.0], [0.2]], [[-0.4]]]
 BENT = hf.models.UNGM()
@@ -89,3 +93,21 @@ def test_a_second_sensor_updates_the_gaussians(linear_modes):
 def test_only_auto_is_wrapped():
     with pytest.raises(TypeError, match="proposal: expected an AutomaticProposal"):
         hf.HistoryProposal(hf.RankedProposal())
+
+
+@pytest.mark.parametrize("gaussian", [[True, True, False, False], [True] * 4, [False] * 4])
+def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
+    """The evidence is the sum over both, ``N(z; x, C + R)`` of a Gaussian and ``N(z; x, R)`` of a point."""
+    model = hf.models.LinearGaussian([[1.0]], [[1.0]], [[1.0]], [[0.5]], [0.0], [[1.0]])
+    x, weights, z = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.4, 0.3, 0.2, 0.1]), 1.2
+    variances = np.where(gaussian, [0.3, 0.2, 0.4, 0.6], 0.0)
+    about = variances[:, None, None], np.array(gaussian)
+    observation = Observation.read(model, [z], 1)
+    updated, total = weigh(observation, Particles.unchecked(x, np.log(weights), None, 4, *about)).normalised()
+    likelihood = norm(x[:, 0], np.sqrt(variances + 0.5)).pdf(z)
+    assert total + observation.log_offset == pytest.approx(np.log(weights @ likelihood), abs=1e-12)
+    order = updated.x[:, 0].argsort()
+    expected = x[:, 0] + variances / (variances + 0.5) * (z - x[:, 0])
+    assert_allclose(updated.x[order, 0], expected, rtol=1e-12)
+    assert_allclose(updated.weights[order], weights * likelihood / (weights @ likelihood), rtol=1e-12)
+    assert_allclose(updated.covariances[order, 0, 0], 0.5 * variances / (variances + 0.5), rtol=1e-9, atol=1e-15)
