@@ -158,6 +158,7 @@ class Segment:
         self.whitening, self.log_peaks, self.noises = np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
         self.which = np.zeros(len(steps), dtype=np.int64)
         if self.derived:
+            observe(online.particles)  # the first call checks a sensor's function
             self._set_noise()
         self.circular = np.isin(np.arange(self.model.dim), self.model.circular)
         self.angles = np.isin(np.arange(k), contract.observation_circular(model, k) if self.derived else ())

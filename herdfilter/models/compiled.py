@@ -18,12 +18,15 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, short_repr
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
+from herdfilter.angles import wrap_angles
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
 from herdfilter.models.parts import assign
 
 _ROWS, _VECTOR = types.Array(types.float64, 2, "C"), types.Array(types.float64, 1, "C")
 SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTOR, _ROWS)
 """Of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
+
+PROBES = 5  # states of a distribution at which a function is run in Python
 
 _SHARED = ("dt", "control", "step", "parameters")
 _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | dict(zip(_SHARED, _SHARED, strict=True))
@@ -34,7 +37,9 @@ _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | dict(zip(_SHARED, _SH
 class CompiledFunction(PicklesFunctions):
     """A function of one state, compiled, that is called with states (n, d) and returns rows (n, size).
 
-    It may be the mean of a `Sensor`, whose readings then take part in the compiled loop.
+    It may be the mean of a `Sensor`, whose readings then take part in the compiled loop. Compiled code does not notice an
+    index out of range. Therefore it is run in Python first, at the states that it is given and beyond; code that is compiled
+    with ``NUMBA_BOUNDSCHECK=1`` in the environment notices.
 
     Parameters
     ----------
@@ -95,6 +100,8 @@ class CompiledFunction(PicklesFunctions):
         """Return the values at states (n, d), (n, size), given all that the function may name; z is a row (1, k)."""
         out = np.empty((len(x), self.size))
         seen = out if z is None else plain_array(z)
+        if not hasattr(self.compiled, "checked"):
+            self.check(x[:PROBES], seen.size)
         self.compiled(plain_array(x), seen, float(dt), self.inputs(control), int(step), self.parameters, out)
         return out
 
@@ -106,23 +113,40 @@ class CompiledFunction(PicklesFunctions):
             raise TypeError(f"control: expected numbers, as {self.name} takes them, got None")
         return np.empty(0)
 
-    def checked(self, x: Array, k: int = 0) -> CompiledFunction:
-        """Return it if, run in Python at one state, it stays inside its arguments and writes all entries of out."""
-        plain = getattr(self.function, "py_func", self.function)
-        outs = np.full(self.size, 0.734375), np.full(self.size, -1.265625)  # as no function leaves both
-        for out in outs if "control" not in self.arguments else ():  # its length is not known
-            known = {"x": x.copy(), "z": np.zeros(k), "dt": 1.0, "step": 1, "parameters": self.parameters, "out": out}
+    def check(self, x: Array, k: int = 0, circular: Sequence[int] = ()) -> None:
+        """Raise ValueError unless, run in Python, it stays inside its arguments and writes to out alone, all of it.
+
+        It is run at states (m, d), and up to a hundred times as far from the first of them, on both sides.
+        """
+        away = x - x[:1] + (np.ptp(x, 0) == 0)  # one unit, if the dimension does not vary
+        x = wrap_angles(np.vstack([x[:1] + scale * away for scale in (1, -1, 10, -10, 100, -100)]), circular)
+        for i, state in enumerate(x):
+            given = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
+            outs = np.full(self.size, 0.734375), np.full(self.size, -1.265625)  # two apart where a function leaves both
             try:
-                with np.errstate(all="ignore"):
-                    plain(*(known[name] for name in self.arguments))
+                for out in outs:
+                    own = {name: part.copy() for name, part in given.items()}
+                    known = own | {"dt": 1.0, "step": 1, "out": out}
+                    with np.errstate(all="ignore"):
+                        getattr(self.function, "py_func", self.function)(*map(known.get, self.arguments))
             except IndexError as error:
-                raise ValueError(f"{self.name}: expected indices in range at the state {x}, got {error}") from None
-            except ArithmeticError:  # compiled code divides as NumPy does
-                return self
-        left = np.flatnonzero((outs[0] == 0.734375) & (outs[1] == -1.265625)).tolist()
-        if {"out", "control"} & set(self.arguments) == {"out"} and left:
-            raise ValueError(f"{self.name}: expected a function that writes all entries of out, got none at {left}")
-        return self
+                if "control" in self.arguments and not i:  # its length is not known
+                    break
+                raise ValueError(
+                    f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled with "
+                    "NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
+                ) from None
+            except Exception:  # compiled code divides as NumPy does; another error is raised where it is used
+                continue
+            for name, part in given.items():
+                if own[name].tobytes() != part.tobytes():
+                    raise ValueError(
+                        f"{self.name}: expected a function that writes to out alone, got one that writes to {name}"
+                    )
+            left = np.flatnonzero(np.ptp(outs, axis=0) == 2).tolist()
+            if "out" in self.arguments and left:
+                raise ValueError(f"{self.name}: expected a function that writes all entries of out, got none at {left}")
+        self.compiled.checked = True
 
 
 def plain_array(x: Array) -> Array:
@@ -230,18 +254,21 @@ class CompiledModel(FunctionModel):
         parameters: ArrayLike = (),
     ) -> None:
         mean = as_array("initial_mean", np.atleast_1d(as_numbers("initial_mean", initial_mean, (None,))), (None,))
-        self.f = CompiledFunction(f, len(mean), parameters, "f").checked(mean)
+        self.f = CompiledFunction(f, len(mean), parameters, "f")
         self.h = self.likelihood = None
         size = 1
         if h is not None and R is not None:
             self.R = FunctionCovariance.of("R", R, ("step",))
             size = len(np.atleast_1d(np.asarray(self.R(step=1))))
-            self.h = CompiledFunction(h, size, parameters, "h").checked(mean)
+            self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
         self.Q = self._Q
         if log_likelihood is not None:
-            self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood").checked(mean, size)
+            self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood")
             self.log_likelihood = self._log_likelihood
+        x = self.initial.sample(PROBES, 0)
+        for function in filter(None, (self.f, self.h, self.likelihood)):
+            function.check(x, size, self.circular)
 
     def _log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         return self.likelihood.rows(x, step=step, z=np.reshape(z, (1, -1)))[:, 0]  # type: ignore[union-attr]

@@ -70,6 +70,22 @@ def unwritten(x, out):
     out = 2 * x  # noqa: F841
 
 
+def faulty(x, parameters, out):
+    fault, place = parameters
+    if fault == 0 and x[0] > place:
+        out[40] = 1.0
+    if fault == 1:
+        x[0] *= 2.0
+    if fault == 2:
+        parameters[1] += 1.0
+    if fault != 3 or x[0] < place:
+        out[0] = x[0]
+
+
+def told(fault, place=0.5):
+    return {"f": faulty, "parameters": [fault, place]}
+
+
 ERRORS = {
     "a text": ({"h": text}, TypeError, r"h: expected .*add\(float64, Literal\[str\]\(a\)\)"),
     "an index out of range": ({"f": too_far}, ValueError, "f: expected indices in range at the state"),
@@ -77,6 +93,24 @@ ERRORS = {
         {"f": unwritten},
         ValueError,
         r"f: expected a function that writes all entries of out, got none at \[0\]",
+    ),
+    "an index out of range above 0.5": (
+        told(0),
+        ValueError,
+        r"^f: expected indices in range at the state \[1\.\d+\], got index 40 .*; code .* with NUMBA_BOUNDSCHECK=1 in",
+    ),
+    "an index out of range beyond the initial distribution": (told(0, 50.0), ValueError, r"^f: .* state \[\d\d\.\d+\], got"),
+    "an index out of range where the start is known": (
+        told(0) | {"initial_covariance": [[0.0]]},
+        ValueError,
+        r"^f: .* state \[1\.\], got index 40",
+    ),
+    "a state that is written to": (told(1), ValueError, "^f: expected a function that writes to out alone, .* writes to x$"),
+    "a parameter that is written to": (told(2), ValueError, "^f: .* writes to parameters$"),
+    "out as it was above 0.5": (
+        told(3),
+        ValueError,
+        r"^f: expected a function that writes all entries of out, got none at \[0",
     ),
     "no out": ({"h": line, "R": np.eye(2)}, TypeError, "h: expected a function that writes 2 entries into its argument out"),
 }
@@ -88,6 +122,15 @@ def test_a_fault_is_told_in_one_line(case):
     with pytest.raises(kind, match=message) as error:
         one(**changes)
     assert "\n" not in str(error.value)
+
+
+def test_the_function_of_a_sensor_is_checked_before_it_runs_in_the_loop():
+    """Out of range in the compiled loop it would end the process, or write anywhere."""
+    readings = [
+        (float(k), hf.Sensor(hf.models.CompiledFunction(faulty, 1, [0, 0.5], "f"), [[1.0]]), [0.0]) for k in range(1, 30)
+    ]
+    with pytest.raises(ValueError, match=r"^f: expected indices in range at the state"):
+        hf.ParticleFilter(one(h=None, R=None), 100, rng=0).run(readings)
 
 
 def test_a_control_that_is_needed_and_not_given():
