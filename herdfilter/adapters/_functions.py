@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers, short_repr, unmasked
+from herdfilter._checks import Array, as_numbers, ask_twice, short_repr, unmasked
 from herdfilter.angles import wrap_angles
 
 Vectorised = bool | Literal["columns"]
@@ -90,6 +90,7 @@ class VectorisedFunction:
     def check(self, x: Array, *first: Any) -> None:
         """Call the function at states (n, d), so that an error is raised now; columns must give what single states do."""
         self.check_arguments(*first)
+        ask_twice(self.name, self, x, *first)
         if self.vectorised != "columns":
             self(x, *first)
             return

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags
+from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags, read_only
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views, warn_of_partial
@@ -95,7 +95,7 @@ class GridFilter:
         self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
         self.lower, self.spacing = lower, (upper - lower) / (np.array(self.shape) - 1)
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
-        self._initial = np.exp(model.initial.log_density(self.x)) * self.spacing.prod()
+        self._initial = np.exp(model.initial.log_density(read_only(self.x))) * self.spacing.prod()
         held = self._initial.sum()
         if abs(held - 1) > LOST_MASS:
             raise ValueError(

@@ -135,7 +135,10 @@ class ParticleFilter(OnlineFilter):
         self.rng = as_generator(rng)
         self.proposal = histories.for_model(self.proposal, model, self.resampling)
         observed_model = to_check(model)
-        check_model(observed_model)
+        modes = len(model.models) if contract.jumps(model) else 0
+        for one in (*(contract.in_mode(model, mode) for mode in range(modes)), model):
+            contract.check_state(one, "ParticleFilter", "sample")
+        contract.require_likelihood(observed_model, "ParticleFilter")
         self.proposal.check(observed_model)
         self._needs_sensor = observed_model is not model
         self._circular = contract.circular_dims(model)
@@ -491,11 +494,3 @@ def kept(control: Any) -> np.ndarray:
     if array.dtype.hasobject or hasattr(control, "to_numpy"):
         raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
     return array
-
-
-def check_model(model: contract.Model) -> None:
-    """Raise an error that names what is wrong with a model, or one of its modes, as far as that shows without a draw."""
-    for mode in range(len(model.models)) if contract.jumps(model) else ():
-        check_model(contract.in_mode(model, mode))
-    contract.check_state(model, "ParticleFilter", "sample")
-    contract.require_likelihood(model, "ParticleFilter")

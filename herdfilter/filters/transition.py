@@ -123,8 +123,7 @@ class Transition:
             moved: Array = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
         else:
             rows, noise = x.reshape(-1, x.shape[-1]), noise.reshape(-1, noise.shape[-1])
-            value = self.model.transition(rows, noise, self.dt, self.control, self.step)
-            moved = contract.read_rows("transition", value, rows.shape, self.step).reshape(x.shape)
+            return contract.propagate(self.model, rows, noise, self.dt, self.control, self.step).reshape(x.shape)
         return wrap(moved, self.circular) if self.circular else moved
 
     def propagate_joint(self, joint: Array) -> Array:
@@ -135,8 +134,7 @@ class Transition:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((*x.shape[:-1], self.noise_dim)))
-        value = self.model.sample_transition(x, rng, self.dt, self.control, self.step)
-        return self.wrapped(contract.read_rows("sample_transition", value, x.shape, self.step))
+        return contract.sample_transition(self.model, x, rng, self.dt, self.control, self.step)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""

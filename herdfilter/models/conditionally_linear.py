@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.parts import assign
+from herdfilter.models.with_clutter import WithClutter
 
 PROBES = 5  # states at which linearity is looked at
 ROUNDING = 1e-6  # departure from linearity that is taken for rounding, relative to the values
@@ -60,6 +60,7 @@ class ConditionallyLinear:
     linear: Sequence[int]
 
     __repr__ = fields_in_line
+    __getattr__ = WithClutter.__getattr__
 
     def __post_init__(self) -> None:
         contract.require(self.model, "ConditionallyLinear", contract.ADDITIVE)
@@ -84,8 +85,3 @@ class ConditionallyLinear:
                     f"linear: expected dimensions in which {name} is linear given the others, got {linear}; leave out those "
                     "that are not"
                 )
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "model":  # while it is copied or unpickled
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.model, name)

@@ -2,6 +2,7 @@
 
 A model is any object with vectorised functions; it needs no base class, and only what the chosen filter uses must exist.
 Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0, and so is an observation of it.
+A function is given read-only arrays. It has the same value whenever its arguments are the same, unless it is given an `rng`.
 
 =========================================================  ============================================================
 ``dim``                                                    dimension d of the state
@@ -33,9 +34,11 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -45,9 +48,12 @@ from herdfilter._checks import (
     as_array,
     as_covariance,
     as_dims,
+    as_generator,
     as_numbers,
+    ask_twice,
     check_count,
     fits,
+    read_only,
     shape_text,
     short_repr,
     with_nan,
@@ -81,12 +87,22 @@ OBSERVATION = {
     "sample_observation": ("x", "rng", "step"),
     "scans": None,
 }
+# Functions that are tried: the mean observation comes first, as others take an observation
+TRIED: dict[str, Any] = {
+    "observation_mean": ("x", "step"),
+    "detection_probabilities": ("x", "step"),
+    "clutter_densities": ("z", "step"),
+    **TRANSITION,
+    **OBSERVATION,
+}
 ADDITIVE = ("transition_mean", "transition_covariance")  # names of a transition with additive Gaussian noise
 FROM_NOISE = ("transition", "noise_dim")  # names of a transition that is a function of standard normal noise
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
 MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
 LARGEST_VARIANCE = 1e300  # largest variance: the square of the largest state
+TRIALS = 64, 0, 1, 2, 3  # lengths of a vector with which functions are tried: indices are in range, or shapes fit
+_tried: WeakValueDictionary[int, Any] = WeakValueDictionary()  # models and sensors whose functions have been tried
 
 
 def has(model: Model, names: Sequence[str]) -> bool:
@@ -278,6 +294,38 @@ def check_state(model: Model, user: str, *needed: str) -> None:
     if isinstance(initial, GaussianMixture):
         read_rows("model.initial", initial.means, (None, dim), 0)
         as_covariance("model.initial", initial.distinct_covariances, dim)
+    if not jumps(model):
+        try_model(model, getattr(model, "_model", model))  # tracks share one model
+
+
+def try_model(model: Model, owner: Any) -> Model:
+    """Return a model unless a function of it writes to its arguments, or gives another value when it is called again.
+
+    They are tried at five states of the initial distribution, once for each `owner`. Errors of their own are raised where
+    they are used.
+    """
+    if _tried.get(id(owner)) is owner:
+        return model
+    try:
+        x = sample_initial(model, 5, as_generator(0))
+        known = {"x": x, "x_next": x, "noise": np.ones((5, noise_dim(model))), "dt": 1.0, "step": 1}
+    except Exception:
+        return model
+    scans = has_scans(model)
+    for name, arguments in TRIED.items():
+        for size in TRIALS if arguments and "rng" not in arguments and hasattr(model, name) else ():
+            vector = np.ones(size)  # a control, or an observation, of unknown length
+            given = {"z": vector[:0, None] if scans else vector, "control": vector if size else None} | known
+            named = getattr(model, "names_in_errors", {}).get(name, name)
+            states = [x] * (not size and name == "observation_covariance")  # it may take them
+            value = ask_twice(named, getattr(model, name), *map(given.get, arguments), *states)
+            if value is not None:
+                if name == "observation_mean":
+                    known["z"] = value[:1] if scans else value[0]
+                break
+    with suppress(TypeError):  # an object with slots
+        _tried[id(owner)] = owner
+    return model
 
 
 # The arrays that a model's functions return
@@ -308,6 +356,8 @@ def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -
     plain = type(value) is np.ndarray and value.dtype == np.float64
     known = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
     array: Array = value if known else read_numbers(name, value, shape, step)
+    if not array.flags.writeable:  # a part of what the function was given
+        array = array.copy()
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
         if wrong:
@@ -333,9 +383,7 @@ def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCova
 def _factored_covariance(name: str, data: bytes, size: int, single: bool) -> FactoredCovariance:
     array = np.frombuffer(data).reshape(size, size)
     matrix = _checked_covariances(name, array.astype(np.float32) if single else array, size)
-    factor = covariance_factor(matrix)
-    matrix.flags.writeable = factor.flags.writeable = False
-    return FactoredCovariance(matrix, factor)
+    return FactoredCovariance(read_only(matrix), read_only(covariance_factor(matrix)))
 
 
 def _checked_covariances(name: str, value: Any, size: int) -> Array:
@@ -351,7 +399,7 @@ def _checked_covariances(name: str, value: Any, size: int) -> Array:
 
 def transition_mean(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
     """Return the model's transition mean of states (n, d), checked."""
-    return read_rows("transition_mean", model.transition_mean(x, dt, control, step), x.shape, step)
+    return read_rows("transition_mean", model.transition_mean(read_only(x), dt, control, step), x.shape, step)
 
 
 def transition_noise(model: Model, dt: float, step: int) -> FactoredCovariance:
@@ -372,7 +420,7 @@ def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, ste
     """
     x, noise = as_numbers("x", x, (None, None)), as_numbers("noise", noise, (None, None))
     if hasattr(model, "transition"):
-        moved = read_rows("transition", model.transition(x, noise, dt, control, step), x.shape, step)
+        moved = read_rows("transition", model.transition(read_only(x), read_only(noise), dt, control, step), x.shape, step)
     else:
         moved = transition_mean(model, x, dt, control, step) + noise @ transition_noise(model, dt, step).factor.T
     return wrap_angles(moved, circular_dims(model))
@@ -392,7 +440,7 @@ def sample_transition(model: Model, x: Array, rng: np.random.Generator, dt: floa
     x = as_numbers("x", x, (None, None))
     if not simulated_only(model):
         return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
-    moved = model.sample_transition(x, rng, dt, control, step)
+    moved = model.sample_transition(read_only(x), rng, dt, control, step)
     return wrap_angles(read_rows("sample_transition", moved, x.shape, step), circular_dims(model))
 
 
@@ -438,7 +486,7 @@ def observation_circular(model: Model, size: int) -> tuple[int, ...]:
 
 def observation_mean(model: Model, x: Array, step: int) -> Array:
     """Return the model's mean observation of states (n, d), (n, k), checked."""
-    return read_rows("observation_mean", model.observation_mean(x, step), (len(x), None), step)
+    return read_rows("observation_mean", model.observation_mean(read_only(x), step), (len(x), None), step)
 
 
 def observation_noise(model: Model, size: int, step: int) -> FactoredCovariance:
@@ -453,7 +501,7 @@ def observation_covariances(model: Model, x: Array, size: int, step: int) -> Arr
     """
     if not takes_state(model):
         return observation_noise(model, size, step).matrix[None]
-    name, value = "observation_covariance", model.observation_covariance(step, x)
+    name, value = "observation_covariance", model.observation_covariance(step, read_only(x))
     array = read_numbers(name, value, (len(x), size, size), step)
     if (array == array[0]).all():
         return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
@@ -466,7 +514,7 @@ def observation_covariances(model: Model, x: Array, size: int, step: int) -> Arr
 def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Any:
     """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
     if hasattr(model, "sample_observation"):
-        drawn = model.sample_observation(x, rng, step)
+        drawn = model.sample_observation(read_only(x), rng, step)
         return drawn if has_scans(model) else np.asarray(with_nan(drawn))
     require(model, "simulation", ("sample_observation",), OBSERVED)
     mean = observation_mean(model, x, step)
@@ -487,8 +535,9 @@ def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
 
     It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
     """
+    x = read_only(x)
     if hasattr(model, "log_likelihood"):
-        values = read_numbers("log_likelihood", model.log_likelihood(z, x, step), (len(x),), step)
+        values = read_numbers("log_likelihood", model.log_likelihood(read_only(z), x, step), (len(x),), step)
         if not values.max() < np.inf:  # NaN, too
             count = np.count_nonzero(np.isnan(values) | (values == np.inf))
             raise ValueError(
@@ -536,9 +585,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
 def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
     """Return W with ``W.T @ W`` the inverse of a covariance, and log|W|; computed once for a covariance."""
     root = np.linalg.cholesky(np.frombuffer(data).reshape(k, k))
-    whitening = np.linalg.inv(root)
-    whitening.flags.writeable = False
-    return whitening, -float(np.log(np.diagonal(root)).sum())
+    return read_only(np.linalg.inv(root)), -float(np.log(np.diagonal(root)).sum())
 
 
 # Functions of a Gaussian variable, and their Jacobians if the model gives none

@@ -21,6 +21,7 @@ from herdfilter._checks import (
     as_dims,
     as_numbers,
     check_flags,
+    read_only,
     shape_text,
     short_repr,
     unmasked,
@@ -42,7 +43,8 @@ class FunctionModel:
     Parameters
     ----------
     f : callable
-        Maps states (n, d), particles first, to the next ones. It may take ``dt``, ``control`` and ``step``, by name.
+        Maps states (n, d), particles first, to the next ones, without their noise. It may take ``dt``, ``control`` and
+        ``step``, by name. What it is given is read-only.
     h : callable or None
         Maps states (n, d) to their mean observations (n, k), or (n,) if k is 1. It may take ``step``, by name. None if only
         sensors observe the state.
@@ -103,6 +105,12 @@ class FunctionModel:
         self.initial = GaussianMixture([1.0], mean[None], as_covariance("initial_covariance", initial_covariance, self.dim))
         self.circular = as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
+        self.names_in_errors = {
+            "transition_mean": "f",
+            "transition_covariance": "Q",
+            "observation_mean": "h",
+            "observation_covariance": "R",
+        }
         self._f = _Function.of("f", f, ("dt", "control", "step"), vectorised)
         if transition_jacobian is not None:
             self._F = _Function.of("transition_jacobian", transition_jacobian, ("dt", "control", "step"), vectorised)
@@ -257,7 +265,7 @@ class _Function(PicklesFunctions):
 
     def matrices(self, x: Array, rows: int | None, **given: Any) -> Array:
         """Return the Jacobians at states (n, d), (n, rows, d)."""
-        return as_array(self.name, self(x, **given), (len(x), rows, x.shape[1]))
+        return as_array(self.name, self(read_only(x), **given), (len(x), rows, x.shape[1]))
 
 
 @dataclass(frozen=True)

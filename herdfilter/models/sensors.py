@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_dims, as_generator, as_numbers, as_points, check_flags, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind, sample_observation
+from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind, sample_observation, try_model
 from herdfilter.models.from_functions import PicklesFunctions, check_both
 from herdfilter.models.parts import assign
 from herdfilter.models.with_clutter import WithClutter
@@ -144,6 +144,7 @@ class Sensed:
     def __init__(self, model: Model, sensor: Sensor) -> None:
         self._model, self._sensor = model, sensor
         self.kind_in_errors = kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
+        self.names_in_errors = {"observation_mean": "mean", "observation_covariance": "covariance"}
         vars(self).update(sensor.functions)
 
     def in_mode(self, mode: int) -> Model:
@@ -162,7 +163,8 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
     Raises TypeError if `sensor` is not a `Sensor`, or is None for a model without observation functions.
     """
     if isinstance(sensor, Sensor):
-        return sensor.on(model)
+        # a moving sensor is another one at every step, but of the same code
+        return try_model(sensor.on(model), getattr(sensor.mean, "__code__", sensor))
     if sensor is not None:
         raise TypeError(f"sensor: expected a herdfilter.Sensor, got {short_repr(sensor)}")
     if unobserved(model):

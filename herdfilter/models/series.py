@@ -9,7 +9,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, as_positive, one_of, short_repr, unmasked
+from herdfilter._checks import (
+    Array,
+    as_any,
+    as_array,
+    as_list,
+    as_numbers,
+    as_positive,
+    one_of,
+    read_only,
+    short_repr,
+    unmasked,
+)
 from herdfilter.models.sensors import Sensor
 
 Reading = tuple[Any, Sensor | None, ArrayLike | None]
@@ -187,7 +198,7 @@ def own_times(observations: Any) -> list[Any] | None:
 
 def as_control(control: Any) -> Any:
     """Return a control input; a list of numbers as an array."""
-    return np.array(as_numbers("control", control, (None,))) if isinstance(control, list | tuple) else control
+    return read_only(np.array(as_numbers("control", control, (None,))) if isinstance(control, list | tuple) else control)
 
 
 def _time_steps(dt: Any, steps: int) -> list[float]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, MOST, Array, as_array, as_number, as_numbers, short_repr
+from herdfilter._checks import LARGEST, MOST, Array, as_array, as_number, as_numbers, read_only, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
@@ -276,7 +276,7 @@ def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Cal
     if not callable(given):
         return float(given)
     try:
-        values = given(x) if len(x) else np.empty(0)
+        values = given(read_only(x)) if len(x) else np.empty(0)
     except Exception as error:
         raise ValueError(
             f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"

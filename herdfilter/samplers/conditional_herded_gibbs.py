@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags, short_repr
+from herdfilter._checks import Array, as_array, as_numbers, as_positive, check_count, check_flags, read_only, short_repr
 from herdfilter.bandwidths import BandwidthRule, check_bandwidth
 from herdfilter.points import Points
 
@@ -204,8 +204,7 @@ class ConditionalLine:
     def _use_level(self, level: int) -> None:
         self.level = level
         cells = self.cells << level
-        self.nodes = np.linspace(self.low, self.high, cells + 1)
-        self.nodes.flags.writeable = False
+        self.nodes = read_only(np.linspace(self.low, self.high, cells + 1))
         self.spacing = (self.high - self.low) / cells
         self.fine, self.coarse = _gregory(cells + 1, self.spacing), _gregory(cells // 2 + 1, 2 * self.spacing)
         reach = int(min(np.ceil(KERNEL_REACH * self.sigma / self.spacing), cells))

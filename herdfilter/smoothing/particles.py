@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_generator, check_count
+from herdfilter._checks import Array, as_generator, check_count, read_only
 from herdfilter._repr import summary_repr
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
@@ -172,7 +172,7 @@ def backward_weights(transition: Transition, x: Array, weights: Array, user: str
 
     def log_backward_weights(x_next: Array) -> Array:
         if given:
-            values = model.transition_log_density(x_next, x, transition.dt, transition.control, step)
+            values = model.transition_log_density(read_only(x_next), read_only(x), transition.dt, transition.control, step)
             log_densities = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
             if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
                 raise ValueError(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, short_repr
+from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, read_only, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, linear_observation
@@ -161,7 +161,7 @@ class BirthFromMeasurements:
         prior, factor = self.initial.means[0], self.initial.factors
         states = np.tile(prior, (len(z), 1))
         if self.state is not None:
-            states = as_array("state", self.state(z), states.shape)
+            states = as_array("state", self.state(read_only(z)), states.shape)
         u, circular = np.linalg.solve(factor[0], (states - prior).T).T, observation_circular(model, z.shape[1])
         for _ in range(MOST_ITERATIONS):
             predicted, slopes, noises = linear_observation(model, states, factor, LINEAR_RULE, step)

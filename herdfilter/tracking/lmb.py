@@ -23,7 +23,7 @@ from herdfilter.filters.kalman.gaussian import expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import hold_degeneracy_warnings
 from herdfilter.filters.series import Watcher, run
-from herdfilter.models.contract import OBSERVED, circular_dims, require
+from herdfilter.models.contract import OBSERVED, check_state, circular_dims, require
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import Factor, WithClutter
@@ -33,6 +33,7 @@ from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.status import DetectionHistory, add_scan, as_confirm, elapse
 from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
+    ModelWithInitial,
     Track,
     association_matrix,
     gate_detections,
@@ -155,6 +156,7 @@ class LMBTracker(Timed):
             if place.dim != model.model.dim:
                 expected = f"states of {model.model.dim} dimensions, as the model has"
                 raise ValueError(f"birth: expected {expected}, got {place.dim}")
+            check_state(ModelWithInitial(model, place), "LMBTracker")
         # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
         batch = GaussianFilters.of([start_filter(self._make_filter, model.model, place, 0, False) for place in places[:1]])
         self._template = batch if isinstance(filter, str) else None

@@ -139,9 +139,10 @@ def test_a_missing_observation_is_a_pure_prediction(walk, typical):
 
 
 def test_one_nan_among_the_numbers_makes_an_observation_missing(walk):
+    pf = ParticleFilter(walk, 5, rng=9)
     walk.log_likelihood = lambda z, x, step: pytest.fail("not asked for")
     with pytest.warns(PartialObservationWarning):
-        assert ParticleFilter(walk, 5, rng=9).run([[1.0, np.nan]]).outcomes == (Outcome.MISSING,)
+        assert pf.run([[1.0, np.nan]]).outcomes == (Outcome.MISSING,)
 
 
 # What reaches the model
@@ -166,9 +167,9 @@ def test_time_steps_controls_and_the_step_count_reach_the_model(walk_class, prom
     def of(what):
         return [call[1:] for call in seen if call[0] == what]
 
-    ParticleFilter(Watched(), 10, promised.make(), rng=13).run(
-        [[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"]
-    )
+    pf = ParticleFilter(Watched(), 10, promised.make(), rng=13)
+    seen.clear()
+    pf.run([[5.0], None, [7.0]], dt=[0.5, 1.0, 0.25], controls=["a", "b", "c"])
     assert list(dict.fromkeys(of("mean"))) == [(0.5, "a", 1), (1.0, "b", 2), (0.25, "c", 3)]
     assert set(of("covariance")) >= {(0.5, 1), (1.0, 2), (0.25, 3)}
     assert list(dict.fromkeys(of("likelihood"))) == [(5.0, 1), (7.0, 3)]

@@ -91,6 +91,7 @@ def test_arguments_are_passed_by_name():
 
     model = ungm(f=f, Q=lambda dt: [[dt]])
     pf = hf.make_filter("bootstrap", model, 5, rng=0)
+    given.clear()
     pf.predict(dt=0.25, control="left")
     assert set(given) == {(0.25, "left")}
     assert model.transition_covariance(0.25, 1) == [[0.25]]

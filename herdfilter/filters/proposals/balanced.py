@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import Indices, _inverse, inverse_cdf
@@ -56,8 +56,7 @@ def balanced_noise(n: int, dim: int, set_index: int) -> Array:
         cumulants = sum(over_chance(x, weights))
         if cumulants < least:
             best, least = x, cumulants
-    best.flags.writeable = False
-    return best
+    return read_only(best)
 
 
 def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) -> Array:

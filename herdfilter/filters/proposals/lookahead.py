@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
@@ -314,13 +314,6 @@ def update_noise(
     if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
     return NoiseUpdate(group, means, gains, roots, log_dets, log_densities, arrays[0], residuals, arrays[2])
-
-
-def read_only(x: Array) -> Array:
-    """Return a view that cannot be written to, as points that are kept cannot: loops are not compiled for both kinds."""
-    x = x.view()
-    x.flags.writeable = False
-    return x
 
 
 LEAST_NOISE = 1e-13

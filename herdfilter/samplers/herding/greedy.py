@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, read_only
 from herdfilter._covariances import covariance_factor
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
@@ -110,6 +110,4 @@ def candidates(frame: KernelFrame, n: int) -> Array:
 @lru_cache(maxsize=8)
 def _standard_normals(n: int, dim: int) -> Array:
     """Return draws from N(0, I), (n, dim), always the same; a filter asks for them at every step."""
-    noise = np.random.default_rng(0).standard_normal((n, dim))
-    noise.flags.writeable = False
-    return noise
+    return read_only(np.random.default_rng(0).standard_normal((n, dim)))
