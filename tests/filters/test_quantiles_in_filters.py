@@ -1,5 +1,7 @@
 """Quantiles in place of a search, in filters of a state of one dimension."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -15,7 +17,9 @@ def seen():
     return model, observations, hf.ExtendedKalmanFilter(model).run(observations)
 
 
-@pytest.mark.parametrize("proposal", [hf.HerdedProposal, hf.KalmanMixtureProposal])
+@pytest.mark.parametrize(
+    "proposal", [hf.HerdedProposal, partial(hf.HerdedProposal, defensive_share=0.0), hf.KalmanMixtureProposal]
+)
 def test_the_error_falls_with_the_number_of_particles(seen, proposal):
     """As one over it, or faster: ten times as many particles, less than a sixth of the error."""
     model, observations, exact = seen
