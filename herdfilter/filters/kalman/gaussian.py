@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, short_repr
+from herdfilter._checks import Array, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import unwrap, unwrap_angles, wrap, wrap_angles
@@ -129,7 +129,7 @@ def linear_transition(transition: Transition, means: Array, factors: Array, rule
     function = contract.VectorFunction(
         lambda x: transition.mean(transition.wrapped(x)),
         lambda _: circular,
-        jacobian and (lambda x: jacobian(transition.wrapped(x), transition.dt, transition.control, step)),
+        jacobian and (lambda x: jacobian(read_only(transition.wrapped(x)), transition.dt, transition.control, step)),
         circular,
     )
     means, slopes, rests = linearised(rule, function, means, factors)
@@ -154,7 +154,7 @@ def linear_observation(model: contract.Model, means: Array, factors: Array, rule
     function = contract.VectorFunction(
         lambda x: contract.observation_mean(model, wrap_angles(x, circular), step),
         lambda size: contract.observation_circular(model, size),
-        jacobian and (lambda x: jacobian(wrap_angles(x, circular), step)),
+        jacobian and (lambda x: jacobian(read_only(wrap_angles(x, circular)), step)),
         circular,
     )
     predicted, slopes, rests = linearised(rule, function, means, factors)
