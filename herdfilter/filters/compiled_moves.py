@@ -409,7 +409,7 @@ def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
     update = group, zeros((n, dim)), zeros((count, k, dim)), zeros((count, k, k)), zeros(count)
     share = offsets[0], residuals[0].copy(), noise, zeros((k + 1, k))
     densities = zeros(n)
-    spare = zeros((count, k, k)), zeros((count, k)), zeros(count), zeros((2, k)), zeros((k, dim))
+    spare = zeros((count, k, k)), zeros((count, k)), zeros(count), zeros(k), zeros((k, dim)), zeros((2, k, p))
     plain = plain and _update_noise(offsets, residuals, noise, sigma_weights, points, *update, densities, *spare)
     return plain, centres, densities, update, share
 

@@ -573,7 +573,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
             white = np.linalg.solve(roots, residuals[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
         raise ValueError(
-            "observation_covariance: the derived likelihood needs a positive definite matrix, got a singular "
+            "observation_covariance: the derived likelihood needs a positive definite R, got a singular "
             f"one from the model at step {step}; give the model a log_likelihood of its own, or take a Kalman filter"
         ) from None
     with np.errstate(over="ignore"):  # so far away that the density is zero

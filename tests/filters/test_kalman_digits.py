@@ -156,3 +156,20 @@ def test_negative_weights_may_leave_a_prediction_but_no_update():
     assert_allclose(root @ root.mT, [np.diag([2.0, 0.5])])
     with pytest.raises(hf.IndefiniteCovarianceError, match="step 1: the updated covariance"):
         condition(slopes, noises, factors, 1, "observation's")
+
+
+@pytest.mark.parametrize("wide", [1e3, 1e6, 1e9])
+def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
+    """Two sums and a difference of two numbers: mean, deviations and evidence are Kalman's."""
+    model = hf.models.from_functions(
+        lambda x: x, lambda x: x[:, :1] + x[:, 1:], 1e-9 * np.eye(2), [[0.01]], [0, 0], np.diag([25.0, wide**2])
+    )
+    auto, kalman = hf.make_filter("auto", model, 100, 0), hf.make_filter("ukf", model)
+    for one in (auto, kalman):
+        one.predict()
+        one.update([1.25])
+        one.predict()
+        one.update([-0.75], DIFFERENCE)
+    assert_allclose(auto.mean, kalman.mean, atol=1e-5)
+    assert_allclose(auto.covariance, kalman.covariance, rtol=1e-4, atol=1e-9)
+    assert auto.log_likelihood == pytest.approx(kalman.log_likelihood, abs=1e-4)

@@ -141,7 +141,7 @@ def test_an_error_within_a_function_is_told_what_it_was_called_with():
 def test_a_singular_noise_has_no_likelihood():
     pf = hf.make_filter("bootstrap", ungm(R=[[0.0]]), 5, rng=0)
     pf.predict()
-    with pytest.raises(ValueError, match=r"positive definite matrix, got a singular one .*at step 1; give the model"):
+    with pytest.raises(ValueError, match=r"positive definite R, got a singular one .*at step 1; give the model"):
         pf.update([1.0])
 
 

@@ -50,7 +50,8 @@ class GaussianBelief:
     @property
     def covariance(self) -> Array:
         """See `Belief`."""
-        return self.factor @ self.factor.T
+        covariances: Array = self.factor[None] @ self.factor[None].mT  # as of several, which BLAS may round otherwise
+        return covariances[0]
 
     def predict(self, transition: Transition) -> GaussianBelief:
         """Predict as Kalman, angles wrapped."""

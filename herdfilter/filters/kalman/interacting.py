@@ -83,8 +83,9 @@ class ModeBelief:
     @property
     def covariance(self) -> Array:
         """See `Belief`."""
-        factor = self._merged(self.mode_probabilities)[1]
-        return factor @ factor.T
+        factors = self._merged(self.mode_probabilities)[1][None]
+        covariances: Array = factors @ factors.mT
+        return covariances[0]
 
     def predict(self, transition: Transition) -> ModeBelief:
         """Mix the Gaussians, and predict by each mode."""

@@ -80,7 +80,7 @@ class PointRule:
             y = centres + wrap_angles(y - centres, circular) / near[:, :, None]
         (count, p, k), m = y.shape, z.shape[1]
         found = np.empty((count, k)), np.zeros((count, k, m)), np.empty((count, k, k))
-        _regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *found)
+        regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *found)
         return found
 
     def points(self, dim: int) -> tuple[Array, Array]:
@@ -115,7 +115,7 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 
 @njit(**IN_PLACE)
-def _regress(y, z, weights, spread_weights, room, means, slopes, rests):
+def regress(y, z, weights, spread_weights, room, means, slopes, rests):
     """Fill in means, slopes and rests of values (K, p, k) at points (p, m), by least squares; slopes are zeros before.
 
     Inner loops run along rows in the cache: the values of each Gaussian are first transposed, into `room` (2, k, p).

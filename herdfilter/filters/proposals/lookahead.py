@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
-from herdfilter.filters.kalman.rules import UNSCENTED_RULE
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.kalman.update import factorise, factorise_noise, rotate
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -306,10 +306,11 @@ def update_noise(
     group : ndarray of int, shape (n,)
         Which of the B each particle takes the gain of.
     """
-    (count, _, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
+    (count, p, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
     means, gains, roots = np.zeros((n, dim)), np.zeros((count, k, dim)), np.zeros((count, k, k))
     log_dets, log_densities = np.zeros(count), np.zeros(n)
-    room = np.empty((count, k, k)), np.empty((count, k)), np.empty(count), np.empty((2, k)), np.empty((k, dim))
+    empty = np.empty
+    room = empty((count, k, k)), empty((count, k)), empty(count), empty(k), empty((k, dim)), empty((2, k, p))
     arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.array(noise, order="C")
     if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
         raise IndefiniteCovarianceError(step, "observation's")
@@ -336,38 +337,22 @@ def _update_noise(
     lowers,
     offsets,
     constants,
-    spare,
+    variances,
     slopes,
+    room,
 ):
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
-    (count, p, k), dim = values.shape, points.shape[1]
+    (count, _, k), dim = values.shape, points.shape[1]
+    regress(values, points, weights, weights, room, offsets, gains, lowers)
     for i in range(count):
         for a in range(k):
-            offsets[i, a] = 0.0
             for b in range(a + 1):
-                lowers[i, a, b] = noise[i if len(noise) > 1 else 0, a, b]
-            spare[1, a] = lowers[i, a, a]
-        for t in range(p):
-            for a in range(k):
-                offsets[i, a] += weights[t] * values[i, t, a]
-        for t in range(p):
-            for a in range(k):
-                offset = weights[t] * (values[i, t, a] - offsets[i, a])
-                if offset != 0.0:
-                    for j in range(dim):
-                        gains[i, a, j] += offset * points[t, j]
-        for t in range(p):
-            for a in range(k):  # what no linear function of the noise tells
-                spare[0, a] = values[i, t, a] - offsets[i, a]
-                for j in range(dim):
-                    spare[0, a] -= gains[i, a, j] * points[t, j]
-                for b in range(a + 1):
-                    lowers[i, a, b] += weights[t] * spare[0, a] * spare[0, b]
-        for a in range(k):
+                lowers[i, a, b] += noise[i if len(noise) > 1 else 0, a, b]
+            variances[a] = lowers[i, a, a]
             for j in range(dim):
                 slopes[a, j] = gains[i, a, j]
-                spare[1, a] += slopes[a, j] ** 2
-        if not factorise_noise(lowers[i], spare[1], roots[i]):
+                variances[a] += slopes[a, j] ** 2
+        if not factorise_noise(lowers[i], variances, roots[i]):
             return False
         for a in range(k):
             for b in range(a + 1):
