@@ -50,8 +50,9 @@ class GaussianBelief:
     @property
     def covariance(self) -> Array:
         """See `Belief`."""
-        covariances: Array = self.factor[None] @ self.factor[None].mT  # as of several, which BLAS may round otherwise
-        return covariances[0]
+        factors = self.factor[None]  # as of several, which BLAS may round otherwise than one
+        covariance: Array = (factors @ factors.mT)[0]
+        return covariance
 
     def predict(self, transition: Transition) -> GaussianBelief:
         """Predict as Kalman, angles wrapped."""

@@ -84,8 +84,8 @@ class ModeBelief:
     def covariance(self) -> Array:
         """See `Belief`."""
         factors = self._merged(self.mode_probabilities)[1][None]
-        covariances: Array = factors @ factors.mT
-        return covariances[0]
+        covariance: Array = (factors @ factors.mT)[0]
+        return covariance
 
     def predict(self, transition: Transition) -> ModeBelief:
         """Mix the Gaussians, and predict by each mode."""
