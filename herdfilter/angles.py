@@ -60,11 +60,7 @@ def unwrap(x: Array, weights: Array, circular: tuple[int, ...]) -> Array:
     unwrapped = x.copy()
     for i in circular:
         angles = unwrapped[..., i]
-        if weights.ndim == 1:
-            reference = np.arctan2(np.sin(angles) @ weights, np.cos(angles) @ weights)[..., None]
-        else:
-            sine, cosine = (part[:, None] @ weights[..., None] for part in (np.sin(angles), np.cos(angles)))
-            reference = np.arctan2(sine, cosine)[..., 0]
+        reference = np.arctan2(np.sin(angles) @ weights, np.cos(angles) @ weights)[..., None]
         unwrapped[..., i] = reference + (angles - reference + np.pi) % (2 * np.pi) - np.pi
     return unwrapped
 
@@ -86,16 +82,16 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
 
 
 def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
-    """Do as `moments`, unchecked, of points (..., n, d) with weights (..., n)."""
+    """Do as `moments`, unchecked."""
     x = unwrap(x, weights, circular)
-    mean = weights @ x if x.ndim == 2 else weights[:, None] @ x
+    mean = weights @ x
     centred = x - mean
-    covariance = (weights[..., None] * centred).mT @ centred
+    covariance = (weights[:, None] * centred).T @ centred
     if not np.isfinite(covariance).all():
         raise ValueError(
             "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
         )
-    return wrap(mean if x.ndim == 2 else mean[:, 0], circular), covariance
+    return wrap(mean, circular), covariance
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:

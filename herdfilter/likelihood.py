@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_list, as_numbers, check_count, short_repr
-from herdfilter.filters.results import DegenerateWeightsError, hold_degeneracy_warnings
+from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
 
@@ -288,7 +288,7 @@ class _LogLikelihood:
                 if online is self._last:
                     raise ValueError(f"build: expected a new filter every time, got the same {type(online).__name__} again")
                 self._last = online
-                with hold_degeneracy_warnings():
+                with hold_warnings():
                     value = float(online.run(self.observations, **self.run).log_likelihood)
             except DegenerateWeightsError as error:
                 if not self.values:

@@ -9,16 +9,15 @@ from itertools import chain, starmap
 from typing import Any
 
 from herdfilter._checks import check_count, check_flags, short_repr
-from herdfilter.filters import particle_tracks
 from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.progress import Counter, live_line
-from herdfilter.filters.results import DegeneracyWarning, FilterResult, hold_degeneracy_warnings
+from herdfilter.filters.results import DegeneracyWarning, FilterResult, hold_warnings
 
 _log = logging.getLogger(__name__)
 
-TOGETHER = 64
-"""Most particle filters that run at once: they live, with the particles of all, until the last of them is done."""
+BLOCK = 64
+"""Most tracks of a block, unless it is a batch of one process: their filters live until the last of them is done."""
 
 
 class TracksError(RuntimeError):
@@ -67,10 +66,8 @@ def run_many(
 ) -> list[FilterResult]:
     """Filter many tracks, each by a filter of its own; return a list of their results in the same order.
 
-    Kalman filters of one Gaussian (ekf, ukf, ckf) that share one model object run as a `BatchedKalmanFilter`.
-    Particle filters by one model object, with the same proposal (`BootstrapProposal`, `RankedProposal` or
-    `AutomaticProposal`), number of particles and options, take each step of many tracks at once: the functions of the model
-    are given the particles of all. Results are the same, in a fraction of the time.
+    Kalman filters of one Gaussian (ekf, ukf, ckf) that share one model object run as a `BatchedKalmanFilter`; all others run
+    one after the other.
 
     Parameters
     ----------
@@ -96,8 +93,8 @@ def run_many(
 
     Warns
     -----
-    DegeneracyWarning
-        Once, after all tracks, if at some steps of some tracks one particle has all the weight.
+    DegeneracyWarning, PartialObservationWarning
+        Each once, after all tracks, with the number of tracks that warn.
 
     Examples
     --------
@@ -119,10 +116,10 @@ def run_many(
     workers, tracks = check_count("workers", workers), list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
-    warned: dict[int, DegeneracyWarning] = {}
+    warned: dict[type, dict[int, Any]] = {}
     count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
-    size = (min(TOGETHER, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
+    size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
     calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
     outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
     if workers > 1 and len(tracks) > 1:
@@ -133,51 +130,50 @@ def run_many(
     with live_line(count, progress and bool(tracks)):
         for k, (result, error, held) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
-            if held:
-                warned[k] = held[0]
+            for warning in held:
+                warned.setdefault(type(warning), {})[k] = warning
             if error is not None:
                 errors[k] = error
             count.add(1, int(error is not None))
-    if warned:
-        k = min(warned)
-        warning = DegeneracyWarning(f"{len(warned)} of {len(tracks)} tracks, the first of them track {k}: {warned[k]}")
-        warning.steps = {k: one.steps for k, one in warned.items()}
+    for kind, of_track in warned.items():
+        k = min(of_track)
+        warning = kind(f"{len(of_track)} of {len(tracks)} tracks, the first of them track {k}: {of_track[k]}")
+        if kind is DegeneracyWarning:
+            warning.steps = {k: one.steps for k, one in of_track.items()}
         warnings.warn(warning, stacklevel=2)
     if errors:
         raise TracksError(results, errors)
     return results  # type: ignore[return-value]
 
 
-TrackEnd = tuple[FilterResult | None, Exception | None, list[DegeneracyWarning]]
+TrackEnd = tuple[FilterResult | None, Exception | None, list[UserWarning]]
 
 
 def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: Mapping[str, Any]) -> Iterator[TrackEnd]:
-    """Yield the ends of tracks, counted from `start`: together where their filters can run so, else one after the other.
+    """Yield the ends of tracks, counted from `start`: in one batch if their filters can run so, else one after the other.
 
-    If tracks fail together and none of them by itself, a function of the model may take no more rows than those of one
-    track, which is logged; any other error is a fault of the program.
+    If a batch fails and none of its tracks by itself, a function of the model may take no more rows than those of one track,
+    which is logged; any other error is a fault of the program.
     """
-    failures: list[Exception] = []  # of tracks together, unless one of these failed by itself
+    failures: list[Exception] = []  # of a batch, unless one of its tracks failed by itself
 
     def run_block(filters: list[Any], tracks: list[Any]) -> Iterator[TrackEnd]:
-        """Run tracks at once; if that fails, each half by itself."""
-        kind: Any = batched if isinstance(filters[0], KalmanFilter) else particle_tracks
+        """Run tracks in one batch; if that fails, each half by itself."""
         half = len(filters) // 2
         try:
-            results = kind.run_together(filters, tracks, options) if half else None
+            batch = batched.run_together(filters, tracks, options) if half else None
         except Exception as error:
             failures.append(error)
             yield from chain(run_block(filters[:half], tracks[:half]), run_block(filters[half:], tracks[half:]))
             return
-        for online, track, result in zip(filters, tracks, results or [None] * len(filters), strict=True):
+        results: Iterable[FilterResult | None] = [None] * len(filters) if batch is None else batch
+        for online, track, result in zip(filters, tracks, results, strict=True):
             raised = None
-            with hold_degeneracy_warnings() as held:
+            with hold_warnings(UserWarning) as held:
                 try:
                     if result is None:
                         given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
                         result = online.run(**given)
-                    elif kind is particle_tracks:
-                        online._warn_if_alone(result.steps, result.ess, result.outcomes)
                 except Exception as error:
                     result, raised = getattr(error, "result", None), error
                     failures.clear()
@@ -187,7 +183,7 @@ def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: M
         filters: list[Any] = []
         try:
             for k in range(len(tracks)):
-                if k < TOGETHER or isinstance(filters[0], KalmanFilter):
+                if k < BLOCK or isinstance(filters[0], KalmanFilter):
                     filters.append(build(start + k))
         except Exception as error:  # of this track: those before it are a block
             if not filters:
@@ -200,6 +196,6 @@ def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: M
         if failures:
             if not isinstance(failures[0], TypeError | ValueError):
                 raise failures[0]
-            _log.warning("run_many: tracks ran one by one, which takes longer, as together they raise %r", failures[0])
+            _log.warning("run_many: tracks ran one by one, which takes longer, as in one batch they raise %r", failures[0])
             failures.clear()
         start, tracks = start + (done or 1), tracks[done or 1 :]

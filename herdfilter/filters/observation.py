@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -155,7 +154,7 @@ class Observation:
     @cached_property
     def circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries."""
-        return contract.observation_circular(self.model, self.vector.shape[-1])
+        return contract.observation_circular(self.model, len(self.vector))
 
     def mean(self, x: Array) -> Array:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
@@ -165,7 +164,7 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(contract.observation_covariances(self.model, x, self.vector.shape[-1], self.step))
+        return self.part(contract.observation_covariances(self.model, x, len(self.vector), self.step))
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -177,7 +176,7 @@ class Observation:
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
-        if self.vector.shape[-1:] != shape:
+        if self.vector.shape != shape:
             raise ValueError(f"z: expected shape {shape}, as {where} has, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
@@ -199,51 +198,6 @@ class Observation:
         residual, covariance = self.residuals(moments[0]), self.part(moments[1])
         distance = residual @ np.linalg.solve(covariance, residual)
         return bool(distance > 2 * gammaincinv(len(residual) / 2, gate))
-
-
-class Observations(Observation):
-    """Observations of several tracks at one step, in which the same entries are missing, as if they were one.
-
-    States have a leading axis of tracks, (B, n, d), and so have log-likelihoods, (B, n).
-    """
-
-    def __init__(self, parts: Sequence[Observation]) -> None:
-        self.parts = parts
-        super().__init__(parts[0].model, np.array([part.z for part in parts]), parts[0].step)
-
-    def of_tracks(self, which: Any) -> Observations:
-        """Return those of some tracks."""
-        return self if len(which) == len(self.parts) else Observations([self.parts[k] for k in which])
-
-    def log_likelihood(self, x: Array, modes: Any = None) -> Array:
-        """Log-likelihood of each state (B, n, d), (B, n); the model is asked once, unless its own takes one observation."""
-        if x.ndim == 2:
-            return self.parts[0].log_likelihood(x)
-        own, states = getattr(self.model, "log_likelihood", None), x.reshape(-1, x.shape[-1])
-        if len(self.parts) == 1 or not (own is None or getattr(own, "by_row", False)):
-            return np.stack([part.log_likelihood(states) for part, states in zip(self.parts, x, strict=True)])
-        if own is None:
-            residuals = self.residuals(self.mean(states).reshape(*x.shape[:2], -1))
-            values = contract.gaussian_log_density(residuals, self.noises(x[0]), self.step)
-        else:
-            z = self.vector.repeat(x.shape[1], axis=1).reshape(len(states), -1)
-            values = contract.log_likelihood(self.model, z, states, self.step).reshape(x.shape[:2])
-        for part, peak in zip(self.parts, values.max(axis=1).tolist(), strict=True):
-            if part.log_offset is None and peak > -np.inf:
-                part.log_offset = peak
-        with np.errstate(over="ignore"):
-            less: Array = values - np.array([[part.log_offset or 0.0] for part in self.parts])
-        return less
-
-    @cached_property
-    def vector(self) -> Array:
-        """The observations as vectors, (B, 1, k)."""
-        return self.z.reshape(len(self.parts), 1, -1)
-
-    @cached_property
-    def observed_entries(self) -> np.ndarray:
-        """Indices of the entries that are not missing."""
-        return self.parts[0].observed_entries
 
 
 class _BeforeTransition:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -71,11 +70,11 @@ class Particles:
         covariances: Any = None,
         gaussian: Any = None,
     ) -> Particles:
-        """Build without validation, for arrays that are valid by construction; with a leading axis they are of tracks."""
+        """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
         self.gaussian = gaussian
         self.x, self.log_weights, self.modes, self.covariances = particles, log_weights, modes, covariances
-        self.n_next = particles.shape[-2] if n_next is None else n_next
+        self.n_next = len(particles) if n_next is None else n_next
         return self
 
     @classmethod
@@ -93,18 +92,8 @@ class Particles:
         made.weights = weights
         return made
 
-    def of_tracks(self, which: Any) -> Particles:
-        """Return the particles of some of several tracks (an array of indices), or of one (an index)."""
-        part = Particles.unchecked(self.x[which], self.log_weights[which])
-        if "weights" in vars(self):
-            part.weights = self.weights[which]
-        if "_normalised" in vars(self):
-            particles, sums = self._normalised
-            vars(part)["_normalised"] = particles.of_tracks(which), sums[which]
-        return part
-
     def __len__(self) -> int:
-        return int(self.x.shape[-2])
+        return len(self.x)
 
     @cached_property
     def weights(self) -> Array:
@@ -112,19 +101,16 @@ class Particles:
         return np.exp(self.log_weights)
 
     @cached_property
-    def ess(self) -> Any:
-        r"""Effective sample size :math:`1 / \sum_i w_i^2`, a number; of several tracks (B,).
+    def ess(self) -> float:
+        r"""Effective sample size :math:`1 / \sum_i w_i^2`.
 
         The Gaussian of a history counts as ``w_i n_next`` equal particles.
         """
         if self.gaussian is not None:
             squares = np.where(self.gaussian, self.weights * np.minimum(self.weights, 1 / self.n_next), self.weights**2)
             return float(1.0 / squares.sum())
-        if self.weights.ndim == 1:
-            total = float(self.weights @ self.weights)
-            return 1.0 / total if total else math.inf
-        with np.errstate(divide="ignore"):  # of weights that all vanish
-            return (1.0 / (self.weights[:, None] @ self.weights[..., None]))[:, 0, 0]
+        total = float(self.weights @ self.weights)
+        return 1.0 / total if total else math.inf
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
@@ -154,25 +140,16 @@ class Particles:
             np.concatenate(gaussian) if gaussian else None,
         )
 
-    def normalised(self) -> tuple[Particles, Any]:
+    def normalised(self) -> tuple[Particles, float]:
         """Return the particles with weights that sum to 1, and the logarithm of the sum before.
 
         Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
-        added to their logarithms, however large. Of several tracks the logarithms are (B,).
+        added to their logarithms, however large.
         """
         return self._normalised
 
     @cached_property
-    def _normalised(self) -> tuple[Particles, Any]:
-        if self.log_weights.ndim > 1:
-            peaks = self.log_weights.max(axis=1, keepdims=True)
-            relative = self.log_weights - np.maximum(peaks, -sys.float_info.max)
-            weights = np.exp(relative)
-            totals = np.maximum(np.add.reduce(weights, axis=1, keepdims=True), 1.0)  # less than 1 only if all vanish
-            logs = np.array([[math.log(total)] for total in totals[:, 0].tolist()])
-            particles, sums = self._with(relative - logs), (peaks + logs)[:, 0]
-            particles.weights = weights / totals
-            return particles, sums
+    def _normalised(self) -> tuple[Particles, float]:
         peak = self.log_weights.max()
         if peak == -np.inf:
             return self, -np.inf

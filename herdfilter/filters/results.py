@@ -407,23 +407,30 @@ def warn_of_partial(missing: Iterable[Any]) -> None:
     """Warn, once, if one of the observations that were taken for missing has an entry that is not NaN."""
     numbers = [as_numbers("z", z, (None,), missing=True) for z in missing]
     if any(not np.isnan(z).all() for z in numbers):
-        warnings.warn(
+        warning = PartialObservationWarning(
             "an observation with NaN in some entries is left out whole, as log_likelihood is not said to take NaN; if it "
-            "leaves out such entries, give the model or the Sensor partial_observations=True",
-            PartialObservationWarning,
-            stacklevel=3,
+            "leaves out such entries, give the model or the Sensor partial_observations=True"
         )
+        WARN.get()(warning, stacklevel=3)
 
 
 WARN: ContextVar[Any] = ContextVar("WARN", default=warnings.warn)
-"""The function that takes a `DegeneracyWarning` and a stacklevel, in this thread."""
+"""The function that takes a warning of a filter and a stacklevel, in this thread."""
 
 
 @contextmanager
-def hold_degeneracy_warnings() -> Iterator[list[DegeneracyWarning]]:
-    """Hold back warnings in a list; `warnings.catch_warnings` would hold back those of all threads."""
-    held: list[DegeneracyWarning] = []
-    token = WARN.set(lambda warning, stacklevel: held.append(warning))
+def hold_warnings(kind: type[UserWarning] = DegeneracyWarning) -> Iterator[list[Any]]:
+    """Hold back warnings of a kind in a list; `warnings.catch_warnings` would hold back those of all threads."""
+    held: list[Any] = []
+    outer = WARN.get()
+
+    def warn(warning: UserWarning, stacklevel: int) -> None:
+        if isinstance(warning, kind):
+            held.append(warning)
+        else:
+            outer(warning, stacklevel=stacklevel + 1)
+
+    token = WARN.set(warn)
     try:
         yield held
     finally:

@@ -111,20 +111,16 @@ class Transition:
             )
 
     def mean(self, x: Array) -> Array:
-        """Transition mean of each state, (..., n, d); the model is asked once."""
-        if x.ndim > 2:
-            return self.mean(x.reshape(-1, x.shape[-1])).reshape(x.shape)
+        """Transition mean of each state, (n, d)."""
         return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
-        """States that standard normal noise (..., n, `noise_dim`) takes x to, (..., n, d); the model is asked once."""
-        if self.additive:
-            root = self._noise.factor
-            moved: Array = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
-        else:
-            rows, noise = x.reshape(-1, x.shape[-1]), noise.reshape(-1, noise.shape[-1])
-            return contract.propagate(self.model, rows, noise, self.dt, self.control, self.step).reshape(x.shape)
-        return wrap(moved, self.circular) if self.circular else moved
+        """States (n, d) that standard normal noise (n, `noise_dim`) takes x to."""
+        if not self.additive:
+            return contract.propagate(self.model, x, noise, self.dt, self.control, self.step)
+        root = self._noise.factor
+        moved = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
+        return wrap(moved, self.circular)
 
     def propagate_joint(self, joint: Array) -> Array:
         """States (n, d) that states and their noise, side by side in (n, d + `noise_dim`), lead to."""
@@ -133,16 +129,12 @@ class Transition:
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
-            return self.propagate(x, rng.standard_normal((*x.shape[:-1], self.noise_dim)))
+            return self.propagate(x, rng.standard_normal((len(x), self.noise_dim)))
         return contract.sample_transition(self.model, x, rng, self.dt, self.control, self.step)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        return self.mixture(self.mean(x), weights)
-
-    def mixture(self, means: Array, weights: Array) -> GaussianMixture:
-        r"""Density :math:`\sum_i w_i N(m_i, Q)`, as `predictive` gives it."""
-        return GaussianMixture.unchecked(weights, unwrap(means, weights, self.circular), self.covariance)
+        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""

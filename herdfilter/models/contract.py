@@ -558,11 +558,11 @@ def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
 
 
 def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:
-    """Return the log-density of residuals (..., n, k) by N(0, S), (..., n), with S (n, k, k), or (1, k, k) for all.
+    """Return the log-density of residuals (n, k) by N(0, S), (n,), with S (n, k, k), or (1, k, k) for all.
 
     Raises ValueError if a covariance is singular: then there is no density.
     """
-    k = residuals.shape[-1]
+    k = residuals.shape[1]
     try:
         if len(covariances) == 1:
             whitening, log_root = inverse_root(covariances.tobytes(), k)
@@ -577,7 +577,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
             f"one from the model at step {step}; give the model a log_likelihood of its own, or take a Kalman filter"
         ) from None
     with np.errstate(over="ignore"):  # so far away that the density is zero
-        values: Array = log_root - 0.5 * (np.einsum("...j,...j->...", white, white) + k * math.log(2 * math.pi))
+        values: Array = log_root - 0.5 * (np.einsum("ij,ij->i", white, white) + k * math.log(2 * math.pi))
     return values
 
 

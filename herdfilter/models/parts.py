@@ -28,12 +28,6 @@ from herdfilter.mixture import GaussianMixture
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
 
 
-def by_row(log_likelihood: Any) -> Any:
-    """Mark a likelihood that takes z (n, k), too: an observation of its own for each state, all with the same NaN."""
-    log_likelihood.by_row = True
-    return log_likelihood
-
-
 class GaussianStart:
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
@@ -78,7 +72,6 @@ class IndependentNoise:
         inverse, turns = (values[0] if np.ptp(values) == 0 else values for values in (1 / sd, turns))
         return -np.log(sd * math.sqrt(2 * math.pi)), inverse, turns
 
-    @by_row
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
@@ -88,7 +81,7 @@ class IndependentNoise:
         if self.observation_circular:
             residual -= turns * np.rint(residual / (2 * np.pi))
         residual *= inverse
-        if len(observed) < z.shape[-1]:
+        if len(observed) < len(z):
             residual, log_peaks = residual[:, observed], log_peaks[observed]
         return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
 
@@ -238,9 +231,7 @@ def as_observation(z: ArrayLike, size: int) -> Array:
 
 
 def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-    """Return an observation as an array of shape (size,), or (n, size), and the indices of its entries that are not NaN."""
-    if type(z) is np.ndarray and z.ndim == 2:  # read before, a row for each state
-        return z, np.flatnonzero(~np.isnan(z[0]))
+    """Return an observation as an array of shape (size,), and the indices of its entries that are not NaN."""
     if type(z) is not np.ndarray or z.dtype != np.float64 or z.shape != (size,):
         z = as_array("z", np.atleast_1d(as_numbers("z", z, (size,), missing=True)), (size,), finite=False)
     if np.isfinite(z).all():

@@ -17,7 +17,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
-from herdfilter.filters.results import DegenerateWeightsError, hold_degeneracy_warnings
+from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
@@ -139,7 +139,7 @@ def _large(
     """
     build = filter_for(filter, model)
     observations, told = recording.input
-    with hold_degeneracy_warnings():
+    with hold_warnings():
         results = [build(model, n, seeded).run(observations, **told) for seeded in rng.spawn(repeats)]
     means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
     error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)

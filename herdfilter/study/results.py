@@ -13,7 +13,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
-from herdfilter.filters.results import hold_degeneracy_warnings
+from herdfilter.filters.results import hold_warnings
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.metrics import labelled_estimates
@@ -193,7 +193,7 @@ def feed(particle_filter: Any, recording: Recording, keep_particles: bool = Fals
     """Run a filter over a recording; it keeps its particles if that is asked for and it can."""
     can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
     observations, options = recording.input
-    with hold_degeneracy_warnings():
+    with hold_warnings():
         return particle_filter.run(observations, **options, **({"keep_particles": True} if can_keep else {}))
 
 

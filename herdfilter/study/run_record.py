@@ -17,7 +17,7 @@ from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.results import hold_degeneracy_warnings
+from herdfilter.filters.results import hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, observation_circular, takes_partial
 from herdfilter.points import Points
@@ -50,7 +50,7 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> 
     watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
     watched = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
     observations, options = recording.input
-    with hold_degeneracy_warnings():
+    with hold_warnings():
         start = time.perf_counter()
         result = estimator.run(observations, **options, **watched)
     seconds = time.perf_counter() - start - watcher.seconds

@@ -21,7 +21,7 @@ from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
 from herdfilter.filters.kalman.gaussian import expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.results import hold_degeneracy_warnings
+from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, check_state, circular_dims, require
 from herdfilter.models.sensors import Sensor, sensed
@@ -212,7 +212,7 @@ class LMBTracker(Timed):
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
-        with hold_degeneracy_warnings():
+        with hold_warnings():
             held = self._held if scan is None else self._use_scan(scan, sensor)
         if len(held.labels) > self.max_tracks:
             least = np.sort(held.existence)[-self.max_tracks]

@@ -8,7 +8,7 @@ from helpers import needs_equal_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters import particle_tracks
+from herdfilter.filters import many
 from herdfilter.filters.kalman import batched
 
 MODEL = hf.models.UNGM()
@@ -27,6 +27,19 @@ def test_results_are_those_of_single_runs_whatever_the_number_of_workers():
         results = hf.run_many(bootstrap, TRACKS, workers=workers)
         for one, other in zip(alone, results, strict=True):
             assert_array_equal(one.means, other.means)
+
+
+def test_filters_of_several_blocks_end_as_after_single_runs(monkeypatch):
+    monkeypatch.setattr(many, "BLOCK", 3)
+    tracks = [[*z[:2], None, *z[2:]] for z in TRACKS]
+    filters, singles = ([bootstrap(k) for k in range(4)] for _ in range(2))
+    results = hf.run_many(filters.__getitem__, tracks, progress=False, dt=0.5, keep_particles=True)
+    for one, other, z, result in zip(filters, singles, tracks, results, strict=True):
+        expected = other.run(z, dt=0.5, keep_particles=True)
+        for array in ("means", "covariances", "ess", "resampled", "log_likelihoods", "times", "particles", "outcomes"):
+            assert_array_equal(getattr(result, array), getattr(expected, array), err_msg=array)
+        for entry, value in other.state.items():
+            assert_array_equal(one.state[entry], value, err_msg=entry)
 
 
 def test_tracks_may_have_times_of_their_own():
@@ -128,63 +141,55 @@ def test_one_filter_for_several_tracks_is_refused(make):
     assert [one.step for one in filters] == [0, 0]
 
 
-@pytest.mark.parametrize(
-    ("make", "kind"),
-    [(lambda k: hf.UnscentedKalmanFilter(WALK), batched), (bootstrap, particle_tracks)],
-    ids=["kalman", "particles"],
-)
-def test_a_fault_of_the_program_is_raised_and_not_evaded(make, kind, monkeypatch):
+def test_a_fault_of_the_program_is_raised_and_not_evaded(monkeypatch):
     """Tracks that fail together and not by themselves."""
-    monkeypatch.setattr(kind, "run_together", lambda *given: {}.missing)
+    monkeypatch.setattr(batched, "run_together", lambda *given: {}.missing)
     with pytest.raises(AttributeError, match="missing"):
-        hf.run_many(make, [[0.1], [0.2], [0.3]])
+        hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), [[0.1], [0.2], [0.3]])
 
 
-class Square(hf.models.LinearGaussian):
-    """A random walk whose functions take so many states only, and fail at one reading."""
+class Narrow(hf.models.LinearGaussian):
+    """A random walk whose function takes so many states only."""
 
-    most = 20
-
-    def __init__(self):
+    def __init__(self, most):
         super().__init__([[1.0]], [[1.0]], [[1.0]], [[1.0]], [0.0], [[1.0]])
+        object.__setattr__(self, "most", most)
 
     def transition_mean(self, x, dt, control, step):
         if len(x) > self.most:
             raise ValueError("too many states")
         return x
 
-    def log_likelihood(self, z, x, step):
-        if np.any(z == 13.0):
-            raise BrokenPipeError("13")
-        return super().log_likelihood(z, x, step)
+
+SHORT = [[0.1, 0.2], [0.3], [-0.5, 0.1, 2.0]]
 
 
 def test_a_model_that_does_not_take_the_rows_of_many_tracks_runs_one_by_one_and_says_so(caplog):
-    model, tracks = Square(), [[0.1, 0.2], [0.3], [-0.5, 0.1, 2.0]]
-    build = lambda k: hf.ParticleFilter(model, 20, rng=k)  # noqa: E731
-    results = hf.run_many(build, tracks)
-    assert_same_results(results, [build(k).run(track) for k, track in enumerate(tracks)])
+    model = Narrow(5)
+    build = lambda k: hf.UnscentedKalmanFilter(model)  # noqa: E731
+    results = hf.run_many(build, SHORT)
+    assert_same_results(results, [build(k).run(track) for k, track in enumerate(SHORT)])
     assert [(one.levelno, one.name) for one in caplog.records] == [(logging.WARNING, "herdfilter.filters.many")]
     assert "ValueError('too many states')" in caplog.text
 
 
-def test_among_particles_a_track_that_fails_leaves_the_others_together(monkeypatch, caplog):
-    """Whatever it raises: that is its own error, and no record of the log."""
-    sizes, run = [], particle_tracks._run
-    monkeypatch.setattr(
-        particle_tracks, "_run", lambda filters, *given: (run(filters, *given), sizes.append(len(filters)))[0]
-    )
-    model, tracks = Square(), [[0.1, 0.2]] * 5 + [[0.1, 13.0]] + [[0.1, 0.2]] * 2
-    model.most = 1000
-    build = lambda k: hf.ParticleFilter(model, 20, rng=k)  # noqa: E731
-    with pytest.raises(
-        hf.TracksError, match=r"^1 of 8 tracks failed, the first of them track 5 with BrokenPipeError"
-    ) as caught:
-        hf.run_many(build, tracks)
-    assert sizes == [4, 2]
+@pytest.mark.parametrize("name", ["bootstrap", "ranked", "auto"])
+def test_functions_of_the_model_are_given_the_particles_of_one_track(name, caplog):
+    model = Narrow(60)
+    build = lambda k: hf.make_filter(name, model, 20, rng=k)  # noqa: E731
+    results = hf.run_many(build, SHORT * 10)
+    for k, result in enumerate(results):
+        assert_array_equal(result.means, build(k).run(SHORT[k % 3]).means)
     assert caplog.records == []
-    expected = [build(k).run(track[:1] if k == 5 else track) for k, track in enumerate(tracks)]
-    assert_same_results(caught.value.results, expected)
+
+
+def test_in_a_batch_a_track_that_fails_leaves_the_others_together(monkeypatch, caplog):
+    """Its error is its own, and no record of the log."""
+    sizes, tracks = in_one_batch(monkeypatch), [[0.1, 0.2]] * 5 + [[0.1, np.inf]] + [[0.1, 0.2]] * 2
+    with pytest.raises(hf.TracksError, match=r"^1 of 8 tracks failed, the first of them track 5 with ValueError: z: exp"):
+        hf.run_many(lambda k: hf.UnscentedKalmanFilter(WALK), tracks)
+    assert sizes == [8, 8, 4, 4, 4, 4, 2, 2, 2, 2]  # of two steps each: only the batches with track 5 are halved
+    assert caplog.records == []
 
 
 def test_a_filter_that_cannot_be_built_leaves_the_others_together(monkeypatch):
@@ -204,12 +209,9 @@ def assert_lost(caught):
     assert warning.steps == {1: [2], 3: [3, 4]}
 
 
-@pytest.mark.parametrize("most", [50, 1000], ids=["one by one", "together"])
-def test_one_warning_names_the_tracks_in_which_one_particle_is_left(most):
-    model = Square()
-    model.most = most
+def test_one_warning_names_the_tracks_in_which_one_particle_is_left():
     with pytest.warns(hf.DegeneracyWarning) as caught:
-        hf.run_many(lambda k: hf.ParticleFilter(model, 50, rng=k), LOST)
+        hf.run_many(lambda k: hf.ParticleFilter(hf.models.linear_chain(1), 50, rng=k), LOST)
     assert_lost(caught)
 
 

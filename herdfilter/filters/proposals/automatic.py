@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import gaussianity
@@ -17,7 +16,6 @@ from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
-from herdfilter.filters.proposals.steps import Steps, alone, joined, together
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers import QuantileSampling
@@ -101,45 +99,32 @@ class AutomaticProposal:
         # Where the transition can only be simulated, ancestors are ranked and their successors random.
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
-        if particles.x.ndim == 2:
-            return alone(self._steps(transition, particles, rng, observation))
-        tracks = [particles.of_tracks(k) for k in range(len(particles.x))]
-        seen = [None] * len(tracks) if observation is None else observation.parts  # type: ignore[attr-defined]
-        parts: list[Particles] = together(
-            [self._steps(transition, own, rng, one) for own, one in zip(tracks, seen, strict=True)]
-        )
-        both: Particles = joined(parts)
-        return both
-
-    def _steps(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None
-    ) -> Steps:
-        """State the rule of one track; what is yielded, a function and its arguments, is called at once for several."""
         n, size, circular = particles.n_next, len(particles.x), transition.circular
         guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
         # On a line a scan weighs what would be predicted.
         if on_line and observation is not None and guide is None:
-            return observation.weigh((yield from self._steps(transition, particles, rng, None)))
+            return observation.weigh(self.propose(transition, particles, rng))
 
         # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
         # observation, where the successors are almost a linear function of their noise;
         found = gaussianity.Gaussianity.of(particles, circular)
         gaussian = Ancestors.gaussian(transition, found.mean, found.root)
+        only, even = np.zeros(n, dtype=np.int64), np.full(n, -np.log(n))
         if found.gaussian and observation is None:
             noise = gaussian.standard_noise(self.sampler, n, rng)
-            moved = yield from_one, gaussian, noise, np.zeros(n)
+            moved = Particles.unchecked(gaussian.successors(only, noise), even)
             if size * gaussianity.nonlinear_share(moved.x, noise, circular) <= 1:
                 return moved
         # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
         # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
         blind = guide is None
         if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
-            _, update = yield Ancestors.look_ahead, gaussian, guide
+            _, update = gaussian.look_ahead(guide)
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
             blind = update.share(z[:few], np.zeros(few)) >= 0.5
-            if found.gaussian and size * (1 / update.share(*update.draw(np.zeros(few, dtype=np.int64), z[:few])) - 1) <= 1:
-                moved = yield from_one, gaussian, *update.draw(np.zeros(n, dtype=np.int64), z), guide
+            if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
+                moved = gaussian.particles(guide, update, only, z, even)
                 weighted, evidence = moved.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
                     return moved
@@ -147,7 +132,7 @@ class AutomaticProposal:
         # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
         # Kalman filters make of it where the likelihood leaves too few of them;
         if on_line:
-            moved = yield self._quantiles.propose, transition, particles, rng, observation
+            moved = self._quantiles.propose(transition, particles, rng, observation)
             if observation is None:
                 return moved
             weighted, evidence = moved.normalised()
@@ -158,15 +143,14 @@ class AutomaticProposal:
 
         # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
         # told from it; (4) else widened where the noise on the way is too narrow to part them.
-        ancestors = yield Ancestors.of, transition, particles
+        ancestors = Ancestors.of(transition, particles)
         if observation is not None and found.gaussian and blind:
             ancestors = gaussian
         elif observation is not None and found.width:
             noise, whole = (ancestors if transition.additive else gaussian).spreads()
             if gaussianity.narrow(noise, whole, 1 / size):
                 ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
-        moved = yield self._ranked.follow, ancestors, n, rng, observation, blind
-        return moved
+        return self._ranked.follow(ancestors, n, rng, observation, blind)
 
     @cached_property
     def _ranked(self) -> RankedProposal:
@@ -179,10 +163,3 @@ class AutomaticProposal:
     @cached_property
     def _guided_quantiles(self) -> KalmanMixtureProposal:
         return KalmanMixtureProposal(self._quantiles.sampler, unguided_share=UNGUIDED_SHARE)
-
-
-def from_one(gaussian: Ancestors, noise: Array, log_ratio: Array, observation: Observation | None = None) -> Particles:
-    """Successors (n, d) of one Gaussian at noise (n, noise_dim), weighted; of several tracks each from its own."""
-    only = gaussian.members.repeat(noise.shape[-2], axis=-1)
-    x, log_weights = gaussian.successors(only, noise), np.full(only.shape, -np.log(noise.shape[-2])) + log_ratio
-    return Particles.unchecked(x, log_weights if observation is None else log_weights + observation.log_likelihood(x))

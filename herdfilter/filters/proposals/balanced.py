@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
-from herdfilter.filters.resampling.base import Indices, _inverse, inverse_cdf
+from herdfilter.filters.resampling.base import Indices, inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
@@ -74,15 +74,10 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
 def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
     """Return members of weighted points (M, d): n at even steps through their ranks, or at ascending numbers from 0 to 1."""
     u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
-    if x.shape[-2] == 1:
-        return np.zeros((*x.shape[:-2], len(u)), dtype=np.int64)
+    if len(x) == 1:
+        return np.zeros(len(u), dtype=np.int64)
     order = hilbert_order(x, weights, circular)
-    if x.ndim == 2:
-        return order[inverse_cdf(weights[order], u)]
-    chosen, ordered = np.empty((len(x), len(u)), np.int64), np.take_along_axis(weights, order, 1)
-    for track, row in zip(ordered, chosen, strict=True):
-        _inverse(track, u, row)
-    return np.take_along_axis(order, chosen, 1)
+    return order[inverse_cdf(weights[order], u)]
 
 
 DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
@@ -226,14 +221,12 @@ def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDA
     Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
     """
     x = unwrap(x, weights, tuple(circular))
-    n, d = x.shape[-2:]
+    n, d = x.shape
     if d == 1:
-        return sorted_order(x[..., 0])
-    bits, index, cells = BITS // d, np.zeros(x.shape[:-1], np.int64), np.empty((d, n), np.int64)
-    x, row = np.ascontiguousarray(x), np.empty(n)
-    for points, share, places in [(x, weights, index)] if x.ndim == 2 else zip(x, weights, index, strict=True):
-        _cells(points, share / share.sum(), bits, row, cells)
-        _index(cells, bits, places)
+        return sorted_order(x[:, 0])
+    bits, index, cells = BITS // d, np.zeros(n, np.int64), np.empty((d, n), np.int64)
+    _cells(np.ascontiguousarray(x), weights / weights.sum(), bits, np.empty(n), cells)
+    _index(cells, bits, index)
     return sorted_order(index)
 
 
@@ -296,10 +289,10 @@ def _radix_order(keys):
 
 
 def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
-    """Return the indices that sort values (..., n), equal ones as they come; that sorts twice where some are equal."""
+    """Return the indices that sort values (n,), equal ones as they come; that sorts twice where some are equal."""
     order = values.argsort()
-    ranked = values[order] if values.ndim == 1 else np.take_along_axis(values, order, -1)
-    return values.argsort(kind="stable") if (ranked[..., 1:] == ranked[..., :-1]).any() else order
+    ranked = values[order]
+    return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
 @njit(**IN_PLACE, fastmath=VECTORISE)

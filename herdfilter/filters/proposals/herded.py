@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, check_share
+from herdfilter._checks import check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import Uses
@@ -71,23 +71,10 @@ class HerdedProposal(SampledProposal):
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
-        n = particles.n_next
-        if particles.x.ndim == 2:
-            x, log_weights = self._drawn(transition, transition.predictive(particles.x, particles.weights), n, rng)
-            made = Particles(transition.wrapped(x), log_weights)
-        else:
-            pairs = zip(transition.mean(particles.x), particles.weights, strict=True)
-            drawn = [self._drawn(transition, transition.mixture(means, weights), n, rng) for means, weights in pairs]
-            x, log_weights = map(np.stack, zip(*drawn, strict=True))
-            made = Particles.unchecked(transition.wrapped(x), log_weights)
-        moved, _ = made.normalised()
-        return moved if observation is None else observation.weigh(moved)
-
-    def _drawn(
-        self, transition: Transition, target: GaussianMixture, n: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Points of the predictive mixture, and their log-weights."""
+        target = transition.predictive(particles.x, particles.weights)
         share = self.defensive_share if transition.has_density else 0.0
         defended = (1 - share) * target.weights + share / len(target)
         q = GaussianMixture.unchecked(defended, target.means, target.distinct_covariances)
-        return self.draw(q, n, rng, target if share else None)
+        x, log_weights = self.draw(q, particles.n_next, rng, target if share else None)
+        moved, _ = Particles(transition.wrapped(x), log_weights).normalised()
+        return moved if observation is None else observation.weigh(moved)

@@ -39,8 +39,6 @@ def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
 class Ancestors(NamedTuple):
     """M weighted states, and the width of the Gaussian about each; successors are a function of their noise, N(0, I).
 
-    All arrays may have a leading axis of tracks; members are then counted through all of them, (B M).
-
     Attributes
     ----------
     transition : Transition
@@ -82,21 +80,6 @@ class Ancestors(NamedTuple):
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
-    def of_tracks(self, which: Any) -> Ancestors:
-        """Return those of some of several tracks (an array of indices), or of one (an index)."""
-        root, means = (None if part is None else part[which] for part in (self.root, self.means))
-        return self._replace(x=self.x[which], weights=self.weights[which], root=root, means=means)
-
-    @property
-    def members(self) -> Indices:
-        """Indices of all members, (M,)."""
-        return np.arange(self.weights.size).reshape(self.weights.shape)
-
-    def ranked(self, x: Array, weights: Array, places: int | Array) -> Indices:
-        """Return members (m,) at even steps through the ranks of weighted places x (M, d)."""
-        chosen = balanced.ranked_members(x, weights, self.transition.circular, places)
-        return chosen + self.members[:, :1] if len(x.shape) > 2 else chosen
-
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set that serves at this step."""
         if sampler is None:
@@ -106,16 +89,12 @@ class Ancestors(NamedTuple):
     def successors(self, chosen: Any, noise: Array) -> Array:
         """Successors (m, d) of the chosen members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            means = self.means.reshape(-1, self.means.shape[-1])
-            return self.transition.wrapped(means[chosen] + noise @ self.transition.factor.T)
-        d = self.x.shape[-1]
-        start = self.x.reshape(-1, d)[chosen]
+            return self.transition.wrapped(self.means[chosen] + noise @ self.transition.factor.T)
+        start = self.x[chosen]
         if self.root is None:
             return self.transition.propagate(start, noise)
-        start = start + noise[..., :d] @ self.root.swapaxes(-1, -2)
-        if self.transition.circular:
-            start = self.transition.wrapped(start)
-        return self.transition.propagate(start, noise[..., d:])
+        d = len(self.root)
+        return self.transition.propagate(self.transition.wrapped(start + noise[:, :d] @ self.root.T), noise[:, d:])
 
     @property
     def sigma_points(self) -> tuple[Array, Array]:
@@ -126,24 +105,21 @@ class Ancestors(NamedTuple):
         """Successors (M, d) of all members at no noise."""
         if self.means is not None:
             return self.transition.wrapped(self.means)
-        return self.successors(self.members, np.zeros((*self.weights.shape, self.noise_dim)))
+        return self.successors(np.arange(len(self.x)), np.zeros((len(self.x), self.noise_dim)))
 
     def sigma_successors(self, members: Indices) -> Array:
         """Successors (B, p, d) of members (B,) at the p `sigma_points` of their noise."""
         noise, _ = self.sigma_points
-        d, p = self.x.shape[-1], len(noise)
+        d, p = self.x.shape[1], len(noise)
         if self.means is not None:
-            means = self.means.reshape(-1, d)[members][..., None, :]
-            return self.transition.wrapped(means + noise @ self.transition.factor.T)
+            return self.transition.wrapped(self.means[members, None] + noise @ self.transition.factor.T)
         if self.root is None or not self.transition.additive:
-            repeated = np.repeat(members, p, axis=-1)
-            noise = np.broadcast_to(np.tile(noise, (members.shape[-1], 1)), (*repeated.shape, self.noise_dim))
-            return self.successors(repeated, noise).reshape(*members.shape, p, d)
+            return self.successors(np.repeat(members, p), np.tile(noise, (len(members), 1))).reshape(-1, p, d)
         # points that start from the same state share its transition mean
         starts, start_of = _distinct_starts(self.noise_dim, d)
-        x = self.x.reshape(-1, d)[members][..., None, :] + noise[starts, :d] @ self.root[..., None, :, :].swapaxes(-1, -2)
-        means = self.transition.mean(self.transition.wrapped(x))
-        return self.transition.wrapped(means[..., start_of, :] + noise[:, d:] @ self.transition.factor.T)
+        x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
+        means = self.transition.mean(self.transition.wrapped(x)).reshape(-1, len(starts), d)
+        return self.transition.wrapped(means[:, start_of] + noise[:, d:] @ self.transition.factor.T)
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: what the transition noise makes of it, and the whole.
@@ -169,37 +145,33 @@ class Ancestors(NamedTuple):
         more states than there are members, at most.
         """
         points, weights = self.sigma_points
-        (count, d), p = self.x.shape[-2:], len(points)
+        (count, d), p = self.x.shape, len(points)
         asked = p if observation.has_moments else max(p, len(stencil(d)[0]))
         gains = min(count, -(-(count + SPARE_POINTS) // asked))
-        members = self.members
-        group = members.ravel()
+        group = np.arange(count)
+        members = group.copy()
         if gains < count:
             centres = self.centres()
-            order = balanced.hilbert_order(centres, self.weights, self.transition.circular) + members[..., :1]
-            group[order] = np.arange(count) * gains // count + members[..., :1] // count * gains
-            members = order[..., (2 * np.arange(gains) + 1) * count // (2 * gains)]
+            order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
+            group[order] = members * gains // count
+            members = order[(2 * members[:gains] + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members)
         if gains == count:
-            centres = ahead[..., 0, :]
+            centres = ahead[:, 0]
         if not observation.has_moments:
-            up, down = ahead[..., 1 : self.noise_dim + 1, :], ahead[..., self.noise_dim + 1 :, :]
-            slopes = (wrap(up - down, self.transition.circular) * np.sqrt(0.5 * weights[1])).reshape(-1, self.noise_dim, d)
-            given = self.transition, centres.reshape(-1, d), self.weights.ravel(), members.ravel(), group, slopes, points
-            made = linear_observations(observation, *given)
+            up, down = ahead[:, 1 : self.noise_dim + 1], ahead[:, self.noise_dim + 1 :]
+            slopes = wrap(up - down, self.transition.circular) * np.sqrt(0.5 * weights[1])
+            made = linear_observations(observation, self.transition, centres, self.weights, members, group, slopes, points)
             update = update_noise(made[0], weights, points, made[1], np.eye(d)[None], group, observation.step)
             return centres, update._replace(log_densities=update.log_densities + made[2])
         states = ahead.reshape(-1, d)
-        values = observation.mean(states if gains == count else np.concatenate([states, centres.reshape(-1, d)]))
+        values = observation.mean(states if gains == count else np.concatenate([states, centres]))
         by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-        offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[..., observation.observed_entries]
-        at_centres, k = by_gain[:, 0] if gains == count else values[len(states) :], len(observation.observed_entries)
-        if self.weights.ndim > 1:
-            at_centres = at_centres.reshape(*self.weights.shape, -1)
-        residuals = observation.residuals(at_centres).reshape(-1, k)
+        offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[:, :, observation.observed_entries]
+        residuals = observation.residuals(by_gain[:, 0] if gains == count else values[len(states) :])
         noises = observation.noises(states)
         if len(noises) > 1:
-            noises = np.tensordot(noises.reshape(-1, p, k, k), weights, (1, 0))
+            noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
         return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
     def particles(
@@ -250,11 +222,6 @@ class NoiseUpdate(NamedTuple):
     residuals: Array
     noises: Array
 
-    def of_tracks(self, k: int) -> NoiseUpdate:
-        """Return that of one of several tracks, each of which has one particle."""
-        noises = self.noises[k : k + 1] if len(self.noises) > 1 else self.noises
-        return NoiseUpdate(self.group[:1], *[part[k : k + 1] for part in self[1:-1]], noises)  # type: ignore[call-arg]
-
     def share(self, noise: Array, log_weights: Array) -> float:
         """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.
 
@@ -266,9 +233,6 @@ class NoiseUpdate(NamedTuple):
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        if chosen.ndim > 1:
-            flat = self.draw(chosen.ravel(), np.broadcast_to(z, (*chosen.shape, z.shape[-1])).reshape(-1, z.shape[-1]))
-            return flat[0].reshape(*chosen.shape, -1), flat[1].reshape(chosen.shape)
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
         z = read_only(z)
         along = np.empty(self.gains.shape[1])
@@ -282,7 +246,7 @@ class NoiseUpdate(NamedTuple):
         chosen = chosen[unguided]
         g = self.group[chosen]
         away = z - self.means[chosen]  # the inverse of I - G' G = N N' is I + (T^-1 G)' T^-1 G
-        along = np.linalg.solve(self.roots[g], self.gains[g] @ away[..., None])[..., 0]
+        along = np.linalg.solve(self.roots[g], self.gains[g] @ away[:, :, None])[:, :, 0]
         log_ratio[unguided] = 0.5 * ((away**2).sum(axis=1) + (along**2).sum(axis=1) - (z**2).sum(axis=1)) + self.log_dets[g]
         return noise, -np.logaddexp(np.log1p(-share) - log_ratio, np.log(share))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter._checks import Array, check_flags, check_share
-from herdfilter.filters.observation import Observation, Observations
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.base import Uses
@@ -167,22 +167,12 @@ class RankedProposal(SampledProposal):
             return self._guided(ancestors, n, rng, observation)
         moved = self._way(blind_first, ancestors, n, rng, observation)
         weighted, evidence = moved.normalised()
-        enough = (evidence > -np.inf) & (weighted.ess >= np.sqrt(n))
-        several = isinstance(observation, Observations)
-        if enough.all() if several else enough:
+        if evidence > -np.inf and weighted.ess >= np.sqrt(n):
             return moved
-        if several:
-            poor = np.flatnonzero(~enough)
-            ancestors, evidence = ancestors.of_tracks(poor), evidence[poor]
-            observation = observation.of_tracks(poor)  # type: ignore[attr-defined]
         other = self._way(not blind_first, ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
         better = (ways[True] > ways[False] + np.log(n)) != blind_first
-        if not several:
-            return other if better else moved
-        x, log_weights = moved.x.copy(), moved.log_weights.copy()
-        x[poor[better]], log_weights[poor[better]] = other.x[better], other.log_weights[better]
-        return Particles.unchecked(x, log_weights)
+        return other if better else moved
 
     def _way(
         self, blind: bool, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation
@@ -207,8 +197,8 @@ class RankedProposal(SampledProposal):
     def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Particles:
         """At even steps through the ranks of where they are."""
         places, noise, _ = self._points(ancestors, n, rng)
-        chosen = ancestors.ranked(ancestors.x, ancestors.weights, places)
-        return Particles.unchecked(ancestors.successors(chosen, noise), np.full(chosen.shape, -math.log(n)))
+        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
+        return Particles.unchecked(ancestors.successors(chosen, noise), np.full(n, -math.log(n)))
 
     def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
         """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
@@ -216,12 +206,10 @@ class RankedProposal(SampledProposal):
         # the ancestors are taken by the weights after the update, but for a share of those before
         before, share = ancestors.weights, self.defensive_share
         weights, log_ratio = np.empty(before.shape), np.empty(before.shape)
-        tracks = before, update.log_densities.reshape(before.shape), weights, log_ratio
-        for own, densities, after, ratio in [tracks] if before.ndim == 1 else zip(*tracks, strict=True):
-            _share_weights(own, densities, share, after, ratio)
+        _share_weights(before, update.log_densities, share, weights, log_ratio)
         places, noise, u = self._points(ancestors, n, rng)
-        chosen = ancestors.ranked(centres, weights, places)
-        log_weights = log_ratio.ravel()[chosen] - np.log(n)
+        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)
+        log_weights = log_ratio[chosen] - np.log(n)
         if not (self.randomised and share):
             return ancestors.particles(observation, update, chosen, noise, log_weights)
         noise, mixed = update.draw_mixed(chosen, noise, u < share, share)
