@@ -9,7 +9,6 @@ sqmc         milliseconds of one step of sequential quasi-Monte Carlo beside the
 compiled     microseconds of a step of bootstrap and auto, of models in NumPy and of compiled functions, in runs
 tracks       milliseconds to build a filter, for many tracks
 together     microseconds per track and step of many tracks, one filter after the other and in one batch
-particles    the same of 1,000 tracks, by particle filters one by one and at once
 tracker      milliseconds and memory of one step of a tracker, up to 100 tracks and 200 detections
 
 python benchmarks/bench_speed.py [PARTS] [--quick]    all parts unless some are named
@@ -219,32 +218,6 @@ def together(args: argparse.Namespace) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def particles(args: argparse.Namespace) -> pd.DataFrame:
-    """Microseconds per track and step of 1,000 tracks, filters built and run one by one and by `run_many`."""
-    steps, tracks, block = (5, 40, 20) if args.quick else (20, 1_000, 100)
-    bearings, lorenz = load_scenario("bearings"), load_scenario("lorenz63")
-    problems = {"ungm": (UNGM(), 1.0), "bearings": (bearings.build_model(), bearings.dt)}
-    problems["lorenz63"] = lorenz.build_model(), lorenz.dt
-    rows = []
-    for (name, (model, dt)), key in itertools.product(problems.items(), ("bootstrap", "ranked", "auto")):
-        rng = np.random.default_rng(args.seed)
-        observations = [simulate(model, steps, rng, dt)[1] for _ in range(tracks)]
-
-        def build(k: int, model: Any = model, key: str = key) -> Any:
-            return make_filter(key, model, 100, rng=k, on_degeneracy="predict")
-
-        rounds = []
-        for start in range(0, tracks, block):  # the two take turns
-            some = observations[start : start + block]
-            one, _ = timed(lambda some=some, dt=dt, build=build: [build(k).run(z, dt) for k, z in enumerate(some)])
-            many, _ = timed(lambda some=some, dt=dt, build=build: run_many(build, some, progress=False, dt=dt))
-            rounds.append((one, many))
-        one, many = 1e6 / (steps * block) * np.array(rounds[1:]).T
-        row = {"filter": key, "model": name, "n": 100, "tracks": tracks}
-        rows.append(row | {"single_us": np.median(one), "together_us": np.median(many), "ratio": np.median(many / one)})
-    return pd.DataFrame(rows)
-
-
 def models() -> dict[str, tuple[Any, float]]:
     """Return the models and their time steps: two-sensor bearings; constant velocity in the plane, position observed."""
     one, none = np.eye(2), np.zeros((2, 2))
@@ -299,7 +272,6 @@ PARTS: dict[str, tuple[Callable[[argparse.Namespace], pd.DataFrame], list[str]]]
     "compiled": (compiled, ["filter", "model", "n"]),
     "tracks": (tracks, ["filter", "model"]),
     "together": (together, ["filter", "model", "tracks"]),
-    "particles": (particles, ["filter", "model"]),
     "tracker": (crowd.measured, ["filter", "association", "tracks"]),
 }
 

@@ -89,8 +89,8 @@ PARTS = {
         alone=True,
     ),
     "steps": Part(
-        "python benchmarks/bench_speed.py step sqmc compiled tracks together particles",
-        "speed_step speed_sqmc speed_compiled speed_tracks speed_together speed_particles",
+        "python benchmarks/bench_speed.py step sqmc compiled tracks together",
+        "speed_step speed_sqmc speed_compiled speed_tracks speed_together",
         CATALOGUE,
         alone=True,
     ),

@@ -370,7 +370,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "speed_sqmc": partial(plain, "speed_sqmc"),
     "speed_compiled": partial(plain, "speed_compiled"),
     "speed_tracks": partial(wide, "speed_tracks", "filter", "model", "ms", 2),
-    "speed_particles": partial(plain, "speed_particles"),
     "speed_tracker": partial(plain, "speed_tracker"),
     "speed_together": partial(plain, "speed_together"),
     **page_adapters.TABLES,
