@@ -25,7 +25,6 @@ def rows_keep_their_bits():
 
 
 ROWS_KEEP_THEIR_BITS = rows_keep_their_bits()
-needs_equal_rows = pytest.mark.skipif(not ROWS_KEEP_THEIR_BITS, reason="here a row rounds otherwise among more rows")
 
 
 def in_python(monkeypatch, *modules):

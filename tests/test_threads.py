@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from helpers import needs_equal_rows
 from numpy.testing import assert_array_equal
 
 import herdfilter as hf
@@ -73,7 +72,6 @@ def test_two_trackers_leave_warnings_as_they_were():
         pf.run([[400.0]])
 
 
-@needs_equal_rows
 def test_filters_of_threads_may_share_model_and_proposal():
     """Four filters by turns in four threads give what each gives alone, to the last bit."""
     model, proposal = hf.models.Lorenz63(), hf.AutomaticProposal()

@@ -146,28 +146,28 @@ MANY = "linear, with gaps", "growth with gaps", "narrow noise", "wide, two modes
 @pytest.fixture
 def done(monkeypatch):
     """Names of what the filter in NumPy has done since the start of its last step."""
-    names, tell = set(), monkeypatch.setattr
+    names, made, tell = set(), [], monkeypatch.setattr
 
     def watch(owner, method, name):
         ordinary = getattr(owner, method)
 
         def called(self, *args, **options):
             names.add(name)
-            return ordinary(self, *args, **options)
+            made.append(ordinary(self, *args, **options))
+            return made[-1]
 
         tell(owner, method, called)
 
-    watch(RankedProposal, "follow", "ranked")
-    way, follow, made = RankedProposal._way, RankedProposal.follow, []
+    follow = RankedProposal.follow
 
     def followed(self, *args, **options):
+        names.add("ranked")
         made.clear()
         moved = follow(self, *args, **options)
         names.update({"the other way"} if len(made) == 2 and moved is made[1] else ())
         return moved
 
     tell(RankedProposal, "follow", followed)
-    tell(RankedProposal, "_way", lambda *args: made.append(way(*args)) or made[-1])
     watch(RankedProposal, "_blind", "blind")
     watch(RankedProposal, "_guided", "guided")
     watch(HerdedProposal, "propose", "quantiles")

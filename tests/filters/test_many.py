@@ -4,7 +4,6 @@ import logging
 
 import numpy as np
 import pytest
-from helpers import needs_equal_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
@@ -19,7 +18,6 @@ def bootstrap(k):
     return hf.make_filter("bootstrap", MODEL, 10, rng=k)
 
 
-@needs_equal_rows
 @pytest.mark.slow
 def test_results_are_those_of_single_runs_whatever_the_number_of_workers():
     alone = [bootstrap(k).run(z) for k, z in enumerate(TRACKS)]

@@ -159,27 +159,19 @@ class RankedProposal(SampledProposal):
         blind_first: bool = False,
     ) -> Particles:
         """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
-        if observation is None:
-            return self._blind(ancestors, n, rng)
-        if not (self.guided and observation.guides):
-            return observation.weigh(self._blind(ancestors, n, rng))
+        if observation is None or not (self.guided and observation.guides):
+            return self._blind(ancestors, n, rng, observation)
         if self.randomised:
             return self._guided(ancestors, n, rng, observation)
-        moved = self._way(blind_first, ancestors, n, rng, observation)
+        first, second = (self._blind, self._guided) if blind_first else (self._guided, self._blind)
+        moved = first(ancestors, n, rng, observation)
         weighted, evidence = moved.normalised()
         if evidence > -np.inf and weighted.ess >= np.sqrt(n):
             return moved
-        other = self._way(not blind_first, ancestors, n, rng, observation)
+        other = second(ancestors, n, rng, observation)
         ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
         better = (ways[True] > ways[False] + np.log(n)) != blind_first
         return other if better else moved
-
-    def _way(
-        self, blind: bool, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation
-    ) -> Particles:
-        if blind:
-            return observation.weigh(self._blind(ancestors, n, rng))
-        return self._guided(ancestors, n, rng, observation)
 
     def _places(self, n: int, rng: np.random.Generator) -> int | Array:
         """Return the number of ancestors, taken at even steps; or their places in the ranks."""
@@ -194,11 +186,12 @@ class RankedProposal(SampledProposal):
         noise = ancestors.standard_noise(self.sampler, n, rng)
         return places, noise, rng.random(n) if self.randomised else np.ones(n)
 
-    def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> Particles:
+    def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation | None) -> Particles:
         """At even steps through the ranks of where they are."""
         places, noise, _ = self._points(ancestors, n, rng)
         chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
-        return Particles.unchecked(ancestors.successors(chosen, noise), np.full(n, -math.log(n)))
+        moved = Particles.unchecked(ancestors.successors(chosen, noise), np.full(n, -math.log(n)))
+        return moved if observation is None else observation.weigh(moved)
 
     def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
         """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
