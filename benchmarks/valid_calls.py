@@ -150,7 +150,6 @@ def valid() -> None:
         particles=X, weights=W, circular=()
     )
     hf.KernelDensityFit(scale=1.0, shrink=True, modes=2).fit(particles=X, weights=W, circular=())
-    hf.DivisiveFit(significance=0.01, max_components=3).fit(particles=X, weights=W, circular=())
     hf.ParticleFilter(model=WALK, n_particles=20, resample_below=0.5, rng=0).run(Z)
     uses(hf.AugmentedProposal(fit=hf.GaussianFit(), sampler=hf.RandomSampling()))
     uses(hf.AutomaticProposal(sampler=hf.KernelHerding(0.5)))

@@ -38,7 +38,7 @@ import herdfilter as hf
 RENAMED = {"auto-kh": "auto", "auto-kh-random-modes": "auto-random-modes", "lmb-auto-kh": "lmb-auto", "evaluation": "study"}
 """Old name -> new one: of filters, errors, folders, and public names such as ``bandwidths.Scott``."""
 
-REMOVED = ()
+REMOVED = ("*DivisiveFit(*",)
 """Patterns of keys that need not be in both files, such as ``*LCDSampling(*``."""
 
 TABLES = {}
@@ -87,8 +87,7 @@ p.conditional(0,[0.5]) p.convolve(np.eye(d))
 conditional: ConditionalHerdedGibbs(0.4|[0.3,0.5],sweeps=2,effective_count=False|0.4,normalised=False)
 
 fits: GaussianFit() EMFit(1|3|'bic'|'bic',max_components=2|2,shared=True|2,least=0.2
-|3,floor=0.01,max_iterations=5) KernelDensityFit(|modes=1|scale=0.5,shrink=False) DivisiveFit(
-|significance=0.2,max_components=3)
+|3,floor=0.01,max_iterations=5) KernelDensityFit(|modes=1|scale=0.5,shrink=False)
 
 of-sample: energy_distance(q,p|q,o) expected_energy_distance(p,40) normalised_l2(q,p,0.5)
 sliced_wasserstein(q,p|q,p,1,16) optimal_weights(x,p,k,'sum'|x,p,k,'none')

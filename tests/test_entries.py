@@ -80,8 +80,7 @@ FILTERS = {
     "grid": lambda model: hf.GridFilter(model, -10, 10, 85),
     "auto": partial(hf.ParticleFilter, n_particles=20, proposal=hf.AutomaticProposal(), rng=0),
 }
-FITS = {"em": hf.EMFit(2), "bic": hf.EMFit("bic"), "division": hf.DivisiveFit(), "gauss": hf.GaussianFit(),
-        "kde": hf.KernelDensityFit()}  # fmt: skip
+FITS = {"em": hf.EMFit(2), "bic": hf.EMFit("bic"), "gauss": hf.GaussianFit(), "kde": hf.KernelDensityFit()}
 SCHEMES = {
     "multinomial": hf.MultinomialResampling(),
     "transport": hf.OptimalTransportResampling(),

@@ -1,9 +1,8 @@
 """Fits: weighted particles in, a Gaussian mixture out; one file per method."""
 
 from herdfilter.fitting.base import Fit
-from herdfilter.fitting.divisive import DivisiveFit
 from herdfilter.fitting.em import EMFit
 from herdfilter.fitting.gaussian import GaussianFit
 from herdfilter.fitting.kernel_density import KernelDensityFit
 
-__all__ = ["DivisiveFit", "EMFit", "Fit", "GaussianFit", "KernelDensityFit"]
+__all__ = ["EMFit", "Fit", "GaussianFit", "KernelDensityFit"]

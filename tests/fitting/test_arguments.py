@@ -7,7 +7,7 @@ from helpers import cases
 import herdfilter as hf
 
 X, W = np.random.default_rng(1).normal(size=(6, 2)), np.full(6, 1 / 6)
-FITS = [hf.GaussianFit(), hf.DivisiveFit(), hf.EMFit(2), hf.EMFit("bic"), hf.KernelDensityFit()]
+FITS = [hf.GaussianFit(), hf.EMFit(2), hf.EMFit("bic"), hf.KernelDensityFit()]
 
 
 def with_one(value):

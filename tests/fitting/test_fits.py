@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from herdfilter.angles import wrap_angles
-from herdfilter.fitting import DivisiveFit, EMFit, Fit, GaussianFit, KernelDensityFit
+from herdfilter.fitting import EMFit, Fit, GaussianFit, KernelDensityFit
 from herdfilter.mixture import GaussianMixture
 
 KEEPING_MOMENTS = {
     "gaussian": GaussianFit(),
     "kernel density": KernelDensityFit(),
-    "division": DivisiveFit(),
     "kernels of one width": KernelDensityFit(modes=1),
     "EM, 3": EMFit(3),
     "EM, number by BIC": EMFit("bic"),
@@ -189,12 +188,11 @@ test_bad_options_are_named = refuses(
 )
 
 
-@pytest.mark.parametrize("fit", [EMFit("bic"), DivisiveFit()], ids=repr)
-def test_two_headings_on_either_side_of_the_seam_are_told_apart(fit):
+def test_two_headings_on_either_side_of_the_seam_are_told_apart():
     rng = np.random.default_rng(15)
     offsets = np.where(np.arange(200) % 2, 0.6, -0.6) + 0.1 * rng.standard_normal(200)
     x = wrap_angles(np.column_stack([offsets + np.pi, rng.standard_normal(200)]), (0,))
-    mixture = fit.fit(x, np.full(200, 1 / 200), (0,))
+    mixture = EMFit("bic").fit(x, np.full(200, 1 / 200), (0,))
     assert len(mixture) == 2
     np.testing.assert_allclose(np.sort(wrap_angles(mixture.means - np.pi, (0,))[:, 0]), [-0.6, 0.6], atol=0.05)
     assert np.sqrt(mixture.covariances[:, 0, 0]).max() < 0.15
