@@ -20,14 +20,14 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
+from board import entrant
+from board import rows as board_rows
 from common import announce, save, show
 from scipy.interpolate import make_interp_spline
 from studies import BASELINE, RIVAL, VARIATIONS, curve, filter_tables, measured, scenario, study_parser, summary
 
 from herdfilter.catalogue.specifications import of_one_target
 from herdfilter.study import summarise
-from herdfilter.study.board import entrant
-from herdfilter.study.board import rows as board_rows
 
 SCENARIOS = ("ungm", "lorenz63", "bearings", "linear-d1", "linear-d4")
 OWN = {"manoeuvre": "bootstrap", "inertial_terrain": "bootstrap", "crossing": "lmb-bootstrap"}

@@ -163,7 +163,7 @@ PARTS = {
     "board": Part(
         f"python benchmarks/bench_study.py --board auto ranked sqmc mixture-kh ukf --board-date {BOARD_DATE}",
         "board",
-        f"{CATALOGUE} study.board",
+        f"{CATALOGUE} study benchmarks/board.py",
     ),
     "libraries": Part(
         f"python benchmarks/bench_peers.py filters --seed {SEED} --peer-runs 7 --seconds 12",

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from herdfilter.filters.many import TracksError, run_many
     from herdfilter.report.comparison import Comparison, compare
     from herdfilter.smoothing import *
-    from herdfilter.study.board import board
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
 tell_compilation()
@@ -52,7 +51,6 @@ __all__ = [
     "TracksError",
     "association",
     "bandwidths",
-    "board",
     "catalogue",
     "compare",
     "discrete",
@@ -92,7 +90,6 @@ else:
 _FOLDERS = ("association", "catalogue", "plotting", "smoothing", "study", "tracking")
 _ON_DEMAND = {
     **{name: f"herdfilter.{name}" for name in _FOLDERS},
-    "board": "herdfilter.study.board",
     "make_filter": "herdfilter.by_name",
     **dict.fromkeys(("Comparison", "compare"), "herdfilter.report.comparison"),
     **dict.fromkeys(("TracksError", "run_many"), "herdfilter.filters.many"),

@@ -1,8 +1,10 @@
 """Every benchmark at tiny size: what it measures, what it writes, and that it is resumed."""
 
+import hashlib
 import json
 import re
 from contextlib import redirect_stdout
+from dataclasses import replace
 from fnmatch import fnmatch
 from io import StringIO
 from pathlib import Path
@@ -358,3 +360,36 @@ def test_association_repeats_the_program_of_wolf_and_baum(study):
     table = study("bench_known", "papers", "--papers", "herding.wolf", "--most", 2)["as_published"]
     assert (table["verdict"].iloc[:3] == "agrees").all()
     assert table["ours"].iloc[-2] < table["ours"].iloc[-1] < 0  # herded errors fall faster than random ones
+
+
+# The board: its definition is frozen, its numbers are those of the runs, and a filter of one's own can be entered.
+
+FROZEN = {1: "ee8977964872"}
+"""Version of the board -> digest of its definition. Whoever changes the definition adds a version."""
+
+MINE = """
+import herdfilter as hf
+
+def mine(model, n, rng):
+    return hf.ParticleFilter(model, n, rng=rng)
+"""
+
+
+def test_the_definition_of_the_board_is_that_of_its_version(benchmark_module):
+    board = benchmark_module("board")
+    digest = hashlib.sha256(f"{board.DEFINITION} {board.BASELINE}".encode()).hexdigest()
+    assert FROZEN[board.DEFINITION.version] == digest[:12]
+
+
+def test_a_filter_in_a_file_gets_its_row(benchmark_module, monkeypatch, tmp_path, capsys):
+    """Model 11 has an exact reference on a small grid."""
+    board = benchmark_module("board")
+    monkeypatch.setattr(board, "DEFINITION", replace(board.DEFINITION, ladder=(50, 500), runs=1))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(MINE)
+    options = ("--models", "1", "--seed", "11", "--particles", "50", "--workers", "1", "--out", "out")
+    board.main(["mine.py:mine", *options])
+    assert "This is a trial; a row of the board has 200 models" in capsys.readouterr().out
+    (row,) = pd.read_csv("out/board.csv").to_dict("records")
+    assert (row["filter"], row["board"], row["seed"], row["trial"]) == ("mine.py:mine", 1, 11, True)
+    assert 0.3 < row["error_50"] < 3  # a bootstrap filter, too

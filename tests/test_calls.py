@@ -94,6 +94,5 @@ def test_what_is_public_is_called_or_left_out_on_purpose(calls):
         if callable(getattr(place, name)) and name not in source
     }
     inner = {"MultinomialResampling", "SSPResampling", "StratifiedResampling"}  # without arguments
-    inner |= {"board"}  # minutes for each seed
     errors = {name for name in missing if name.endswith(("Error", "Warning"))}
     assert missing - errors - inner - set(UNCALLED.split()) == set()

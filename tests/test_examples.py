@@ -22,7 +22,7 @@ FILES = [
     path for path in sorted({*ROOT.rglob("*.py"), *SCENARIOS.glob("*.py")}) if ">>> " in path.read_text(encoding="utf-8")
 ]
 SLOW = {"adapters/particles.py", "likelihood.py", "models/compiled.py", "plotting/__init__.py", "report/comparison.py"}
-SLOW |= {"report/page.py", "study/board.py"}
+SLOW |= {"report/page.py"}
 LIBRARIES = {"stone_soup": "stonesoup", "particles": "particles"}  # of the adapters
 
 

@@ -9,7 +9,6 @@ import click
 
 from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
-from herdfilter.cli.board import board_command
 from herdfilter.cli.catalogue import data, filters, scenarios
 from herdfilter.cli.compare import compare_command
 from herdfilter.cli.findings import export, show
@@ -69,5 +68,5 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
             click.echo(f"Wrote {', '.join(path.name for path in paths)} into {out}")
 
 
-for command in (compare_command, board_command, show, export, scenarios, filters, paper, data):
+for command in (compare_command, show, export, scenarios, filters, paper, data):
     main.add_command(command)

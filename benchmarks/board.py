@@ -1,9 +1,17 @@
-"""The board: any filter on random models of the day, in one row of ratios to the bootstrap filter."""
+"""The board: any filter on random models of the day, beside the bootstrap filter, in one row of ratios with intervals.
+
+FILTER is a name that `herdfilter filters` lists, or file.py:name or module:name of a function or class (model, n_particles,
+rng) that returns an object with run(observations). Its result has means (T, d), and may have covariances and log_likelihood.
+The code of the file is run. The page "The board" has the definition, which only another version changes.
+
+python benchmarks/board.py FILTER [--models 20] [--seed 2026-11-27] [--particles 50 500] [--workers 2] [--out DIR] [--resume]
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,9 +20,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import cpu_count
 from scipy.optimize import nnls
 
-from herdfilter._checks import as_array, check_count, check_flags, check_methods, one_of, short_repr
+from herdfilter._checks import as_array, check_count, check_methods, one_of, short_repr
+from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
 from herdfilter.catalogue.expressions import Imports
 from herdfilter.catalogue.specifications import FilterFactory, prefix_errors, resolve_filters, takes_keyword
@@ -22,6 +32,7 @@ from herdfilter.filters.progress import say
 from herdfilter.models import linear_chain
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.models.simulation import simulate
+from herdfilter.study.columns import digits
 from herdfilter.study.engine import run_study
 from herdfilter.study.machine import machine
 from herdfilter.study.plan import plan_study
@@ -29,7 +40,18 @@ from herdfilter.study.scenario import load_scenario
 from herdfilter.study.statistics import geometric_mean, of, paired_ratios
 from herdfilter.study.tables import Divergence
 
-__all__ = ["board"]
+LINES = {
+    "error": "error / bootstrap's",
+    "equal_time": "error / bootstrap's, equal time",
+    "log_likelihood": "log-likelihood error / bootstrap's",
+    "time": "time per step / bootstrap's",
+    "variance_right": "models: right variance",
+    "lost": "models: lost, not by bootstrap",
+    "uncertain": "models: uncertain reference",
+    "compared": "models compared",
+    "failures": "runs failed",
+}
+"""Number of the row -> what the printed table calls it."""
 
 
 @dataclass(frozen=True)
@@ -69,54 +91,14 @@ class _Entrant:
         return SimpleNamespace(run=lambda z, **told: built.run(z, **{key: told[key] for key in known}))
 
 
-def board(
-    filter: str | Callable[..., Any] | Mapping[str, Any],  # noqa: A002
-    models: int = DEFINITION.models,
-    seed: int | str | date | None = None,
-    particles: int | Iterable[int] | None = None,
-    workers: int = 1,
-    progress: bool = False,
-    store: str | Path | None = None,
-    resume: bool = False,
-) -> pd.Series[Any]:
-    """Measure a filter on random models of the day, beside the bootstrap filter: a row of the board.
-
-    The page "The board" has the definition, which only another version changes.
-
-    Parameters
-    ----------
-    filter : str, callable or mapping
-        A name that ``herdfilter filters`` lists; ``"file.py:name"`` or ``"module:name"`` of a function or class ``(model,
-        n_particles, rng)``, or this itself; or a mapping from one name to a filter, as `compare` takes it. What its
-        ``run(observations)`` returns has ``means`` (T, d), and may have ``covariances`` and ``log_likelihood``.
-    models : int
-        Number of models, up to 1000; with fewer than 200 the row is a trial.
-    seed : int, str or datetime.date, optional
-        A date, as ``"2026-11-27"``, or the seed of the first model; today unless given.
-    particles : int or iterable of int, optional
-        Particle counts: 50, 500, or both as by default.
-    workers, progress, store, resume
-        As in `compare`; so are the errors.
-
-    Returns
-    -------
-    pandas.Series
-        The row, whose numbers the page explains. Those with n particles end in n: ``error_n`` and ``equal_time_n`` are
-        ratios to bootstrap, geometric means over models; ends of intervals at 95 % are in ``error_n_low`` and so on.
-
-    Examples
-    --------
-    >>> row = hf.board("ukf", models=1, seed=11, particles=50)  # an old model; leave out the seed for those of today
-    >>> print(row["board"], row["models"], row["trial"])
-    1 1 True
-    """
-    check_flags(progress=progress, resume=resume)
-    run = {"workers": workers, "progress": progress, "store": store, "resume": resume}
-    return rows(dict([entrant(filter)]), models, seed, particles, **run)[0]
-
-
 def rows(entrants: Mapping[str, FilterFactory], models: int, seed: Any, particles: Any, **run: Any) -> list[pd.Series[Any]]:
-    """Return the rows of filters that share one study, and so the runs of the baseline; the rest as in `board`."""
+    """Return the rows of filters that share one study, and so the runs of the baseline.
+
+    `seed` is that of the first model, or a date, or None for today; `particles` 50, 500, or None for both; `run` what
+    `run_study` takes: workers, progress, store and resume. Numbers with n particles end in n: ``error_n`` and
+    ``equal_time_n`` are ratios to bootstrap, geometric means over models; ends of intervals at 95 % are in ``error_n_low``
+    and so on.
+    """
     models = check_count("models", models, most=DEFINITION.seeds_per_day)
     first = first_seed(seed)
     changes: Any = {key: getattr(DEFINITION, key) for key in ("runs", "particles", "reference", "divergence")}
@@ -137,15 +119,16 @@ def rows(entrants: Mapping[str, FilterFactory], models: int, seed: Any, particle
 
 
 def entrant(filter: Any) -> tuple[str, FilterFactory]:  # noqa: A002
-    """Return name and factory of a filter as `board` takes it, after three steps on a linear model of one dimension."""
+    """Return name and factory of a filter of the catalogue, of a file or in a mapping.
+
+    It runs three steps on a linear model of one dimension first.
+    """
     if isinstance(filter, str) and ":" in filter:
         place, _, part = filter.rpartition(":")
         found = Imports((place,)).resolve(filter)
         if place.endswith(".py"):  # no other process can import it by its name
             cloudpickle().register_pickle_by_value(sys.modules[found.__module__])
         filter = {f"{Path(place).name}:{part}": found}  # noqa: A001
-    elif callable(filter):
-        filter = {getattr(filter, "__name__", type(filter).__name__): filter}  # noqa: A001
     factories = resolve_filters(filter)
     ((name, factory),) = list(factories.items())[-1:]
     if len(factories) > 1 or (name == BASELINE and filter not in (name, {name: name})):
@@ -226,3 +209,50 @@ def in_time(time: float, ladder: pd.DataFrame) -> tuple[float, float]:
     overhead, each = nnls(np.column_stack([1 / times, counts / times]), np.ones(len(times)))[0]
     n = float(np.fmax((time - overhead) / max(each, 1e-6 * overhead), counts[0]))  # without a time, of a failed filter, too
     return n, float(np.exp(np.interp(np.log(n), np.log(counts), np.log(errors))) * min(1.0, np.sqrt(counts[-1] / n)))
+
+
+def table_of(row: pd.Series[Any], counts: Sequence[int]) -> list[str]:
+    """Return a row as a table with a column for each particle count, and what to do with it."""
+
+    def cell(key: str) -> str:
+        if isinstance(row[key], int):
+            return str(row[key])
+        low, high = (row.get(f"{key}_{end}", 0.0) for end in ("low", "high"))
+        return digits(row[key]) + (f" ({digits(low)}, {digits(high)})" if high > low else "")
+
+    title = f"{row['filter']} on the board, version {row['board']}: {row['models']} models from seed {row['seed']}"
+    table = [[label, *(cell(f"{name}_{n}") for n in counts)] for name, label in LINES.items()]
+    next_step = "To enter it, send row and code as a pull request: the page The board says how."
+    end = f"This is a trial; a row of the board has {DEFINITION.models} models." if row["trial"] else next_step
+    return [title, "", *in_blocks(["", *(f"n = {n}" for n in counts)], table), "", end]
+
+
+def add_to(path: Path, row: pd.Series[Any]) -> None:
+    """Add a row to a file."""
+    rounded = pd.DataFrame([row]).map(lambda value: float(f"{value:.4g}") if isinstance(value, float) else value)
+    pd.concat([pd.read_csv(path), rounded] if path.exists() else [rounded]).to_csv(path, index=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("filter")
+    options.add_argument("--models", type=int, default=DEFINITION.models, help="random models; fewer are a trial")
+    options.add_argument("--seed", help="a date, or the seed of the first model; by default today")
+    options.add_argument("--particles", type=int, nargs="+", default=DEFINITION.particles)
+    options.add_argument("--workers", type=int, default=cpu_count())
+    options.add_argument("--out", type=Path, help="folder for board.csv, and a store that keeps each run at once")
+    options.add_argument("--resume", action="store_true", help="continue the row in --out, with more --models if you like")
+    args = options.parse_args(arguments)
+    run = {"workers": args.workers, "progress": True, "resume": args.resume, "store": None}
+    if args.out is not None:
+        args.out.mkdir(parents=True, exist_ok=True)
+        run["store"] = args.out / f"{Path(args.filter).name.replace(':', '-')}.sqlite"
+    (row,) = rows(dict([entrant(args.filter)]), args.models, args.seed, args.particles, **run)
+    print("\n" + "\n".join(table_of(row, args.particles)))
+    if args.out is not None:
+        add_to(args.out / "board.csv", row)
+        print(f"Wrote the row into {args.out / 'board.csv'}, and the runs into {run['store']}")
+
+
+if __name__ == "__main__":
+    main()
