@@ -39,7 +39,7 @@ OF_CERTAIN_SIZES = {
 RANDOM = {"random": RandomSampling(), "random Gibbs": RandomGibbs(), "scrambled Sobol": SobolSampling(scramble=True)}
 SAMPLERS = DETERMINISTIC | OF_CERTAIN_SIZES | RANDOM
 
-# Keywords of `herdfilter.testing.check_sampler`, where they differ from its defaults; that random samplers are not
+# Keywords of `check_everything`, where they differ from its defaults; that random samplers are not
 # deterministic goes without saying.
 PROMISES = {
     "herded Gibbs": {"affine": "any"},
