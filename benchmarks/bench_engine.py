@@ -67,7 +67,8 @@ with open_for_reading(sys.argv[1]) as store:
     result = store.result()
 summarise(result.runs)
 read = time.perf_counter() - start
-result.traces
+for key in result.series:
+    result.series[key]
 print(len(result.runs), read, time.perf_counter() - start, before / 1024,
       resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """

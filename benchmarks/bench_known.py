@@ -100,7 +100,7 @@ def measured(shown: Scenario, entry: Published, store, args) -> np.ndarray:
     result = run_study(study, args.workers, store=store, resume=True)
     squared = result.series[entry.filter, entry.n_particles]["truth"][:, entry.skip :]
     if entry.measure == "mean_component_rmse":
-        return np.sqrt(squared / len(study.dims(study.build_model()))).mean(axis=1)
+        return np.sqrt(squared / len(study.scenario.dims(study.build_model().dim))).mean(axis=1)
     return np.sqrt(squared.mean(axis=1))
 
 

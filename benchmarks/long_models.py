@@ -101,12 +101,12 @@ class Case:
 def cases() -> dict[str, Case]:
     """Return the models by name."""
     left = np.exp(-8 * 0.2)  # of the squared distance from a well, after a time of 0.2
-    linear = hf.models.compiled(decay, itself, [[1.0]], [[0.25]], [0.0], [[1.0]], parameters=[0.9])
+    linear = hf.models.CompiledModel(decay, itself, [[1.0]], [[0.25]], [0.0], [[1.0]], parameters=[0.9])
     growth = hf.models.UNGM().compiled()
-    seen = hf.models.compiled(decay, bearing, [[1.0]], [[0.04]], [0.0], [[1.0]], parameters=[0.95])
-    well = hf.models.compiled(flow, itself, [[0.1]], [[0.25]], [0.0], [[0.5]], parameters=[left])
+    seen = hf.models.CompiledModel(decay, bearing, [[1.0]], [[0.04]], [0.0], [[1.0]], parameters=[0.95])
+    well = hf.models.CompiledModel(flow, itself, [[0.1]], [[0.25]], [0.0], [[0.5]], parameters=[left])
     turned = [left, np.cos(TURN), np.sin(TURN)]
-    wells = hf.models.compiled(
+    wells = hf.models.CompiledModel(
         turned_flow, both, 0.1 * np.eye(2), 0.25 * np.eye(2), [0.0] * 2, 0.5 * np.eye(2), parameters=turned
     )
     return {

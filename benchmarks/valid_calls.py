@@ -286,7 +286,9 @@ def valid() -> None:
     study.claims(table=TABLE, baseline="bootstrap", level=0.95, simultaneous=True)
     hf.compare(scenario="linear_gaussian", filters=["bootstrap"], particles=[5], runs=1, seed=0)
     steps(models.from_functions(f=np.sin, h=first, Q=I2, R=[[0.5]], initial_mean=[0, 0], initial_covariance=I2), dt=1.0)
-    steps(models.compiled(f=fading, h=fading, Q=[[0.1]], R=[[0.5]], initial_mean=[0], initial_covariance=[[1.0]]), dt=1.0)
+    steps(
+        models.CompiledModel(f=fading, h=fading, Q=[[0.1]], R=[[0.5]], initial_mean=[0], initial_covariance=[[1.0]]), dt=1.0
+    )
     models.CompiledFunction(function=fading, size=1, parameters=[1.0])
     steps(models.UNGM(), dt=1.0)
     steps(models.BallisticReentry(), dt=1.0)

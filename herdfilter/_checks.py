@@ -285,9 +285,9 @@ def as_positive(name: str, value: Any, least: float = SMALLEST, most: float = LA
     return number
 
 
-def as_fraction(name: str, value: Any, expected: str = "a fraction from 0 to 1", least: float = 0.0) -> float:
-    """Return `value` as a float from `least` to 1."""
-    return as_number(name, value, expected, lambda x: least <= x <= 1)
+def as_fraction(name: str, value: Any, expected: str = "a fraction from 0 to 1") -> float:
+    """Return `value` as a float from 0 to 1."""
+    return as_number(name, value, expected, lambda x: 0 <= x <= 1)
 
 
 def check_share(name: str, value: Any) -> None:

@@ -23,7 +23,7 @@ def growth(x):
     return 0.5 * x[0]
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # no file takes a byte
-quick = hf.models.compiled(growth, growth, [[1.0]], [[1.0]], [0.0], [[1.0]])
+quick = hf.models.CompiledModel(growth, growth, [[1.0]], [[1.0]], [0.0], [[1.0]])
 linear = hf.models.LinearGaussian([[0.5]], [[0.5]], [[1.0]], [[1.0]], [0.0], [[1.0]])
 for model in (quick, linear):
     print(hf.make_filter("bootstrap", model, n_particles=50, rng=0).run([1.0, 2.0, 3.0]).means[-1, 0].round(9))

@@ -181,7 +181,7 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     table.map(safe).to_csv(path, index=False)
 
 
-def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]], width: int = LINE_WIDTH) -> list[str]:
+def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the lines of a table whose last column is running text, wrapped into the room that the others leave."""
     rows = rows if heads is None else [heads, *rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -189,7 +189,7 @@ def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]], width:
     lines = []
     for row in rows:
         named = COLUMN_GAP.join(cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True))
-        text = wrap(row[-1], width - start, break_long_words=heads is not None) or [""]
+        text = wrap(row[-1], LINE_WIDTH - start, break_long_words=heads is not None) or [""]
         lines.append(f"{named}{COLUMN_GAP}{text[0]}".rstrip())
         lines += [" " * start + more for more in text[1:]]
-    return lines if heads is None else [lines[0], "-" * width, *lines[1:]]
+    return lines if heads is None else [lines[0], "-" * LINE_WIDTH, *lines[1:]]

@@ -10,7 +10,7 @@ from herdfilter._repr import listing_of
 from herdfilter.models.bearings import BearingsTracking
 from herdfilter.models.bearings_only import BearingsOnly
 from herdfilter.models.circling_range import CirclingRange
-from herdfilter.models.compiled import CompiledFunction, CompiledModel, compiled
+from herdfilter.models.compiled import CompiledFunction, CompiledModel
 from herdfilter.models.conditionally_linear import ConditionallyLinear
 from herdfilter.models.constant_velocity import ConstantVelocity
 from herdfilter.models.coordinated_turn import CoordinatedTurn
@@ -57,7 +57,6 @@ __all__ = [
     "StochasticVolatility",
     "UniformBox",
     "WithClutter",
-    "compiled",
     "from_functions",
     "linear_chain",
     "random_model",

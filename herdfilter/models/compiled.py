@@ -206,7 +206,6 @@ class CompiledModel(FunctionModel):
     around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic
     resampling, `RankedProposal()` or, without a `log_likelihood`, `AutomaticProposal()`. Estimates are those of the same
     model in NumPy, up to rounding, from the same random numbers.
-    ``hf.models.compiled`` is another name of this class.
 
     Parameters
     ----------
@@ -233,7 +232,7 @@ class CompiledModel(FunctionModel):
     >>> def growth(x, step):
     ...     return x[0] / 2 + 25 * x[0] / (1 + x[0] ** 2) + 8 * np.cos(1.2 * step)
     ...
-    >>> quick = hf.models.compiled(growth, lambda x: x[0] ** 2 / 20, [[10]], [[1]], [0], [[5]])
+    >>> quick = hf.models.CompiledModel(growth, lambda x: x[0] ** 2 / 20, [[10]], [[1]], [0], [[5]])
     >>> truth, z = hf.simulate(quick, steps=50, rng=1)
     >>> results = [hf.ParticleFilter(model, 500, rng=0).run(z) for model in (quick, hf.models.UNGM())]
     >>> np.allclose(results[0].means, results[1].means)
@@ -272,6 +271,3 @@ class CompiledModel(FunctionModel):
 
     def _log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         return self.likelihood.rows(x, step=step, z=np.reshape(z, (1, -1)))[:, 0]  # type: ignore[union-attr]
-
-
-compiled = CompiledModel

@@ -115,7 +115,7 @@ def error_over_time(result: StudyResult, n_particles: int | None = None) -> Figu
     return plan.figure()
 
 
-def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None) -> Figure:
+def error_over_particles(summary: pd.DataFrame, unit: str = "") -> Figure:
     """Draw the error against particle count, log-log: medians over runs with 95 % intervals (from six runs on).
 
     Parameters
@@ -124,9 +124,6 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
         As `herdfilter.study.summarise` returns it.
     unit : str
         Unit of the error.
-    slopes : dict, optional
-        Measure (``reference_error``, ``rmse``) -> table of `fitted_slopes` (`herdfilter.study.statistics`); drawn as
-        lines in place of those from median to median.
 
     Examples
     --------
@@ -135,7 +132,7 @@ def error_over_particles(summary: pd.DataFrame, unit: str = "", slopes: dict[str
     >>> len(figure.axes)  # against the truth, and against the exact posterior
     2
     """
-    return summaries.particles_drawing(summary, unit, slopes).figure()
+    return summaries.particles_drawing(summary, unit).figure()
 
 
 def error_over_seconds(summary: pd.DataFrame, unit: str = "") -> Figure:

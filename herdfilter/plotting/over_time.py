@@ -267,10 +267,10 @@ def _mark_detections(ax: Axes, positions: Sequence[Array] | None) -> None:
         ax.plot(*dots, ".", color=QUIET, markersize=1.5, alpha=0.6, rasterized=True, zorder=1, label="detections")
 
 
-def mark_ends(ax: Axes, path: Array, color: str = INK) -> None:
+def mark_ends(ax: Axes, path: Array) -> None:
     """Mark the start of a path (T, 2) by a ring and its end by a square."""
-    ax.plot(*path[0], "o", color=color, markerfacecolor="none", markersize=9, mew=1.4, ls="none", label="start")
-    ax.plot(*path[-1], "s", color=color, markerfacecolor="none", markersize=8, mew=1.4, ls="none", label="end")
+    ax.plot(*path[0], "o", color=INK, markerfacecolor="none", markersize=9, mew=1.4, ls="none", label="start")
+    ax.plot(*path[-1], "s", color=INK, markerfacecolor="none", markersize=8, mew=1.4, ls="none", label="end")
 
 
 def mark_sensors(ax: Axes, name: str, places: Array) -> None:

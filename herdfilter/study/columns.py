@@ -297,11 +297,11 @@ def error_measure(table: pd.DataFrame) -> str:
     return error_measures(table)[0]
 
 
-def error_phrase(measure: str, preposition: str = "to") -> str:
+def error_phrase(measure: str) -> str:
     """Name a column of errors in words, as in ``error to the truth``."""
     if measure == "gospa":
         return "GOSPA"
-    return f"error {preposition} the {'truth' if measure == 'rmse' else 'reference'}"
+    return f"error to the {'truth' if measure == 'rmse' else 'reference'}"
 
 
 @dataclass(frozen=True)

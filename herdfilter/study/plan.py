@@ -96,10 +96,6 @@ class Study:
         place = (run,) if self.family is None else self.family.place(run)
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*place, *purpose)))
 
-    def dims(self, model: Any) -> tuple[int, ...]:
-        """Dimensions whose error counts."""
-        return self.scenario.dims(model.dim)
-
     def describe(self) -> dict[str, Any]:
         """Return all that decides the outcome, and what figures need, in terms of JSON."""
         model = self.build_model()

@@ -63,9 +63,9 @@ class Reference:
         return float(np.sqrt((self.error[:, list(dims)] ** 2).sum(axis=1).mean()))
 
 
-def snapshot_steps(steps: int, count: int = SNAPSHOTS) -> list[int]:
-    """Return indices, from 0, of up to `count` evenly spaced steps, the last among them."""
-    return sorted({-(-steps * (i + 1) // count) - 1 for i in range(count)}) if steps else []
+def snapshot_steps(steps: int) -> list[int]:
+    """Return indices, from 0, of up to `SNAPSHOTS` evenly spaced steps, the last among them."""
+    return sorted({-(-steps * (i + 1) // SNAPSHOTS) - 1 for i in range(SNAPSHOTS)}) if steps else []
 
 
 def to_arrays(reference: Reference) -> dict[str, Array]:

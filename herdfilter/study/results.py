@@ -76,16 +76,6 @@ class Trajectory:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace:
-    """Median over runs of the error at every step (T,), to truth (GOSPA for many targets) and reference (None without)."""
-
-    truth: Array
-    reference: Array | None
-
-    __repr__ = fields_in_line
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class StudyResult:
     """The result of a study, read from its store.
 
@@ -142,21 +132,6 @@ class StudyResult:
         """Measure -> fitted slopes (see `fitted_slopes`), the measure that ranks filters first; none below four counts."""
         enough = len(self.study.particles) >= LEAST_COUNTS
         return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs) if enough}
-
-    @cached_property
-    def traces(self) -> dict[Key, Trace]:
-        """(filter, n) -> `Trace`, over the runs that did not fail; a reference counts if it has medians at all steps."""
-        traces = {}
-        for key, series in self.series.items():
-            medians = {  # NaN at steps without any reference
-                name: np.ma.median(np.ma.masked_where(np.isnan(x), x), axis=0).filled(np.nan)  # type: ignore[no-untyped-call]
-                for name, x in series.items()
-                if name in ("gospa", "truth", "reference")
-            }
-            reference = np.sqrt(medians.get("reference", np.nan))
-            truth = medians["gospa"] if "gospa" in medians else np.sqrt(medians["truth"])
-            traces[key] = Trace(truth, reference if np.isfinite(reference).all() else None)
-        return traces
 
 
 READINGS: tuple[Callable[[Array], Array], ...] = (

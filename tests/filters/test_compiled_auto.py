@@ -93,7 +93,7 @@ def on_line(f, h, q, r, spread=1.0, angles=()):
         "observation_circular": angles,
     }
     models = (
-        hf.models.compiled(f, h, **given),
+        hf.models.CompiledModel(f, h, **given),
         hf.models.from_functions(lambda x: f(x.T)[:, None], lambda x: h(x.T)[:, None], **given),
     )
     return models
@@ -109,7 +109,7 @@ def pair(f, h, size, q, r, spread=1.0, initial_mean=(1.0, 1.0), angles=(), steps
         "observation_circular": angles,
     }
     numpy = hf.models.from_functions(vectorised(f, 2, *steps), vectorised(h, size), **given)
-    return hf.models.compiled(f, h, **given), numpy
+    return hf.models.CompiledModel(f, h, **given), numpy
 
 
 def jumps(z):

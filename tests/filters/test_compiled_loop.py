@@ -37,7 +37,7 @@ def pendulum(**changes):
         "initial_mean": [3.0, 1.0],
     }
     given |= {"initial_covariance": np.eye(2), "circular": [0], "observation_circular": [0]} | changes
-    return hf.models.compiled(swing, direction, **given), hf.models.from_functions(swung, directions, **given)
+    return hf.models.CompiledModel(swing, direction, **given), hf.models.from_functions(swung, directions, **given)
 
 
 def turned(steps, dt=0.3):
@@ -179,7 +179,7 @@ def fading(x):
 
 def rings():
     """A detector that rings within 1 of its place: the likelihood alone is known."""
-    one = hf.models.compiled(fading, None, [[0.1]], None, [0.0], [[1.0]], log_likelihood=near)
+    one = hf.models.CompiledModel(fading, None, [[0.1]], None, [0.0], [[1.0]], log_likelihood=near)
     other = hf.models.from_functions(lambda x: 0.9 * x, None, [[0.1]], None, [0.0], [[1.0]])
     other.log_likelihood = near_all
     return one, other
@@ -235,7 +235,7 @@ def grows(x, out):
 def test_faults_of_model_and_data_are_those_of_the_numpy_model(name, z):
     given, errors = ([[1.0]], [[1e300]], [1e40], [[1.0]]), []
     numpy = hf.models.from_functions(lambda x: 1e60 * x, lambda x: 0.9 * x, *given)
-    for model in (hf.models.compiled(grows, fading, *given), numpy):
+    for model in (hf.models.CompiledModel(grows, fading, *given), numpy):
         with pytest.raises(ValueError, match=r"z: |transition_mean: ") as error:
             hf.ParticleFilter(model, 20, proposal=PROPOSALS[name], rng=0).run(z)
         errors.append((str(error.value), len(error.value.result)))
@@ -259,7 +259,7 @@ def still(x, out):
 
 def test_readings_of_several_sensors(proposal, stops):
     given = {"Q": np.eye(2), "R": None, "initial_mean": [3.0, 4.0], "initial_covariance": 4 * np.eye(2)}
-    models = hf.models.compiled(still, None, **given), hf.models.from_functions(lambda x: x, None, **given)
+    models = hf.models.CompiledModel(still, None, **given), hf.models.from_functions(lambda x: x, None, **given)
     other, results = hf.Sensor(lambda x: x, np.eye(2)), []
     for form, model in enumerate(models):
         sensors = [other]

@@ -20,7 +20,7 @@ def line(x):
 
 def one(**changes):
     given = {"f": line, "h": line, "Q": [[1.0]], "R": [[2.0]], "initial_mean": [0.0], "initial_covariance": [[1.0]]}
-    return hf.models.compiled(**(given | changes))
+    return hf.models.CompiledModel(**(given | changes))
 
 
 @pytest.mark.parametrize("model", [hf.models.UNGM(3.0, 2.0, 1.0), hf.models.BearingsTracking()])
@@ -159,7 +159,7 @@ import herdfilter as hf
 offset = float(os.environ.get("OFFSET", 0))
 def f(x):
     return {factor} * x[0] + offset
-model = hf.models.compiled(f, None, [[1.0]], None, [0.0], [[1.0]], log_likelihood=lambda z, x: -abs(z[0] - x[0]))
+model = hf.models.CompiledModel(f, None, [[1.0]], None, [0.0], [[1.0]], log_likelihood=lambda z, x: -abs(z[0] - x[0]))
 print([sum(part.compiled.stats.cache_hits.values()) for part in (model.f, model.likelihood)], model.f(hf.Points([[2.0]]).x))
 """
 
