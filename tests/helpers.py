@@ -12,7 +12,9 @@ from click.testing import CliRunner
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
 from herdfilter.cli import main
-from herdfilter.study.columns import TIMES
+
+TIMES = ("ms_per_step", "seconds")
+"""Columns that differ from one machine, and one hour, to the next."""
 
 LINE = hf.models.LinearGaussian(F=[[0.9]], H=[[1.0]], Q=[[1.0]], R=[[2.0]], initial_mean=[1.0], initial_covariance=[[2.0]])
 

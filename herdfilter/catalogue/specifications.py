@@ -107,13 +107,18 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
 
 
 @contextmanager
-def prefix_errors(part: str) -> Iterator[None]:
-    """Put the name of a part, such as ``"filter mine: "``, before the text of a TypeError or ValueError."""
+def prefix_errors(part: str, *others: type[BaseException]) -> Iterator[None]:
+    """Put the name of a part, such as ``"filter mine: "``, before the text of an error; `others` become a ValueError.
+
+    Those are of other types than TypeError, ValueError and FileNotFoundError, such as a user's class may raise.
+    """
     try:
         yield
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
         raise kind(f"{part}{error}") from error
+    except others as error:
+        raise ValueError(f"{part}{type(error).__name__}: {error}") from error
 
 
 @cache

@@ -55,7 +55,6 @@ class Column:
     brief: bool = False  # also in the narrow table of the command line
     figure: Literal["", "error", "scaled", "consistency"] = ""
     title: str = ""  # of its panel in a figure
-    time: bool = False  # differs from one machine, and one hour, to the next
     of_reference: bool = False  # known without the filter's result, so that a failed run has it
     measure: Callable[[RunRecord], float | np.floating[Any]] | None = None  # the attribute `name` unless given
 
@@ -221,10 +220,9 @@ COLUMNS = (
         statistics.median,
         "ms per step",
         brief=True,
-        time=True,
         measure=lambda run: 1e3 * run.seconds / len(run.recording),
     ),
-    Column("seconds", "seconds for the run", statistics.median, time=True),
+    Column("seconds", "seconds for the run", statistics.median),
     Column(
         "diverged",
         "true if the run failed, or final_rmse exceeds the scenario's bound",
@@ -240,9 +238,6 @@ BY_NAME = {column.name: column for column in COLUMNS}
 
 MEASURED = tuple(column.name for column in COLUMNS if column.name != "diverged")
 """Names of the measured numbers; ``diverged`` is true or false, and known of a failed run."""
-
-TIMES = tuple(column.name for column in COLUMNS if column.time)
-"""Names of the numbers that differ from one machine, and one hour, to the next."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 
 from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, short_repr, shortened
 from herdfilter.catalogue.expressions import Imports, check_import, check_keywords, evaluate, is_file
+from herdfilter.catalogue.specifications import prefix_errors
 from herdfilter.study.data import SCENARIOS
 from herdfilter.study.tables import Divergence, Published, check_fields, structured
 from herdfilter.study.targets import Targets
@@ -147,7 +148,7 @@ class Scenario:
     def data_loader(self) -> Callable[..., Any]:
         """The function that ``[data] type`` names."""
         name = str((self.data or {})["type"])
-        with _blamed_on("[data] type"):
+        with prefix_errors("[data] type: ", Exception, SystemExit):
             if ":" not in name:
                 raise ValueError(f"expected 'module:function' from a module under imports, got {short_repr(name)}")
             return self.modules.resolve(name)
@@ -178,27 +179,15 @@ class Scenario:
         drawn = {} if self.models is None else {"seed": self.first_model}
         keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
         name = str(self.model["type"])
-        with _blamed_on(f"{self.name}.toml: model type"):
+        with prefix_errors(f"{self.name}.toml: model type: ", Exception, SystemExit):
             cls = self.modules.resolve(name)
-        with _blamed_on(f"{self.name}.toml: model {short_repr(name)}"):
+        with prefix_errors(f"{self.name}.toml: model {short_repr(name)}: ", Exception, SystemExit):
             if isinstance(keywords.get("model"), str):  # within the clutter
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
             check_count("dim", getattr(model, "dim", None))
         return model
-
-
-@contextmanager
-def _blamed_on(part: str) -> Iterator[None]:
-    """Put the name of a part before the text of an error."""
-    try:
-        yield
-    except (FileNotFoundError, TypeError, ValueError) as error:
-        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
-        raise kind(f"{part}: {error}") from error
-    except (Exception, SystemExit) as error:  # raised by a class for arguments that do not fit
-        raise ValueError(f"{part}: {type(error).__name__}: {error}") from error
 
 
 def _truth(initial: Any = None, model: Any = None) -> tuple[Any, Mapping[str, Any]]:

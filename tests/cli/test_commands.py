@@ -5,9 +5,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import command, refused, walk
+from helpers import TIMES, command, refused, walk
 
-from herdfilter.study.columns import TIMES
 from herdfilter.study.store import open_for_reading
 from herdfilter.study.tasks import Stopped, stop_on_signals
 

@@ -3,11 +3,10 @@
 import pickle
 
 import numpy as np
-from helpers import same_runs
+from helpers import TIMES, same_runs
 
 import herdfilter as hf
 from herdfilter.study import engine
-from herdfilter.study.columns import TIMES
 from herdfilter.study.engine import perform
 from herdfilter.study.plan import plan_study
 
