@@ -16,6 +16,7 @@ from herdfilter.angles import mean_and_covariance, unwrap
 from herdfilter.filters.observation import linear_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
+from herdfilter.filters.state import FilterState
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, unobserved
@@ -194,7 +195,13 @@ class Forecaster:
         model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
         model = model.model if isinstance(model, WithClutter) else model  # the detection of the target
         noise = as_generator(0 if rng is None else rng)
-        ahead, rows, spreads, seen_spreads = _fork(self, None if rng is None else noise), [], [], []
+        now, own = FilterState.of(self), {} if rng is None else {id(self.rng or noise): noise}
+        try:
+            self._settle()
+            ahead = copy.deepcopy(self, {id(self.model): self.model, **own})
+        finally:
+            now.give_back(self)
+        rows, spreads, seen_spreads = list[Any](), list[Spread](), list[Any]()
         entries = series([None] * count, dt, controls, times, start, clock=self._clock)
         for entry in entries:
             if entry.dt > 0:
@@ -210,18 +217,6 @@ class Forecaster:
         columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
         columns += [getattr(self.model, "position_dims", ()), spreads, seen_spreads]
         return Forecast(*columns)
-
-
-def _fork(online: Any, rng: np.random.Generator | None) -> Any:
-    """Return a filter that goes its own way from where another stands, with a copy of its generator or with `rng`."""
-    pending = getattr(online, "_pending", None)
-    models = [online.model] if pending is None else [online.model, pending.transition.model]  # they need not be copied
-    fork = copy.deepcopy(online, {id(model): model for model in models})
-    if rng is None or not hasattr(fork, "rng"):
-        return fork
-    if pending is not None:
-        fork._settle()  # the prediction stays as it is
-    return copy.deepcopy(fork, {id(fork.model): fork.model, id(fork.rng): rng})
 
 
 def _spread(ahead: Any) -> Spread:

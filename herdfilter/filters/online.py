@@ -15,6 +15,7 @@ from herdfilter._checks import LARGEST, SUM_ERROR, as_any, as_covariance, short_
 from herdfilter._repr import html_repr, summary_repr
 from herdfilter.filters.forecast import Forecaster
 from herdfilter.filters.results import StepRecord
+from herdfilter.filters.state import FilterState
 from herdfilter.models.contract import Model, jumps
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock, Timed
@@ -81,9 +82,9 @@ class OnlineFilter(Forecaster, Timed):
         step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
         origin = saved.read("origin")[()]
         clock = Clock(None if np.isnat(origin) else origin, since, zoned)
-        if self.rng is not None:
-            self.rng.bit_generator.state = saved.generator(self.rng.bit_generator)
-        vars(self).update(changes, step=step, log_likelihood=total, record=None, _clock=clock, _by_model_at_start=by_model)
+        changes |= {"step": step, "log_likelihood": total, "record": None, "_clock": clock, "_by_model_at_start": by_model}
+        stream = getattr(self.rng, "bit_generator", None)
+        FilterState({**vars(self), **changes}, [(stream, saved.generator(stream))] if stream else []).give_back(self)
 
     def _kind(self) -> str:
         """Return what a filter must share with one whose state it takes up."""
@@ -102,6 +103,9 @@ class OnlineFilter(Forecaster, Timed):
             raise RuntimeError(
                 "update: expected one observation of the initial state, step 0, got a second; call predict between them"
             )
+
+    def _settle(self) -> None:
+        """Let a prediction stand that waits for its observation."""
 
     def _held(self) -> dict[str, Any]:
         """Return the filter's own part of `state`."""

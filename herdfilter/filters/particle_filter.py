@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -146,7 +145,8 @@ class ParticleFilter(OnlineFilter):
 
     def _rewind(self) -> None:
         self._particles: Particles | None = None  # drawn when first needed
-        self._pending: Pending | None = None  # the way on from there, of a proposal that waits for the observation
+        self._pending: Transition | None = None  # the way on from there, of a proposal that waits for the observation
+        self._predicted: Any = None  # the particles at its end without one, and the generator's state after their draw
         self._resampled, self._untouched = False, True
 
     @property
@@ -190,7 +190,7 @@ class ParticleFilter(OnlineFilter):
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
         self._advance(as_duration("dt", dt), as_control(unmasked("control", control)))
         if self._pending is not None:
-            self._pending.freeze()
+            self._pending = self._pending.snapshot()
 
     def _advance(self, dt: float, control: Any) -> None:
         """Predict; a model that is changed before the observation comes is not kept as it was."""
@@ -204,7 +204,7 @@ class ParticleFilter(OnlineFilter):
             particles = check_particles(resampled, self.resampling, "resample", (self.n_particles, self.model.dim))
         transition = Transition(self.model, dt, control, self.step + 1)
         if self.proposal.uses.observation:
-            self._particles, self._pending = particles, Pending(self.proposal, transition, particles, self.rng)
+            self._particles, self._pending, self._predicted = particles, transition, None
         else:
             moved = self.proposal.propose(transition, particles, self.rng)
             self._particles = check_particles(moved, self.proposal, "propose", (self.n_particles, self.model.dim))
@@ -264,7 +264,7 @@ class ParticleFilter(OnlineFilter):
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
             observation, outcome = None, Outcome.GATED
         if observation is not None:
-            weighed = None if self._pending is None else self._pending.propose(observation)
+            weighed = None if self._pending is None else self._propose(observation)
             if self.step == 0 and self._untouched and not contract.jumps(model) and self._current().covariances is None:
                 weighed = initial_given(observation, self.proposal, self.n_particles, self.rng, self.model.initial)
             if weighed is None:
@@ -373,12 +373,12 @@ class ParticleFilter(OnlineFilter):
 
     def _held(self) -> dict[str, Any]:
         waiting = self._pending
-        particles = self._current() if waiting is None else waiting.start
+        particles = self._current() if waiting is None else self._particles
         held = {name: getattr(particles, attribute) for name, attribute in STATE.items()}
         held |= {"resampled": self._resampled, "untouched": self._untouched}
         if waiting is not None:
-            control = waiting.transition.control
-            held |= {"pending_dt": waiting.transition.dt, "pending_control": None if control is None else kept(control)}
+            control = waiting.control
+            held |= {"pending_dt": waiting.dt, "pending_control": None if control is None else kept(control)}
         return {name: value for name, value in held.items() if value is not None}
 
     def _taken_up(self, state: SavedState) -> dict[str, Any]:
@@ -396,11 +396,9 @@ class ParticleFilter(OnlineFilter):
         if "pending_dt" in given:
             control = kept(given["pending_control"])[()] if "pending_control" in given else None
             dt = as_duration("state: pending_dt", state.read("pending_dt").item())
-            transition = Transition(self.model, dt, control, state.read("step").item())
-            pending = Pending(self.proposal, transition, particles, self.rng)
-            pending.freeze()
+            pending = Transition(self.model, dt, control, state.read("step").item()).snapshot()
         flags = {f"_{name}": state.read(name).item() for name in ("resampled", "untouched")}
-        return {"_particles": particles, "_pending": pending, **flags}
+        return {"_particles": particles, "_pending": pending, "_predicted": None, **flags}
 
     def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
@@ -435,9 +433,16 @@ class ParticleFilter(OnlineFilter):
         return summary_repr(self, model=self.model, dim=self.model.dim, **{name: getattr(self, name) for name in shown})
 
     def _current(self) -> Particles:
-        """Return the particles where the filter stands."""
+        """Return the particles where the filter stands: of a step that waits for the observation, those without it.
+
+        These are drawn from where the generator stands, which is then put back: asking does not change what follows.
+        """
         if self._pending is not None:
-            return self._pending.predicted[0]
+            if self._predicted is None:
+                stream = self.rng.bit_generator
+                before, predicted = stream.state, self._propose()
+                self._predicted, stream.state = (predicted, stream.state), before
+            return self._predicted[0]
         if self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
             self._particles = check_particles(drawn, self.proposal, "initial", (self.n_particles, self.model.dim))
@@ -448,44 +453,18 @@ class ParticleFilter(OnlineFilter):
         particles = self._current()
         return particles if particles.gaussian is None else histories.as_points(particles, self._circular, self.step)
 
+    def _propose(self, observation: Observation | None = None) -> Particles:
+        """Return the particles of the step that waits, their weights times the likelihood, not normalised."""
+        proposal = histories.at_step(self.proposal, self._particles, observation)
+        given = proposal, self._pending, self._particles, self.rng, observation
+        return check_particles(propose_from_scan(*given), self.proposal, "propose", (self.n_particles, self.model.dim))
+
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
-        if (waiting := self._pending) is not None:
-            self._particles, waiting.rng.bit_generator.state = waiting.predicted
+        if self._pending is not None:
+            self._current()
+            self._particles, self.rng.bit_generator.state = self._predicted
             self._pending = None
-
-
-class Pending:
-    """A step of a proposal that waits for the observation; taken with it, or without one.
-
-    After `freeze` it is made by the model as it was then. The particles without the observation are drawn when they are
-    first asked for, from where the generator stands, which is then put back: asking does not change what follows.
-    """
-
-    def __init__(self, proposal: Proposal, transition: Transition, start: Particles, rng: np.random.Generator) -> None:
-        self.proposal, self.transition, self.start, self.rng = proposal, transition, start, rng
-        self.shape = start.n_next if proposal.uses.weights else len(start), start.x.shape[1]
-
-    def freeze(self) -> None:
-        """Keep the model as it is now."""
-        self.transition = self.transition.snapshot()
-
-    def propose(self, observation: Observation) -> Particles:
-        """Particles with their weights times the likelihood, not normalised."""
-        proposal = histories.at_step(self.proposal, self.start, observation)
-        particles = propose_from_scan(proposal, self.transition, self.start, self.rng, observation)
-        return check_particles(particles, self.proposal, "propose", self.shape)
-
-    @cached_property
-    def predicted(self) -> tuple[Particles, Any]:
-        """Particles without the observation, and the generator's state after their draw."""
-        stream = self.rng.bit_generator
-        before = stream.state
-        proposal = histories.at_step(self.proposal, self.start)
-        particles = proposal.propose(self.transition, self.start, self.rng)
-        found = check_particles(particles, self.proposal, "propose", self.shape), stream.state
-        stream.state = before
-        return found
 
 
 def kept(control: Any) -> np.ndarray:

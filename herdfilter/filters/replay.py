@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import check_methods, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.filters.results import StepRecord
+from herdfilter.filters.state import FilterState
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock, Timed
 
@@ -53,7 +53,7 @@ class Replay:
         self.lag = float(Clock().elapsed([lag], "lag")[0])
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
-        self._kept: list[tuple[_Standing, _Reading]] = []  # each reading after where the filter stood before it
+        self._kept: list[_Reading] = []
         self._clock = self._first = getattr(filter, "_clock", Clock()) if start is None else Clock.at(start)
 
     def __repr__(self) -> str:
@@ -93,41 +93,28 @@ class Replay:
                 f"{latest - since} before it; choose a larger lag"
             )
         place = len(self._kept)
-        while place and self._kept[place - 1][1].since > since:
+        while place and self._kept[place - 1].since > since:
             place -= 1
-        now = self._standing()
-        readings = [_Reading(since, z, sensor, control, gate), *(reading for _, reading in self._kept[place:])]
-        if place < len(self._kept):
-            self._go_back(self._kept[place][0])
-        kept = self._kept[:place]
+        now, clock, late = FilterState.of(self.filter), self._clock, self._kept[place:]
+        kept, new = self._kept[:place], _Reading(since, z, sensor, control, gate, clock, now)
         try:
-            for reading in readings:
-                kept.append((self._standing(), reading))
-                if reading.since > self._clock.since:
-                    self.filter.predict(reading.since - self._clock.since, reading.control)
-                    self._clock = self._clock._replace(since=reading.since)
+            if late:
+                clock = late[0].clock
+                late[0].before.give_back(self.filter)
+            for reading in (new, *late):
+                kept.append(reading._replace(clock=clock, before=FilterState.of(self.filter)))
+                if reading.since > clock.since:
+                    self.filter.predict(reading.since - clock.since, reading.control)
+                    clock = clock._replace(since=reading.since)
                 if isinstance(self.filter, Timed):
-                    self.filter._clock = self._clock
+                    self.filter._clock = clock
                 by = {"sensor": reading.sensor, "gate": reading.gate}
                 record: StepRecord = self.filter.update(reading.z, **{k: v for k, v in by.items() if v is not None})
         except BaseException:
-            self._go_back(now)
+            now.give_back(self.filter)
             raise
-        self._kept = [(standing, reading) for standing, reading in kept if reading.since >= self._clock.since - self.lag]
+        self._clock, self._kept = clock, [reading for reading in kept if reading.since >= clock.since - self.lag]
         return record
-
-    def _standing(self) -> _Standing:
-        filters = [self.filter, *(track.filter for track in getattr(self.filter, "tracks", ()))]
-        generators = [one.rng for one in filters if isinstance(getattr(one, "rng", None), np.random.Generator)]
-        streams = [(rng, rng.bit_generator.state) for rng in generators]
-        return _Standing(self._clock, dict(vars(self.filter)), streams)
-
-    def _go_back(self, standing: _Standing) -> None:
-        vars(self.filter).clear()
-        vars(self.filter).update(standing.attributes)
-        for rng, state in standing.streams:
-            rng.bit_generator.state = state
-        self._clock = standing.clock
 
 
 class _Reading(NamedTuple):
@@ -136,11 +123,5 @@ class _Reading(NamedTuple):
     sensor: Sensor | None
     control: Any
     gate: float | None
-
-
-class _Standing(NamedTuple):
-    """Where a filter stands: what it holds is replaced at every step, never changed."""
-
     clock: Clock
-    attributes: dict[str, Any]
-    streams: list[tuple[np.random.Generator, Any]]
+    before: FilterState  # where clock and filter stood before it

@@ -39,7 +39,7 @@ NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is lef
 
 
 def propose_from_scan(
-    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
+    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
 ) -> Particles:
     """Return the particles that a proposal makes; of a scan detection by detection, unless it uses the whole scan."""
     parts = parts_from_scan(proposal, transition, particles, rng, observation)
@@ -47,10 +47,10 @@ def propose_from_scan(
 
 
 def parts_from_scan(
-    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation
+    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
 ) -> list[Particles]:
     """Return the same in parts, one for each hypothesis that guides particles."""
-    model = observation.model
+    model = None if observation is None else observation.model
     if not isinstance(model, WithClutter) or proposal.uses.whole_scan or not observation.has_moments:
         return [proposal.propose(transition, particles, rng, observation)]
     n = particles.n_next if proposal.uses.weights else len(particles)
