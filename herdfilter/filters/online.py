@@ -52,12 +52,12 @@ class OnlineFilter(Forecaster, Timed):
             "step": self.step,
             "log_likelihood": self.log_likelihood,
             "time": clock.since,
-            "origin": np.datetime64("NaT") if clock.origin is None else clock.origin,
+            "origin": np.datetime64(clock.origin),
             "zoned": clock.zoned,
             "by_model_at_start": self._by_model_at_start,
         }
-        if self.rng is not None:
-            given["generator"] = _as_text(self.rng.bit_generator)
+        for _, numbers in FilterState.of(self).streams:
+            given["generator"] = _as_text(numbers)
         return {name: np.array(value) for name, value in {**given, "entries": " ".join(given)}.items()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
@@ -77,14 +77,14 @@ class OnlineFilter(Forecaster, Timed):
         saved = SavedState(state, self.model)
         saved.expect("version", VERSION)
         saved.expect("filter", self._kind())
-        changes = self._taken_up(saved)
+        now, changes = FilterState.of(self), self._taken_up(saved)
         names = "step", "log_likelihood", "time", "zoned", "by_model_at_start"
         step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
         origin = saved.read("origin")[()]
         clock = Clock(None if np.isnat(origin) else origin, since, zoned)
         changes |= {"step": step, "log_likelihood": total, "record": None, "_clock": clock, "_by_model_at_start": by_model}
-        stream = getattr(self.rng, "bit_generator", None)
-        FilterState({**vars(self), **changes}, [(stream, saved.generator(stream))] if stream else []).give_back(self)
+        streams = [(stream, saved.generator(stream)) for stream, _ in now.streams]
+        FilterState(now.attributes | changes, streams).give_back(self)
 
     def _kind(self) -> str:
         """Return what a filter must share with one whose state it takes up."""
@@ -177,13 +177,13 @@ class SavedState:
         with suppress(Exception):
             trial.state = numbers = json.loads(text)
             places = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}  # NumPy reads the memory at any
-            if 0 <= places["pos"] <= 624 and 0 <= places["buffer_pos"] <= 4 and _as_text(trial) == text:
+            if 0 <= places["pos"] <= 624 and 0 <= places["buffer_pos"] <= 4 and _as_text(trial.state) == text:
                 return trial.state
         raise ValueError(f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}")
 
 
-def _as_text(stream: Any) -> str:
-    return json.dumps(stream.state, default=np.ndarray.tolist)
+def _as_text(numbers: Any) -> str:
+    return json.dumps(numbers, default=np.ndarray.tolist)
 
 
 def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:

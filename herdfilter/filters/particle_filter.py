@@ -145,7 +145,7 @@ class ParticleFilter(OnlineFilter):
 
     def _rewind(self) -> None:
         self._particles: Particles | None = None  # drawn when first needed
-        self._pending: Transition | None = None  # the way on from there, of a proposal that waits for the observation
+        self._pending: Any = None  # the transition on from there, of a proposal that waits for the observation
         self._predicted: Any = None  # the particles at its end without one, and the generator's state after their draw
         self._resampled, self._untouched = False, True
 
@@ -440,9 +440,10 @@ class ParticleFilter(OnlineFilter):
         if self._pending is not None:
             if self._predicted is None:
                 stream = self.rng.bit_generator
-                before, predicted = stream.state, self._propose()
-                self._predicted, stream.state = (predicted, stream.state), before
-            return self._predicted[0]
+                before, moved = stream.state, self._propose()
+                self._predicted, stream.state = (moved, stream.state), before
+            predicted: Particles = self._predicted[0]
+            return predicted
         if self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
             self._particles = check_particles(drawn, self.proposal, "initial", (self.n_particles, self.model.dim))
@@ -455,9 +456,10 @@ class ParticleFilter(OnlineFilter):
 
     def _propose(self, observation: Observation | None = None) -> Particles:
         """Return the particles of the step that waits, their weights times the likelihood, not normalised."""
-        proposal = histories.at_step(self.proposal, self._particles, observation)
-        given = proposal, self._pending, self._particles, self.rng, observation
-        return check_particles(propose_from_scan(*given), self.proposal, "propose", (self.n_particles, self.model.dim))
+        start: Any = self._particles
+        proposal = histories.at_step(self.proposal, start, observation)
+        particles = propose_from_scan(proposal, self._pending, start, self.rng, observation)
+        return check_particles(particles, self.proposal, "propose", (self.n_particles, self.model.dim))
 
     def _settle(self) -> None:
         """Let a prediction that no observation has followed stand."""
