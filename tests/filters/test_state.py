@@ -5,6 +5,7 @@ import re
 import warnings
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
+from herdfilter.filters.state import FilterState
 
 TURN = hf.models.CoordinatedTurn()
 MODES = hf.models.JumpMarkov(
@@ -56,6 +58,30 @@ def test_a_filter_that_is_restored_goes_on_with_equal_bits_and_one_that_is_reset
     one.restore(start)
     other.restore(start)
     same_end(one, other, z)
+
+
+@pytest.mark.parametrize("name", ["auto", "bootstrap", "enkf", "lmb"])
+def test_a_state_is_taken_and_given_back_as_often_as_one_likes(name):
+    """Also while a prediction waits; generators of tracks are put back as well."""
+    birth = hf.tracking.Birth(0.3, hf.GaussianMixture([1.0], [[0.0, 0.0]], np.eye(2)))
+    model = hf.models.WithClutter(hf.models.linear_chain(2), 0.9, 0.01) if name == "lmb" else hf.models.linear_chain(2)
+    options = {"birth": [birth], "filter": "auto"} if name == "lmb" else {}
+    make = hf.tracking.LMBTracker if name == "lmb" else partial(hf.make_filter, name)
+    online = make(model, n_particles=20, rng=1, **options)
+    z = [[0.1, 0.2]]
+    online.predict()
+    online.update(z if name == "lmb" else z[0])
+    online.predict()
+    taken, ends = FilterState.of(online), []
+    for _ in range(3):
+        online.update(z if name == "lmb" else z[0])
+        online.predict()
+        tracks = online.tracks if name == "lmb" else [online]
+        ends.append((online.step, [one.mean.tolist() for one in tracks]))
+        taken.give_back(online)
+    assert online.step == 2
+    assert ends[0][0] == 3
+    assert ends[0] == ends[1] == ends[2]
 
 
 STATE = hf.ParticleFilter(TURN, 30, rng=1).state
