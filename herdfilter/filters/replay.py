@@ -92,24 +92,22 @@ class Replay:
                 f"time: expected at most {self.lag} before the latest reading, got {time}, which is "
                 f"{latest - since} before it; choose a larger lag"
             )
-        place = len(self._kept)
-        while place and self._kept[place - 1].since > since:
-            place -= 1
-        now, clock, late = FilterState.of(self.filter), self._clock, self._kept[place:]
-        kept, new = self._kept[:place], _Reading(since, z, sensor, control, gate, clock, now)
+        now, clock = FilterState.of(self.filter), self._clock
+        options = {name: value for name, value in (("sensor", sensor), ("gate", gate)) if value is not None}
+        kept = [reading for reading in self._kept if reading.since <= since]
+        late = self._kept[len(kept) :]
         try:
             if late:
                 clock = late[0].clock
                 late[0].before.give_back(self.filter)
-            for reading in (new, *late):
+            for reading in (_Reading(since, z, control, options, clock, now), *late):
                 kept.append(reading._replace(clock=clock, before=FilterState.of(self.filter)))
                 if reading.since > clock.since:
                     self.filter.predict(reading.since - clock.since, reading.control)
                     clock = clock._replace(since=reading.since)
                 if isinstance(self.filter, Timed):
                     self.filter._clock = clock
-                by = {"sensor": reading.sensor, "gate": reading.gate}
-                record: StepRecord = self.filter.update(reading.z, **{k: v for k, v in by.items() if v is not None})
+                record: StepRecord = self.filter.update(reading.z, **reading.options)
         except BaseException:
             now.give_back(self.filter)
             raise
@@ -120,8 +118,7 @@ class Replay:
 class _Reading(NamedTuple):
     since: float
     z: ArrayLike | None
-    sensor: Sensor | None
     control: Any
-    gate: float | None
+    options: dict[str, Any]
     clock: Clock
     before: FilterState  # where clock and filter stood before it
