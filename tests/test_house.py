@@ -21,6 +21,7 @@ FLOORS = (
     ("catalogue",),
     ("adapters",),
     ("smoothing", "likelihood"),
+    ("compiled",),
     ("filters",),
     ("association",),
     ("models",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +24,6 @@ from herdfilter._checks import (
     unmasked,
 )
 from herdfilter._repr import summary_repr
-from herdfilter.filters import compiled_loop
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.online import OnlineFilter, SavedState
 from herdfilter.filters.particles import Particles, check_particles
@@ -347,9 +347,10 @@ class ParticleFilter(OnlineFilter):
         check_flags(keep_particles=keep_particles)
         steps = series(observations, dt, controls, times, start, late, clock=self._clock)
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
-        if watcher is None and gate is None and type(self) is ParticleFilter and compiled_loop.takes(self):
-            result: FilterResult = compiled_loop.run(self, steps, kept)
-        else:
+        engine = getattr(self.model, "series_engine", None)
+        taken = engine is not None and watcher is None and gate is None and type(self) is ParticleFilter
+        result: FilterResult | None = import_module(engine).run(self, steps, kept) if taken else None
+        if result is None:
             # nothing comes between a prediction and its update that could change the model
             plain = watcher is None and type(self).predict is ParticleFilter.predict
             ways = self._advance if plain else None, self._update if type(self).update is ParticleFilter.update else None

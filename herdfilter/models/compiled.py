@@ -239,6 +239,9 @@ class CompiledModel(FunctionModel):
     True
     """
 
+    series_engine = "herdfilter.compiled.loop"
+    """Module whose `run` takes whole series of a particle filter; the filter loads it when it first has one."""
+
     def __init__(
         self,
         f: Callable[..., Any],

@@ -1,7 +1,7 @@
 """A filter over a series of observations in one compiled loop, for models made of compiled functions.
 
 The loop does what `ParticleFilter.predict` and `update` do, with the same random numbers in the same order; how particles
-are moved stands in `compiled_moves`. It stops before a step that is not plain: a likelihood that vanishes, a state that
+are moved stands in `moves`. It stops before a step that is not plain: a likelihood that vanishes, a state that
 is not finite, an observation of another shape. The filter takes that step by itself, and raises its errors.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from herdfilter._checks import LARGEST, Array
-from herdfilter.filters import compiled_moves as moves
-from herdfilter.filters.compiled_moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
+from herdfilter.compiled import moves
+from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -76,8 +76,13 @@ def _noise(n: int, dim: int) -> tuple[Array, Array, Array]:
     return np.array([balanced_noise(n, dim, k) for k in range(SETS)]), plain_array(points), plain_array(weights)
 
 
-def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult:
-    """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop."""
+def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
+    """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop.
+
+    None if the filter has no steps for the loop.
+    """
+    if not takes(online):
+        return None
     parts: list[FilterResult] = []
     times = [step.time for step in steps]
     try:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters import compiled_loop
+from herdfilter.compiled import loop
 from herdfilter.filters.results import Outcome
 
 
@@ -88,20 +88,20 @@ def both(models, observations, n=60, given=None, **options):
 
 @pytest.fixture(autouse=True)
 def short_series_go_through_the_loop(monkeypatch):
-    monkeypatch.setattr(compiled_loop, "FEWEST_PARTICLES", 0)
+    monkeypatch.setattr(loop, "FEWEST_PARTICLES", 0)
 
 
 @pytest.fixture
 def stops(monkeypatch):
     """How many steps the filter took by itself."""
     taken = []
-    ordinary = compiled_loop.run_in_steps
+    ordinary = loop.run_in_steps
 
     def counted(online, steps, *args, **options):
         taken.extend(steps)
         return ordinary(online, steps, *args, **options)
 
-    monkeypatch.setattr(compiled_loop, "run_in_steps", counted)
+    monkeypatch.setattr(loop, "run_in_steps", counted)
     return taken
 
 
@@ -161,7 +161,7 @@ def test_a_second_run_goes_on_where_single_steps_and_a_prediction_ended(proposal
 def test_a_long_series_goes_through_in_parts(monkeypatch, proposal):
     model = hf.models.UNGM()
     _, z = hf.simulate(model, 30, rng=1)
-    monkeypatch.setattr(compiled_loop, "MOST_PARTICLES", 400)
+    monkeypatch.setattr(loop, "MOST_PARTICLES", 400)
     both((model.compiled(), model), z, 100, proposal=proposal)
 
 
@@ -279,16 +279,16 @@ def test_only_plain_filters_go_through_the_loop():
     class Own(hf.BootstrapProposal):
         pass
 
-    assert compiled_loop.takes(hf.ParticleFilter(model))
-    assert compiled_loop.takes(hf.ParticleFilter(model, proposal=hf.RankedProposal(), resampling=hf.MultinomialResampling()))
-    assert compiled_loop.takes(hf.ParticleFilter(model, proposal=hf.AutomaticProposal()))
-    assert not compiled_loop.takes(hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal()))
+    assert loop.takes(hf.ParticleFilter(model))
+    assert loop.takes(hf.ParticleFilter(model, proposal=hf.RankedProposal(), resampling=hf.MultinomialResampling()))
+    assert loop.takes(hf.ParticleFilter(model, proposal=hf.AutomaticProposal()))
+    assert not loop.takes(hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal()))
     # four points do not span state and noise
-    assert not compiled_loop.takes(hf.ParticleFilter(model, 4, proposal=hf.AutomaticProposal()))
+    assert not loop.takes(hf.ParticleFilter(model, 4, proposal=hf.AutomaticProposal()))
     random = hf.RankedProposal(hf.RandomSampling()), hf.AutomaticProposal(hf.RandomSampling())
     for proposal in (Own(), *random, hf.RankedProposal(randomised=True)):
-        assert not compiled_loop.takes(hf.ParticleFilter(model, proposal=proposal))
-    assert not compiled_loop.takes(hf.ParticleFilter(model, resampling=hf.MultinomialResampling()))
+        assert not loop.takes(hf.ParticleFilter(model, proposal=proposal))
+    assert not loop.takes(hf.ParticleFilter(model, resampling=hf.MultinomialResampling()))
 
 
 def test_a_series_that_goes_on_from_uneven_weights_is_resampled_when_it_should_be():
@@ -308,9 +308,9 @@ def test_what_keeps_a_series_out_of_the_loop_is_told_to_those_who_ask(monkeypatc
     results = []
     for failing in (False, True):
         if failing:
-            monkeypatch.setattr(compiled_loop, "Segment", lambda *given: {}.missing)
+            monkeypatch.setattr(loop, "Segment", lambda *given: {}.missing)
         results.append(hf.ParticleFilter(hf.models.UNGM().compiled(), 2000, rng=0).run([[0.5]] * 10))
     same(*results)
     (record,) = caplog.records
-    assert (record.levelno, record.name) == (logging.INFO, "herdfilter.filters.compiled_loop")
+    assert (record.levelno, record.name) == (logging.INFO, "herdfilter.compiled.loop")
     assert "AttributeError" in record.getMessage()

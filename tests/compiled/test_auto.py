@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.filters import compiled_loop
+from herdfilter.compiled import loop
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.herded import HerdedProposal
@@ -180,19 +180,19 @@ def done(monkeypatch):
 @pytest.mark.parametrize("name", CASES)
 def test_each_step_is_that_of_the_numpy_model(name, done, monkeypatch):
     n = 1200 if name in MANY else 100
-    monkeypatch.setattr(compiled_loop, "FEWEST_PARTICLES", 0)
+    monkeypatch.setattr(loop, "FEWEST_PARTICLES", 0)
     (quick, model), change, expected = CASES[name]
     _, z = hf.simulate(model, 25, rng=3)
     z = z if change is None else change(z)
     alone, apart, both_ways, happened = 0, [], [], set()
-    ordinary = compiled_loop.run_in_steps
+    ordinary = loop.run_in_steps
 
     def counted(*args, **options):
         nonlocal alone
         alone += 1
         return ordinary(*args, **options)
 
-    monkeypatch.setattr(compiled_loop, "run_in_steps", counted)
+    monkeypatch.setattr(loop, "run_in_steps", counted)
     pf, other = (hf.ParticleFilter(each, n, proposal=AutomaticProposal(), rng=0) for each in (model, quick))
     for t in range(len(z)):
         if t:
