@@ -70,10 +70,11 @@ def _movement(online: Any) -> tuple[str, tuple[Any, ...]]:
 
 
 @lru_cache(maxsize=4)
-def _noise(n: int, dim: int) -> tuple[Array, Array, Array]:
+def _noise(n: int, dim: int) -> Any:
     """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
     points, weights = UNSCENTED_RULE.points(dim)
-    return np.array([balanced_noise(n, dim, k) for k in range(SETS)]), plain_array(points), plain_array(weights)
+    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
+    return moves.Noise(sets, plain_array(points), plain_array(weights))
 
 
 def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
@@ -158,7 +159,8 @@ class Segment:
         Q, ways = self.model.Q, zip(self.dts.tolist(), self.indices.tolist(), strict=True)
         constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
         noises = (contract.transition_noise(self.model, *way) for way in ways)
-        self.factors = np.array([next(noises).factor] if constant else [noise.factor for noise in noises])
+        factors = [next(noises).factor] if constant else [noise.factor for noise in noises]
+        self.factors = np.repeat(factors, len(steps), 0) if constant else np.array(factors)
         k = self.z.shape[1]
         self.whitening, self.log_peaks, self.noises = np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
         self.which = np.zeros(len(steps), dtype=np.int64)
@@ -246,20 +248,19 @@ class Segment:
         moments = np.empty((count, d)), np.empty((count, d, d))
         figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
         out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
-        f, noise = self.model.f, (self.whitening, self.log_peaks, self.noises)
         given = particles.x, particles.log_weights, particles.weights, np.empty((n, d))
-        start = tuple(np.array(part, dtype=np.float64, order="C") for part in given)
+        start = moves.Particles(*(np.array(part, dtype=np.float64, order="C") for part in given))
         k = self.z.shape[1] if self.derived else 1
-        room = np.empty((n, d)), np.empty((n, k)), np.empty(n), np.empty(n), np.empty((d, n))
-        factors = self.factors if len(self.factors) < 2 else self.factors[part]
-        ways = f.parameters, self.dts[part], self.indices[part], self.controls[part], factors
-        known = self.observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
-        seen = *known, *noise, self.circular, self.angles
+        room = np.empty((n, d)), np.empty((n, k)), np.empty(n), np.empty(n)
+        f, observe = self.model.f, self.observe
+        way = f.parameters, f.compiled, self.dts[part], self.indices[part], self.controls[part], self.factors[part]
+        seen = observe.compiled, observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
+        series = *way, *seen, self.whitening, self.log_peaks, self.noises, self.circular, self.angles, *room
         share = 0.0 if online.proposal.uses.weights else online.resample_below
         threshold = (1 - 1e-9) * share * n, bool(online._resampled)
         move, tools = moves.mover(self.name)
-        parts = f.compiled, self.observe.compiled, move, (self.tables, *tools) if tools else (), online.rng
-        done, spoilt = _loop(self.name)(*parts, start, ways, seen, threshold, room, out)
+        tools = ((*self.tables, *tools[:3]), *tools[3:]) if tools else ()
+        done, spoilt = _loop(self.name)(series, move, tools, online.rng, start, threshold, np.empty((d, n)), out)
         return done, spoilt, (out, *start[:3])
 
 
@@ -267,33 +268,33 @@ class Segment:
 def _loop(name: str) -> Any:
     """Return the compiled loop of a proposal; kept on the disk."""
     group, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (2, 3))
-    out, room = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), group((*moves.ROOM, rows))
-    move, tools, numbers = moves.move_type(name), moves.TOOLS[name], group((float64, boolean))
-    given = moves.FUNCTION, moves.FUNCTION, move, tools, moves.GENERATOR, moves.PARTICLES, moves.WAYS, moves.SEEN
-    return moves.compiled(_run, group((int64, boolean))(*given, numbers, room, out), _nrt=False)
+    out, move = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), moves.move_type(name)
+    given = group(moves.SERIES.types), move, move.signature.args[1], moves.GENERATOR, moves.PARTICLES
+    return moves.compiled(_run, group((int64, boolean))(*given, group((float64, boolean)), rows, out), _nrt=False)
 
 
-def _run(f, observe, move, tools, rng, particles, ways, seen, threshold, rooms, out):
+def _run(given, move, tools, rng, start, threshold, centred, out):
     """Take T steps with the particles; return how many were taken, and whether another one was begun.
 
     It makes no array, and counts no references: compiled code that is given arrays from here does not, either.
     """
-    dts, kinds, circular = ways[1], seen[3], seen[8]
-    least, resampled = threshold
+    series, particles, (least, resampled) = moves.Series(*given), start, threshold
     means, covariances, numbers, was_resampled, kept_x, kept_weights = out
-    (x, log_weights, weights, moved), centred, room = particles, rooms[4], rooms[:4]
-    (n, d), size, done, spoilt = x.shape, 1.0 / dot(weights, weights), 0, False
-    for t in range(len(dts)):
-        if kinds[t] == BY_ITSELF:
+    _, log_weights, weights, _ = particles
+    (n, d), size, done, spoilt = particles.x.shape, 1.0 / dot(weights, weights), 0, False
+    for t in range(len(series.dts)):
+        if series.kinds[t] == BY_ITSELF:
             break
-        if dts[t] > 0:
+        there = moves.Particles(particles.moved, log_weights, weights, particles.x)
+        if series.dts[t] > 0:
             resampled = size < least
-            increment = move(f, observe, tools, rng, t, resampled, (x, log_weights, weights, moved), ways, seen, room)
-            x, moved = moved, x
+            increment = move(series, tools, rng, t, resampled, particles)
+            particles = there
         else:
-            increment = weigh(observe, t, x, log_weights, weights, ways, seen, room)
+            increment = weigh(series, t, there)
+        x = particles.x
         size = 1.0 / dot(weights, weights)
-        if not (increment == increment and _moments(x, weights, circular, centred, means[t], covariances[t])):
+        if not (increment == increment and _moments(x, weights, series.circular, centred, means[t], covariances[t])):
             spoilt = True
             break
         numbers[t, 0], numbers[t, 1], was_resampled[t] = size, increment, resampled
@@ -305,7 +306,7 @@ def _run(f, observe, move, tools, rng, particles, ways, seen, threshold, rooms, 
         done = t + 1
     for i in range(n):
         for a in range(d):
-            particles[0][i, a] = x[i, a]
+            start.x[i, a] = particles.x[i, a]
     return done, spoilt
 
 

@@ -8,6 +8,7 @@ place of the old, and returns the logarithm of the evidence; NaN if the step is 
 from __future__ import annotations
 
 import hashlib
+from collections import namedtuple
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
 from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _over_chance, _standardise, kernel_width
 from herdfilter.filters.proposals.guided import WIDENING
-from herdfilter.filters.proposals.lookahead import SPARE_POINTS, _draw, _share, _update_noise
+from herdfilter.filters.proposals.lookahead import SPARE_POINTS, NoiseUpdate, _draw, _share, _update_noise
 from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling import base
 from herdfilter.filters.resampling.base import _inverse
@@ -40,51 +41,54 @@ MISSING, USED, BY_ITSELF = 0, 1, 2
 _row, _rows, _sets = (types.Array(float64, k, "C") for k in (1, 2, 3))
 _counts, _flags = types.Array(int64, 1, "C"), types.Array(boolean, 1, "C")
 GROUP: Any = types.Tuple
+tuple_type: Any = types.NamedTuple
 FUNCTION: Any = types.FunctionType(SIGNATURE)
 GENERATOR: Any = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
-PARTICLES = GROUP((_rows, _row, _row, _rows))
-"""x (n, d), log-weights and weights (n,), and `moved`."""
-WAYS = GROUP((_row, _row, _counts, _rows, _sets))
-"""Parameters of f, time steps, indices of steps, controls, factors of the transition noise: one, or one for each step."""
-SEEN = GROUP((_row, boolean, _sets, _counts, _counts, _sets, _row, _sets, _flags, _flags))
-"""Parameters of what is observed, whether it is a mean, z (T, 1, k), the way of each observation and which noise it has;
-whitening matrices, log-densities at 0 and covariances of these noises; which entries of state and observation are angles."""
-_noises = GROUP((_sets, _rows, _row))
-TABLES = GROUP((_noises, _noises, _row, _row))
-"""Of a proposal: sets of noise (S, n, D), sigma points (p, D) and their weights, for ancestors without a width and with one;
-even steps from 0 to 1 (n,), parameters."""
-ROOM = GROUP((_rows, _rows, _row, _row))
-"""Noise (n, d), what is observed (n, k), and two rows (n,); a step leaves nothing there."""
-ANCESTORS = GROUP((_rows, _rows, _row, _rows, _noises))
+
+
+def named(name: str, **fields: Any) -> tuple[Any, Any]:
+    """Return a class of named tuples, and its type in compiled code."""
+    kind = namedtuple(name, fields)  # type: ignore[misc]
+    return kind, tuple_type(tuple(fields.values()), kind)
+
+
+Particles, PARTICLES = named("Particles", x=_rows, log_weights=_row, weights=_row, moved=_rows)
+"""x (n, d), log-weights and weights (n,), and where a step leaves the new x."""
+_way = {"parameters": _row, "f": FUNCTION, "dts": _row, "steps": _counts, "controls": _rows, "factors": _sets}
+_seen = {"observe": FUNCTION, "known": _row, "derived": boolean, "z": _sets, "kinds": _counts, "which": _counts}
+_noise = {"whitening": _sets, "log_peaks": _row, "noises": _sets, "circular": _flags, "angles": _flags}
+_room = {"noise": _rows, "values": _rows, "found": _row, "buffer": _row}
+Series, SERIES = named("Series", **_way, **_seen, **_noise, **_room)
+"""Of T steps: parameters of the mean of the next state, that mean, time steps, indices of steps, controls, factors of the
+transition noise; what is observed, its parameters, whether it is a mean, z (T, 1, k), the kind of each observation and which
+noise it has; whitening matrices, log-densities at 0 and covariances of these noises; which entries of
+state and observation are angles; and room for noise (n, d), what is observed (n, k), and two rows (n,): a step leaves
+nothing there."""
+Noise, NOISE = named("Noise", sets=_sets, points=_rows, weights=_row)
+"""Sets of noise (S, n, D), sigma points (p, D) and their weights."""
+Ancestors, ANCESTORS = named("Ancestors", x=_rows, starts=_rows, weights=_row, root=_rows, noise=NOISE)
 """States (M, d); their transition means, or with a width again the states; weights (M,); a factor (d, d) of the covariance
-about each, if there is a width; and what the tables hold for their noise."""
-UPDATE = GROUP((_counts, _rows, _sets, _sets, _row))
-"""The arrays of a `NoiseUpdate` that `draw` takes."""
-SHARE = GROUP((_rows, _row, _sets, _rows))
-"""The arrays of a `NoiseUpdate` that `share` takes."""
+about each, if there is a width; and their noise."""
+UPDATE = tuple_type((_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets), NoiseUpdate)
 _pointer = types.FunctionType
 _order = _pointer(_counts(_rows, _row, _flags))
-_found = GROUP((boolean, _rows, _row, UPDATE, SHARE))
-_look = _pointer(_found(FUNCTION, FUNCTION, _order, int64, int64, ANCESTORS, WAYS, SEEN))
-_carry = _pointer(float64(FUNCTION, FUNCTION, int64, ANCESTORS, _counts, _rows, _row, PARTICLES, WAYS, SEEN, ROOM))
-_ways = FUNCTION, FUNCTION, _order, _look, _carry, int64, ANCESTORS, boolean, boolean
-_follow = _pointer(float64(*_ways, PARTICLES, WAYS, SEEN, TABLES, ROOM))
-_moments = GROUP((_rows, _rows, _rows))
+_look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
+_carry = _pointer(float64(SERIES, int64, ANCESTORS, _counts, _rows, _row, PARTICLES))
+_tables = {"narrow": NOISE, "wide": NOISE, "places": _row, "shares": _row}
+Tools, TOOLS = named("Tools", **_tables, order=_order, look=_look, carry=_carry)
+"""Of a proposal: noise of ancestors without a width and with one; even steps from 0 to 1 (n,), parameters; and functions
+that it calls: compiled by themselves, not anew in each of their callers."""
+_follow = _pointer(float64(SERIES, TOOLS, int64, ANCESTORS, boolean, boolean, PARTICLES))
 _made = GROUP((float64, boolean, boolean, GROUP((float64, float64)), boolean))
-_gauss = _pointer(_made(*_ways[:6], _moments, PARTICLES, WAYS, SEEN, TABLES, ROOM))
+_gauss = _pointer(_made(SERIES, TOOLS, int64, GROUP((_rows, _rows, _rows)), PARTICLES))
 _quantiles = _pointer(types.none(*(_row,) * 7))
-TOOLS = {
-    "bootstrap": GROUP(()),
-    "ranked": GROUP((TABLES, _order, _look, _carry, _follow)),
-    "auto": GROUP((TABLES, _order, _look, _carry, _follow, _gauss)),
-    "line": GROUP((TABLES, _order, _look, _carry, _gauss, _quantiles)),
-}
-"""Tables of a proposal, and functions that it calls: compiled by themselves, not anew in each of their callers."""
+_others = {"bootstrap": (), "ranked": (_follow,), "auto": (_follow, _gauss), "line": (_gauss, _quantiles)}
 
 
 def move_type(name: str) -> Any:
     """Return the type of the compiled function of a proposal."""
-    return _pointer(float64(FUNCTION, FUNCTION, TOOLS[name], GENERATOR, int64, boolean, PARTICLES, WAYS, SEEN, ROOM))
+    tools = GROUP((GROUP(TOOLS.types), *_others[name])) if _others[name] else GROUP(())
+    return _pointer(float64(SERIES, tools, GENERATOR, int64, boolean, PARTICLES))
 
 
 @cache
@@ -96,7 +100,7 @@ def mover(name: str) -> tuple[Any, tuple[Any, ...]]:
         "auto": (_auto, curve_order, look_ahead, carry, follow, from_gaussian),
         "line": (_on_line, curve_order, look_ahead, carry, from_gaussian, weighted_quantiles),
     }[name]
-    made = tuple(map(_tool, tools, tuple(TOOLS[name])[1:]))
+    made = tuple(map(_tool, tools, (_order, _look, _carry, *_others[name])))
     return compiled(function, move_type(name).signature, no_cpython_wrapper=True), made
 
 
@@ -117,107 +121,104 @@ def compiled(function: Any, signature: Any, **options: Any) -> Any:
     return loop
 
 
-def _bootstrap(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
+def _bootstrap(series, tools, rng, t, uneven, particles):
     """Do as `BootstrapProposal`, after `SystematicResampling` if weights are uneven."""
     x, log_weights, weights, moved = particles
-    noise = room[0]
+    noise = series.noise
     if uneven:
         _systematic(x, weights, log_weights, rng.random(), noise)
         x = noise  # moved before it is overwritten
-    advance(f, t, x, ways, seen, moved)  # x' = f(x) + F noise
+    advance(series, t, x, moved)  # x' = f(x) + F noise
     for i in range(noise.shape[0]):
         for j in range(noise.shape[1]):
             noise[i, j] = rng.standard_normal()
-    _add_noise(moved, noise, ways[4][min(t, len(ways[4]) - 1)])
-    wrap(moved, seen[8])
-    return weigh(observe, t, moved, log_weights, weights, ways, seen, room)
+    _add_noise(moved, noise, series.factors[t])
+    wrap(moved, series.circular)
+    return weigh(series, t, particles)
 
 
-def _ranked(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
+def _ranked(series, tools, rng, t, uneven, particles):
     """Do as `RankedProposal`."""
-    (tables, order, look, carry, follow), x = tools, particles[0]
-    means, guided = zeros(x.shape), tables[3][0] > 0.0
-    advance(f, t, x, ways, seen, means)
-    ancestors = x, means, particles[2].copy(), means, tables[0]
-    return follow(f, observe, order, look, carry, t, ancestors, guided, False, particles, ways, seen, tables, room)
+    (given, follow), x = tools, particles.x
+    tools, means = Tools(*given), zeros(x.shape)
+    advance(series, t, x, means)
+    ancestors = Ancestors(x, means, particles.weights.copy(), means, tools.narrow)
+    return follow(series, tools, t, ancestors, tools.shares[0] > 0.0, False, particles)
 
 
-def _auto(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
+def _auto(series, tools, rng, t, uneven, particles):
     """Do as `AutomaticProposal`, in two and more dimensions, where an observation has moments."""
-    (tables, order, look, carry, follow, from_gaussian), (x, _, weights, _) = tools, particles
-    (n, d), circular, before, means = x.shape, seen[8], weights.copy(), zeros(x.shape)
+    (given, follow, from_gaussian), (x, _, weights, _) = tools, particles
+    tools, (n, d), circular, before, means = Tools(*given), x.shape, series.circular, weights.copy(), zeros(x.shape)
     moments = mean, root, centred = zeros((1, d)), zeros((d, d)), unwrapped(x, weights, circular)
-    found, made, gaussian, over, blind = from_gaussian(
-        f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room
-    )
+    found, made, gaussian, over, blind = from_gaussian(series, tools, t, moments, particles)
     if made:
         return found
     # (2) Else as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be told from it;
     # (4) else widened where the noise is too narrow.
-    advance(f, t, x, ways, seen, means)
-    ancestors, width = (x, means, before, root, tables[0]), kernel_width(over, 1.0 / dot(before, before))
-    factor, ahead = ways[4][min(t, len(ways[4]) - 1)], unwrapped(means, before, circular)
+    advance(series, t, x, means)
+    ancestors, width = Ancestors(x, means, before, root, tools.narrow), kernel_width(over, 1.0 / dot(before, before))
+    factor, ahead = series.factors[t], unwrapped(means, before, circular)
     if gaussian and blind:
         whole = zeros(1)
         whole[0] = 1.0
-        ancestors = mean, mean, whole, root, tables[1]
-    elif seen[3][t] == USED and width > 0.0 and _narrow(ahead, before, factor):
+        ancestors = Ancestors(mean, mean, whole, root, tools.wide)
+    elif series.kinds[t] == USED and width > 0.0 and _narrow(ahead, before, factor):
         for a in range(d):
             for i in range(n):
                 centred[i, a] = mean[0, a] + np.sqrt(1.0 - width**2) * (centred[i, a] - mean[0, a])
             for b in range(d):
                 root[a, b] *= width
         wrap(centred, circular)
-        ancestors = centred, centred, before, root, tables[1]
-    return follow(f, observe, order, look, carry, t, ancestors, True, blind, particles, ways, seen, tables, room)
+        ancestors = Ancestors(centred, centred, before, root, tools.wide)
+    return follow(series, tools, t, ancestors, True, blind, particles)
 
 
-def _on_line(f, observe, tools, rng, t, uneven, particles, ways, seen, room):
+def _on_line(series, tools, rng, t, uneven, particles):
     """Do as `AutomaticProposal` in one dimension, where an observation has moments and the noise a density."""
-    (tables, order, look, carry, from_gaussian, quantiles), (x, log_weights, weights, moved) = tools, particles
-    n, before, means = len(x), weights.copy(), zeros(x.shape)
-    moments = zeros((1, 1)), zeros((1, 1)), unwrapped(x, weights, seen[8])
-    found, made, _, _, _ = from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room)
+    (given, from_gaussian, quantiles), (x, log_weights, weights, _) = tools, particles
+    tools, n, before, means = Tools(*given), len(x), weights.copy(), zeros(x.shape)
+    moments = zeros((1, 1)), zeros((1, 1)), unwrapped(x, weights, series.circular)
+    found, made, _, _, _ = from_gaussian(series, tools, t, moments, particles)
     if made:
         return found
     # (2) Else at exact quantiles of the predictive mixture,
-    advance(f, t, x, ways, seen, means)
-    deviation, ratio = ways[4][min(t, len(ways[4]) - 1)][0, 0], zeros(n)
+    advance(series, t, x, means)
+    deviation, ratio = series.factors[t][0, 0], zeros(n)
     if not (squares(means) <= LARGEST**2 and deviation > 0.0):
         return np.nan
-    places, parts, share = unwrapped(means, before, seen[8]), zeros((3, n)), tables[3][0]
+    places, parts, share = unwrapped(means, before, series.circular), zeros((3, n)), tools.shares[0]
     for i in range(n):
         parts[0, i], parts[1, i], parts[2, i] = deviation, (1.0 - share) * before[i] + share / n, before[i]
-    _at_quantiles(order, quantiles, places, parts, tables[2], seen[8], moved, log_weights)
+    _at_quantiles(series, tools, quantiles, places, parts, particles)
     normalise(log_weights, ratio, weights)
-    found = weigh(observe, t, moved, log_weights, weights, ways, seen, room)
-    if seen[3][t] != USED or not 1.0 / dot(weights, weights) < np.sqrt(n):
+    found = weigh(series, t, particles)
+    if series.kinds[t] != USED or not 1.0 / dot(weights, weights) < np.sqrt(n):
         return found
     # or of what Kalman filters make of it where the likelihood leaves too few of them.
-    ancestors = x, means, before, means, tables[0]
-    plain, _, densities, update, _ = look(f, observe, order, t, n * n, ancestors, ways, seen)
-    if seen[8][0] or not plain:
+    plain, _, update = tools.look(series, tools.order, t, n * n, Ancestors(x, means, before, means, tools.narrow))
+    if series.circular[0] or not plain:
         return np.nan
     chances, both, parts = zeros(n), zeros((2 * n, 1)), zeros((3, 2 * n))
-    _share_weights(before, densities, tables[3][1], chances, ratio)
+    _share_weights(before, update.log_densities, tools.shares[1], chances, ratio)
     for i in range(n):
         variance = 1.0 + WIDENING
-        for a in range(update[2].shape[1]):
-            variance -= update[2][i, a, 0] ** 2
-        both[i, 0], both[n + i, 0] = means[i, 0] + deviation * update[1][i, 0], means[i, 0]
+        for a in range(update.gains.shape[1]):
+            variance -= update.gains[i, a, 0] ** 2
+        both[i, 0], both[n + i, 0] = means[i, 0] + deviation * update.means[i, 0], means[i, 0]
         parts[0, i], parts[0, n + i] = deviation * np.sqrt(variance), deviation
         parts[1, i], parts[1, n + i] = (1.0 - UNGUIDED_SHARE) * chances[i], UNGUIDED_SHARE * before[i]
         parts[2, n + i] = before[i]
-    _at_quantiles(order, quantiles, both, parts, tables[2], seen[8], moved, log_weights)
-    return weigh(observe, t, moved, log_weights, weights, ways, seen, room)
+    _at_quantiles(series, tools, quantiles, both, parts, particles)
+    return weigh(series, t, particles)
 
 
 @njit(**INSIDE)
-def _at_quantiles(curve_order, quantiles, means, parts, u, circular, moved, log_weights):
+def _at_quantiles(series, tools, quantiles, means, parts, particles):
     """Move to the quantiles of components of a mixture; rows of `parts` are deviations, weights, and those of the target."""
-    values = circular.copy()
+    (_, log_weights, _, moved), u, values = particles, tools.places, series.circular.copy()
     values[0] = False  # the angles are unwrapped
-    order, ordered, points = curve_order(means, parts[1], values), zeros((4, len(means))), zeros(len(u))
+    order, ordered, points = tools.order(means, parts[1], values), zeros((4, len(means))), zeros(len(u))
     for i in range(len(means)):
         mean = means[order[i], 0]
         ordered[0, i] = mean
@@ -227,16 +228,16 @@ def _at_quantiles(curve_order, quantiles, means, parts, u, circular, moved, log_
     for i in range(len(u)):
         moved[i, 0] = points[i]
         log_weights[i] -= np.log(len(u))
-    wrap(moved, circular)
+    wrap(moved, series.circular)
 
 
-def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, seen, tables, room):
+def from_gaussian(series, tools, t, moments, particles):
     """Make the step from one Gaussian, if that serves, and fill in the moments of particles whose angles are unwrapped.
 
     Return the log-evidence, whether that is all, if particles are Gaussian, their squared cumulants over chance, and if no
     look ahead is needed.
     """
-    (x, _, weights, moved), observed, (mean, root, centred) = particles, seen[3][t] == USED, moments
+    (x, _, weights, moved), observed, (mean, root, centred) = particles, series.kinds[t] == USED, moments
     (n, d), gaussian, over, blind = x.shape, True, (0.0, 0.0), False
     # (1) From one Gaussian, where the particles cannot be told from it, first a few and then all,
     inverse, whole = zeros((d, d)), zeros(1)
@@ -266,25 +267,38 @@ def from_gaussian(f, observe, order, look, carry, t, moments, particles, ways, s
     # and the step is as good as linear: without an observation, where the successors are a linear function of their noise;
     # with one, where Kalman's update leaves almost even weights: as is foretold, and is so.
     whole[0] = 1.0
-    one, only, noise = (mean, mean, whole, root, tables[1]), no_indices(n), tables[1][0][ways[2][t] % SETS]
+    one, only = Ancestors(mean, mean, whole, root, tools.wide), no_indices(n)
+    noise = tools.wide.sets[series.steps[t] % SETS]
     drawn, log_ratio = noise, zeros(n)
     if observed and (gaussian or (n > FEW and d > 1)):
-        plain, _, _, update, known = look(f, observe, order, t, SPARE_POINTS, one, ways, seen)
-        offsets, residual, R, lower = known
+        plain, _, update = tools.look(series, tools.order, t, SPARE_POINTS, one)
         if not plain:
             return np.nan, True, gaussian, over, blind
         few = min(n, FORETOLD)
-        blind = _share(offsets, residual, R, noise[:few], log_ratio[:few], lower, zeros(few)) >= 0.5
+        blind = _share_of(update, noise[:few], log_ratio[:few]) >= 0.5
         if gaussian:
             drawn = zeros(noise.shape)
-            _draw(update[0], update[1], update[2], update[3], update[4], only, noise, residual.copy(), drawn, log_ratio)
-            serves = n * (1.0 / _share(offsets, residual, R, drawn[:few], log_ratio[:few], lower, zeros(few)) - 1.0) <= 1.0
+            _draw(*update[:5], only, noise, zeros(update.gains.shape[1]), drawn, log_ratio)
+            serves = n * (1.0 / _share_of(update, drawn[:few], log_ratio[:few]) - 1.0) <= 1.0
     if serves:
-        found = carry(f, observe, t, one, only, drawn, log_ratio, particles, ways, seen, room)
-        left = n * dot(weights, weights) - 1.0 if observed else _nonlinear_share(unwrapped(moved, weights, seen[8]), noise)
+        found = tools.carry(series, t, one, only, drawn, log_ratio, particles)
+        left = (
+            n * dot(weights, weights) - 1.0
+            if observed
+            else _nonlinear_share(unwrapped(moved, weights, series.circular), noise)
+        )
         if not n * left > 1.0 or found != found:
             return found, True, gaussian, over, blind
     return 0.0, False, gaussian, over, blind
+
+
+@njit(**INSIDE)
+def _share_of(update, noise, log_weights):
+    """Do as `NoiseUpdate.share`."""
+    k = len(update.residuals[0])
+    return _share(
+        update.offsets[0], update.residuals[0], update.noises, noise, log_weights, zeros((k + 1, k)), zeros(len(noise))
+    )
 
 
 @njit(**INSIDE)
@@ -325,73 +339,72 @@ def _nonlinear_share(x, noise):
     return most
 
 
-def follow(f, observe, curve_order, look, carry, t, ancestors, guided, blind, particles, ways, seen, tables, room):
+def follow(series, tools, t, ancestors, guided, blind, particles):
     """Do as `RankedProposal.follow`: the other way is tried, too, where the first leaves fewer than sqrt(n)."""
     x, log_weights, weights, moved = particles
-    (n, d), z, before, evidence, found = x.shape, ancestors[4][0][ways[2][t] % SETS], ancestors[2], 0.0, 0.0
-    guided = guided and seen[3][t] == USED and seen[1]
+    (n, d), z, before, evidence, found = x.shape, ancestors.noise.sets[series.steps[t] % SETS], ancestors.weights, 0.0, 0.0
+    guided = guided and series.kinds[t] == USED and series.derived
     blind, to = blind or not guided, particles
-    if not squares(ancestors[1]) <= LARGEST**2:
+    if not squares(ancestors.starts) <= LARGEST**2:
         return np.nan
     for trial in range(2):
-        centres, chances, noise = ancestors[0], before, z
+        centres, chances, noise = ancestors.x, before, z
         ratio, log_ratio, chosen, ordered, m = zeros(n), zeros(len(before)), no_indices(n), zeros(len(before)), len(before)
         if not blind:
-            plain, centres, densities, update, _ = look(f, observe, curve_order, t, SPARE_POINTS, ancestors, ways, seen)
+            plain, centres, update = tools.look(series, tools.order, t, SPARE_POINTS, ancestors)
             if not plain:
                 return np.nan
             # the ancestors are taken by the weights after the update, but for a share of those before
             chances = zeros(m)
-            _share_weights(before, densities, tables[3][1], chances, log_ratio)
-        order = curve_order(centres, chances, seen[8])
+            _share_weights(before, update.log_densities, tools.shares[1], chances, log_ratio)
+        order = tools.order(centres, chances, series.circular)
         for i in range(m):
             ordered[i] = chances[order[i]]
-        _inverse(ordered, tables[2], chosen)
+        _inverse(ordered, tools.places, chosen)
         for i in range(n):
             chosen[i] = order[chosen[i]]
             ratio[i] = log_ratio[chosen[i]]
         if not blind:
             noise, log_ratio = zeros(z.shape), zeros(n)
-            _draw(
-                update[0], update[1], update[2], update[3], update[4], chosen, z, zeros(update[2].shape[1]), noise, log_ratio
-            )
+            _draw(*update[:5], chosen, z, zeros(update.gains.shape[1]), noise, log_ratio)
             for i in range(n):
                 ratio[i] += log_ratio[i]
-        found = carry(f, observe, t, ancestors, chosen, noise, ratio, to, ways, seen, room)
+        found = tools.carry(series, t, ancestors, chosen, noise, ratio, to)
         if trial == 0:
             if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
                 return found
-            evidence, blind, to = found, not blind, (x, zeros(n), zeros(n), zeros((n, d)))
+            evidence, blind, to = found, not blind, Particles(x, zeros(n), zeros(n), zeros((n, d)))
     gain = found - evidence
     if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
         return evidence + 0.0 * gain  # NaN if one of them is
     for i in range(n):
-        log_weights[i], weights[i] = to[1][i], to[2][i]
+        log_weights[i], weights[i] = to.log_weights[i], to.weights[i]
         for a in range(d):
-            moved[i, a] = to[3][i, a]
+            moved[i, a] = to.moved[i, a]
     return found
 
 
-def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
+def look_ahead(series, curve_order, t, spare, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all is plain, where ancestors will be, and the update of their noise."""
-    places, weights, (_, points, sigma_weights), circular = ancestors[0], ancestors[2], ancestors[4], seen[8]
-    (n, d), (p, dim), z, angles, R = places.shape, points.shape, seen[2][t], seen[9], seen[7][seen[4][t]]
+    _, points, sigma_weights = ancestors.noise
+    (n, d), (p, dim), z, angles = ancestors.x.shape, points.shape, series.z[t], series.angles
+    R = series.noises[series.which[t]]
     count, group, centres = min(n, (n + spare + p - 1) // p), no_indices(n), zeros((n, d))
     members = group.copy()
     for i in range(n):
         group[i] = members[i] = i
-    _successors(f, t, ancestors, group, points[:1], ways, seen, zeros((n, d)), centres)
+    _successors(series, t, ancestors, group, points[:1], zeros((n, d)), centres)
     if count < n:
-        order = curve_order(centres, weights, circular)
+        order = curve_order(centres, ancestors.weights, series.circular)
         for i in range(n):
             group[order[i]] = i * count // n
         for g in range(count):
             members[g] = order[(2 * g + 1) * n // (2 * count)]
     k, ahead = z.shape[1], zeros((count * p, d))
-    _successors(f, t, ancestors, members[:count], points, ways, seen, zeros((count * p, d)), ahead)
+    _successors(series, t, ancestors, members[:count], points, zeros((count * p, d)), ahead)
     values, residuals = zeros((count * p, k)), zeros((n, k))
-    observe(ahead, z, 0.0, ways[3][t], ways[2][t], seen[0], values)
-    observe(centres, z, 0.0, ways[3][t], ways[2][t], seen[0], residuals)
+    observe(series, t, ahead, values)
+    observe(series, t, centres, residuals)
     plain = squares(values) + squares(residuals) <= LARGEST**2
     # an entry that is missing tells nothing: its offsets and residuals are 0
     offsets, noise = zeros((count, p, k)), zeros((1, k, k))
@@ -406,28 +419,27 @@ def look_ahead(f, observe, curve_order, t, spare, ancestors, ways, seen):
             residuals[i, a] = wrapped(residual) if angles[a] else residual
         for b in range(k):
             noise[0, a, b] = R[a, b] if known and z[0, b] == z[0, b] else 1.0 * (a == b)
-    update = group, zeros((n, dim)), zeros((count, k, dim)), zeros((count, k, k)), zeros(count)
-    share = offsets[0], residuals[0].copy(), noise, zeros((k + 1, k))
-    densities = zeros(n)
+    update = group, zeros((n, dim)), zeros((count, k, dim)), zeros((count, k, k)), zeros(count), zeros(n)
+    first = residuals[:1].copy()  # the others are overwritten
     spare = zeros((count, k, k)), zeros((count, k)), zeros(count), zeros(k), zeros((k, dim)), zeros((2, k, p))
-    plain = plain and _update_noise(offsets, residuals, noise, sigma_weights, points, *update, densities, *spare)
-    return plain, centres, densities, update, share
+    plain = plain and _update_noise(offsets, residuals, noise, sigma_weights, points, *update, *spare)
+    return plain, centres, NoiseUpdate(*update, offsets, first, noise)
 
 
-def carry(f, observe, t, ancestors, chosen, noise, log_ratio, particles, ways, seen, room):
+def carry(series, t, ancestors, chosen, noise, log_ratio, particles):
     """Carry chosen ancestors over the step at their noise, and take up the observation; see `Ancestors.particles`."""
     (_, log_weights, weights, moved), n = particles, len(chosen)
     log_n = np.log(n)
     for i in range(n):
         weights[i], log_weights[i] = 1.0 / n, log_ratio[i] - log_n
-    _successors(f, t, ancestors, chosen, noise, ways, seen, room[0], moved)
-    return weigh(observe, t, moved, log_weights, weights, ways, seen, room)
+    _successors(series, t, ancestors, chosen, noise, series.noise, moved)
+    return weigh(series, t, particles)
 
 
 @njit(**PLAIN)
-def _successors(f, t, ancestors, chosen, noise, ways, seen, start, moved):
+def _successors(series, t, ancestors, chosen, noise, start, moved):
     """Fill in the successors of chosen ancestors, each at its own noise, or else each at all rows of the noise."""
-    places, root, factor, circular = ancestors[1], ancestors[3], ways[4][min(t, len(ways[4]) - 1)], seen[8]
+    places, root, factor, circular = ancestors.starts, ancestors.root, series.factors[t], series.circular
     (d, dim), n = factor.shape, len(moved)
     each, own = n // len(chosen), noise.shape[1] - dim  # entries of the noise that move the start
     for i in range(len(chosen)):
@@ -441,7 +453,7 @@ def _successors(f, t, ancestors, chosen, noise, ways, seen, start, moved):
                 start[to, a] = entry
     if own > 0:
         wrap(start, circular)
-        advance(f, t, start, ways, seen, moved)
+        advance(series, t, start, moved)
     for to in range(n):
         row = to if len(noise) == n else to % each
         for a in range(d):
@@ -465,22 +477,30 @@ def no_indices(n):
 
 
 @njit(**PLAIN)
-def advance(f, t, x, ways, seen, means):
+def advance(series, t, x, means):
     """Fill in the transition means of states on the way to step t."""
-    f(x, seen[2][t], ways[1][t], ways[3][t], ways[2][t], ways[0], means)
+    series.f(x, series.z[t], series.dts[t], series.controls[t], series.steps[t], series.parameters, means)
 
 
 @njit(**PLAIN)
-def weigh(observe, t, x, log_weights, weights, ways, seen, room):
-    """Take up an observation, if there is one; return the logarithm of its density, NaN if that or x is not plain."""
+def observe(series, t, x, values):
+    """Fill in what is observed of states at step t."""
+    series.observe(x, series.z[t], 0.0, series.controls[t], series.steps[t], series.known, values)
+
+
+@njit(**PLAIN)
+def weigh(series, t, particles):
+    """Take up an observation of what has moved, if there is one; return its log-density, NaN if that or x is not plain."""
+    _, log_weights, weights, x = particles
     plain = squares(x) <= LARGEST**2  # NaN is not
-    if seen[3][t] != USED:
+    if series.kinds[t] != USED:
         return 0.0 if plain else np.nan
-    z, which, values, found, buffer = seen[2][t], seen[4][t], room[1], room[2], room[3]
-    observe(x, z, 0.0, ways[3][t], ways[2][t], seen[0], values)
-    if seen[1]:
+    which, values, found = series.which[t], series.values, series.found
+    observe(series, t, x, values)
+    if series.derived:
         plain = plain and squares(values) <= LARGEST**2
-        _log_densities(values, z, seen[9], seen[5][which], seen[6][which], buffer, found)
+        whitening, log_peak = series.whitening[which], series.log_peaks[which]
+        _log_densities(values, series.z[t], series.angles, whitening, log_peak, series.buffer, found)
     else:
         for i in range(len(found)):
             found[i] = values[i, 0]

@@ -347,8 +347,8 @@ class ParticleFilter(OnlineFilter):
         check_flags(keep_particles=keep_particles)
         steps = series(observations, dt, controls, times, start, late, clock=self._clock)
         kept: list[tuple[Array, Array]] | None = [] if keep_particles else None
-        engine = getattr(self.model, "series_engine", None)
-        taken = engine is not None and watcher is None and gate is None and type(self) is ParticleFilter
+        engine: str = getattr(self.model, "series_engine", "")
+        taken = engine and watcher is None and gate is None and type(self) is ParticleFilter
         result: FilterResult | None = import_module(engine).run(self, steps, kept) if taken else None
         if result is None:
             # nothing comes between a prediction and its update that could change the model
