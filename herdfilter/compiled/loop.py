@@ -94,21 +94,14 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
                 done = 0 if segment is None else segment.run(online, len(left), parts, kept)
                 if not done:
                     done = len(left) if segment is None else 1
-                    parts.append(_by_itself(online, left[:done], kept))
+                    own = {"collect": FilterResult.collect, "update": online._update}
+                    parts.append(run_in_steps(online, left[:done], online.model.dim, kept, **own))
                 online._clock, left = left[done - 1].clock, left[done:]
     except (Exception, KeyboardInterrupt) as error:
         parts += [error.result] if hasattr(error, "result") else []
         error.result = _joined(parts, times, online, kept)  # type: ignore[union-attr]
         raise
     return _joined(parts, times, online, kept)
-
-
-def _by_itself(online: Any, steps: list[Step], kept: Any) -> FilterResult:
-    """Take steps outside the loop."""
-    result: FilterResult = run_in_steps(
-        online, steps, online.model.dim, kept, collect=FilterResult.collect, update=online._update
-    )
-    return result
 
 
 def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any) -> FilterResult:
@@ -258,7 +251,7 @@ class Segment:
         series = *way, *seen, self.whitening, self.log_peaks, self.noises, self.circular, self.angles, *room
         share = 0.0 if online.proposal.uses.weights else online.resample_below
         threshold = (1 - 1e-9) * share * n, bool(online._resampled)
-        move, tools = moves.mover(self.name)
+        _, move, tools = moves.mover(self.name)
         tools = ((*self.tables, *tools[:3]), *tools[3:]) if tools else ()
         done, spoilt = _loop(self.name)(series, move, tools, online.rng, start, threshold, np.empty((d, n)), out)
         return done, spoilt, (out, *start[:3])
@@ -268,7 +261,7 @@ class Segment:
 def _loop(name: str) -> Any:
     """Return the compiled loop of a proposal; kept on the disk."""
     group, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (2, 3))
-    out, move = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), moves.move_type(name)
+    out, move = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), moves.mover(name)[0]
     given = group(moves.SERIES.types), move, move.signature.args[1], moves.GENERATOR, moves.PARTICLES
     return moves.compiled(_run, group((int64, boolean))(*given, group((float64, boolean)), rows, out), _nrt=False)
 

@@ -82,31 +82,6 @@ _follow = _pointer(float64(SERIES, TOOLS, int64, ANCESTORS, boolean, boolean, PA
 _made = GROUP((float64, boolean, boolean, GROUP((float64, float64)), boolean))
 _gauss = _pointer(_made(SERIES, TOOLS, int64, GROUP((_rows, _rows, _rows)), PARTICLES))
 _quantiles = _pointer(types.none(*(_row,) * 7))
-_others = {"bootstrap": (), "ranked": (_follow,), "auto": (_follow, _gauss), "line": (_gauss, _quantiles)}
-
-
-def move_type(name: str) -> Any:
-    """Return the type of the compiled function of a proposal."""
-    tools = GROUP((GROUP(TOOLS.types), *_others[name])) if _others[name] else GROUP(())
-    return _pointer(float64(SERIES, tools, GENERATOR, int64, boolean, PARTICLES))
-
-
-@cache
-def mover(name: str) -> tuple[Any, tuple[Any, ...]]:
-    """Return the compiled function of a proposal, and its tools; kept on the disk."""
-    function, *tools = {
-        "bootstrap": (_bootstrap,),
-        "ranked": (_ranked, curve_order, look_ahead, carry, follow),
-        "auto": (_auto, curve_order, look_ahead, carry, follow, from_gaussian),
-        "line": (_on_line, curve_order, look_ahead, carry, from_gaussian, weighted_quantiles),
-    }[name]
-    made = tuple(map(_tool, tools, (_order, _look, _carry, *_others[name])))
-    return compiled(function, move_type(name).signature, no_cpython_wrapper=True), made
-
-
-@cache
-def _tool(function: Any, kind: Any) -> Any:
-    return compiled(function, kind.signature, no_cpython_wrapper=True, _nrt=function is not carry)
 
 
 def compiled(function: Any, signature: Any, **options: Any) -> Any:
@@ -611,3 +586,28 @@ def normalise(log_weights, likelihoods, weights):
         log_weights[i] -= increment
         weights[i] *= share
     return increment
+
+
+SHARED = {curve_order: _order, look_ahead: _look, carry: _carry}
+MOVES: dict[str, Any] = {
+    "bootstrap": (_bootstrap, {}),
+    "ranked": (_ranked, {follow: _follow}),
+    "auto": (_auto, {follow: _follow, from_gaussian: _gauss}),
+    "line": (_on_line, {from_gaussian: _gauss, weighted_quantiles: _quantiles}),
+}
+"""Name -> the function of a proposal, and what it calls beside what all of them call but the first."""
+
+
+@cache
+def mover(name: str) -> tuple[Any, Any, tuple[Any, ...]]:
+    """Return the type of the function of a proposal, that function compiled, kept on the disk, and its tools."""
+    function, others = MOVES[name]
+    given = GROUP((GROUP(TOOLS.types), *others.values()) if others else ())
+    kind = _pointer(float64(SERIES, given, GENERATOR, int64, boolean, PARTICLES))
+    tools = tuple(_tool(*tool) for tool in (SHARED | others).items()) if others else ()
+    return kind, _tool(function, kind), tools
+
+
+@cache
+def _tool(function: Any, kind: Any) -> Any:
+    return compiled(function, kind.signature, no_cpython_wrapper=True, _nrt=function not in (carry, _bootstrap))
