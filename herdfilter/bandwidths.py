@@ -106,8 +106,14 @@ class Whitened(BandwidthRule):
         shape = mixture.average_covariance if self.metric == "components" else mixture.covariance
         if self.metric == "diagonal":
             shape = np.diag(np.diagonal(shape))
-        regular = regularised(shape)
-        return self.width(n, mixture.dim if regular is shape else max(rank(shape), 1)) ** 2 * regular
+        regular, dim = whitening(shape)
+        return self.width(n, dim) ** 2 * regular
+
+
+def whitening(shape: Array) -> tuple[Array, int]:
+    """Return a covariance (d, d), regularised where its rank is deficient, and its rank, or 1."""
+    regular = regularised(shape)
+    return regular, len(shape) if regular is shape else max(rank(shape), 1)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import as_array, check_count, check_flags, one_of
-from herdfilter.bandwidths import Bandwidth, check_bandwidth
+from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -84,22 +84,25 @@ class ContinuousHerdedGibbs:
         """
         n = check_request(mixture, n, rng)
         if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
-            return grouped(mixture, n, lambda part, m: self._herd(part, m, None, again=True))
-        return self._herd(mixture, n, start, again=False)
+            return Points(*grouped(mixture, n, lambda frame, m: (place_again(frame, self._herd(frame, m, None)), None)))
+        kernel = kernel_covariance(self.bandwidth, mixture, n)
+        frame = KernelFrame.of(mixture, kernel, turn=not isinstance(self.bandwidth, float))
+        return Points(frame.back(self._herd(frame, n, start)))
 
-    def _herd(self, mixture: GaussianMixture, n: int, start: ArrayLike | None, again: bool) -> Points:
+    def _herd(self, frame: KernelFrame, n: int, start: ArrayLike | None) -> Array:
+        """Return points (n, d) in the coordinates of the frame."""
         effective_count, component_herding, sweeps = self._options
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=not isinstance(self.bandwidth, float))
+        d = len(frame.origin)
         density = target_of(frame, 1.0, 0.0)
         target = density if self.target == "smoothed" else target_of(frame, 0.0, 1.0)
         room = gibbs_workspace(target, n)
-        z = np.empty((mixture.dim, n))
+        z = np.empty((d, n))
         if start is not None:
-            z[:, 0] = frame.forward(as_array("start", start, (mixture.dim,))[None, :])[0]
+            z[:, 0] = frame.forward(as_array("start", start, (d,))[None, :])[0]
         else:
             z[:, 0] = mode(density, heaviest(np.exp(frame.log_weights)), room)
         origin = np.arange(-1, n - 1)
         if component_herding:
             origin = origins(herded_labels(np.exp(frame.log_weights), n))
         herd_coordinates(target, origin, 1, sweeps, effective_count, is_wide(target, z[:, 0]), z, room)
-        return Points(frame.back(place_again(frame, z.T) if again else z.T))
+        return z.T

@@ -102,7 +102,7 @@ class PlacedAgain(_Improved):
         return Points(self._move_groups(mixture, points, self._place))
 
     def _place(self, mixture: GaussianMixture, x: Array, _: Array) -> Array:
-        frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=True)
+        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=True)
         return frame.back(place_again(frame, frame.forward(x), self.passes * len(x)))
 
 
@@ -147,7 +147,7 @@ class Polished(_Improved):
         return Points.unchecked(self._move_groups(mixture, points, self._polish), points.weights.copy())
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
-        frame = KernelFrame.of(mixture, self.bandwidth, len(x), turn=False)
+        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=False)
         mean = KernelMean(self.kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
         share = weights / max(weights.sum(), UNDERFLOW)
         return frame.back(descend(frame.forward(x), share, self.kernel, mean, self.iterations))

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from herdfilter._checks import Array, one_of
-from herdfilter.bandwidths import Bandwidth, check_bandwidth
+from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
@@ -74,18 +74,20 @@ class KernelHerding:
         """Herd `n` points from `mixture`; `rng` is not used."""
         n = check_request(mixture, n, rng)
         if self.bandwidth == "auto":
-            return grouped(mixture, n, self._herd, weighted=self.weights != "equal")
-        return self._herd(mixture, n)
+            x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
+            return Points(x, weights)
+        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True)
+        z, weights = self._herd(frame, n)
+        return Points(frame.back(z), weights)
 
-    def _herd(self, mixture: GaussianMixture, n: int) -> Points:
-        frame = KernelFrame.of(mixture, self.bandwidth, n, turn=True)
+    def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
+        """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""
         if self.kernel != Gaussian() or self.weights != "equal":
             z, weights = herd_weighted(frame, self.kernel, n, self.weights)
-            return Points(frame.back(z), None if self.weights == "equal" else weights)
-        if self.bandwidth == "auto":
-            # A point that moves again may have a short first climb: one step per dimension, and a few.
-            return Points(frame.back(place_again(frame, herd_greedily(frame, n, steps=mixture.dim + 4))))
-        return Points(frame.back(herd_greedily(frame, n)))
+            return z, None if self.weights == "equal" else weights
+        if self.bandwidth == "auto":  # each point is placed again: a short first climb will do
+            return place_again(frame, herd_greedily(frame, n, steps=len(frame.origin) + 4)), None
+        return herd_greedily(frame, n), None
 
 
 def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) -> tuple[Array, Array]:

@@ -55,7 +55,7 @@ class RandomGibbs:
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
         n, rng = check_request(mixture, n, rng), as_generator(rng)
-        frame = KernelFrame.of(mixture, regularised(mixture.covariance), n, turn=True)
+        frame = KernelFrame.of(mixture, regularised(mixture.covariance), turn=True)
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]
         else:

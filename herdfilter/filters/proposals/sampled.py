@@ -55,6 +55,11 @@ def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
     x = as_points("x", x, p.dim)
     if p.dim == 1:
         return log_densities(p, x) - log_densities(q, x)
-    terms = p.component_log_densities(x)
-    same = p.means is q.means and p.distinct_covariances is q.distinct_covariances
-    return log_sums(terms, p.weights) - log_sums(terms if same else q.component_log_densities(x), q.weights)
+    terms = q.component_log_densities(x)
+    if p.means is not q.means or p.distinct_covariances is not q.distinct_covariances:
+        return log_sums(p.component_log_densities(x), p.weights) - log_sums(terms, q.weights)
+    with np.errstate(divide="ignore"):
+        terms += np.log(q.weights)
+        shares = np.exp(terms - terms.max(axis=1, keepdims=True))
+        factors = np.divide(p.weights, q.weights, out=np.zeros_like(q.weights), where=q.weights > 0)
+        return np.asarray(np.log(shares @ factors) - np.log(shares.sum(axis=1)))

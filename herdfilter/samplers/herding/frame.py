@@ -11,10 +11,9 @@ import scipy
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.bandwidths import Bandwidth, kernel_covariance
+from herdfilter.bandwidths import scale_rule, whitening
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
 
 EQUAL_EIGENVALUES = 1e-9  # relative difference up to which eigenvalues, and weights, count as equal
 EQUAL_LENGTHS = 1e-6  # relative difference under which the first of two axes is taken
@@ -24,7 +23,8 @@ UNLIKE_RATIO = 5.0  # of widths: a kernel that suits one component is lost on th
 GROUP_POINTS = 2  # points per group, on average, that repay a kernel of its own
 THIN_VARIANCE = 1e-24  # in units of the mixture's: a thinner dimension counts as that wide
 Labels = NDArray[np.int64]
-Sample = Callable[[GaussianMixture, int], Points]
+Herd = Callable[["KernelFrame", int], tuple[Array, Array | None]]
+"""(frame, n) -> points (n, d) in the frame, and their weights (n,), None if all are equal."""
 Descent = Callable[[GaussianMixture, Array, Array], Array]
 
 
@@ -43,8 +43,8 @@ class KernelFrame:
     covariances: Array
 
     @classmethod
-    def of(cls, mixture: GaussianMixture, bandwidth: Bandwidth, n: int, turn: bool) -> KernelFrame:
-        """Lay the frame for `n` points.
+    def of(cls, mixture: GaussianMixture, kernel: Array, turn: bool) -> KernelFrame:
+        """Lay the frame of a kernel covariance (d, d).
 
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
         that all components share becomes diagonal.
@@ -54,7 +54,6 @@ class KernelFrame:
         if not keep.all():
             weights, means, cov = weights[keep], means[keep], cov if mixture.shared else cov[keep]
             mixture = GaussianMixture.unchecked(weights, means, cov)
-        kernel = kernel_covariance(bandwidth, mixture, n)
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
@@ -65,6 +64,15 @@ class KernelFrame:
             axes, inverse = axes @ vectors, vectors.T @ inverse
         origin = weights @ means
         return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
+
+    def part(self, members: NDArray[np.bool_], width: float) -> KernelFrame:
+        """Return the frame of some of the components that share a covariance, with a kernel `width` times as wide."""
+        log_weights, means = self.log_weights[members], self.means[members]
+        weights = np.exp(log_weights)
+        total = weights.sum()
+        centre = weights @ means / total
+        origin, means = self.origin + self.axes @ centre, (means - centre) / width
+        return KernelFrame(origin, width * self.axes, log_weights - np.log(total), means, self.covariances / width**2)
 
     def forward(self, x: Array) -> Array:
         """Convert state units to frame coordinates, (n, d) -> (n, d)."""
@@ -102,16 +110,18 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
     from the origin; if it lies across one, its largest entry is positive, of equally large entries the first.
     """
     values, vectors = np.linalg.eigh(covariance)
-    ends = np.flatnonzero(np.append(np.diff(values) > EQUAL_EIGENVALUES * values[-1], True)) + 1
-    if len(ends) < len(values):
-        for first, end in pairwise([0, *ends]):
+    distinct = np.diff(values) > EQUAL_EIGENVALUES * values[-1]
+    if not distinct.all():
+        for first, end in pairwise([0, *np.flatnonzero(distinct) + 1, len(values)]):
             if end - first > 1:
                 vectors[:, first:end] = _along_coordinates(vectors[:, first:end])
     along = towards @ vectors
-    size = np.abs(vectors)
-    largest = vectors[(size > (1 - EQUAL_LENGTHS) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))]
     across = np.abs(along) <= EQUAL_EIGENVALUES * max(np.abs(along).max(), np.sqrt(max(values[-1], 0.0)))
-    return values, vectors * np.where(np.where(across, largest, along) < 0, -1.0, 1.0)
+    if across.any():
+        size = np.abs(vectors)
+        largest = vectors[(size > (1 - EQUAL_LENGTHS) * size.max(axis=0)).argmax(axis=0), np.arange(len(vectors))]
+        along = np.where(across, largest, along)
+    return values, vectors * np.where(along < 0, -1.0, 1.0)
 
 
 def _along_coordinates(basis: Array) -> Array:
@@ -125,25 +135,40 @@ def _along_coordinates(basis: Array) -> Array:
     return chosen
 
 
-def grouped(mixture: GaussianMixture, n: int, sample: Sample, *, weighted: bool = False) -> Points:
-    """Sample the groups of a mixture apart, n points in all, and the groups within a group in the same way.
+def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False) -> tuple[Array, Array | None]:
+    """Herd the groups of a mixture apart, n points in all; return points (n, d) and weights (n,), None if all are equal.
 
     The groups take turns by herding on their weights, so that the first points, too, are shared out in proportion. All
-    points weigh the same; if `weighted`, those of a group together as much as the group.
+    points weigh the same; if `weighted`, those of a group together as much as the group. Points of equal weight from
+    components of one covariance share a frame: the kernels are of one shape, and as wide as the group's number of points
+    asks. Else a group has a frame, and may have groups, of its own.
     """
     labels = far_groups(mixture, n)
     if not labels.any():
         labels = unlike_groups(mixture, n)
     if not labels.any():
-        return sample(mixture, n)
+        shape, dim = whitening(mixture.covariance)
+        frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
+        z, weights = herd(frame, n)
+        return frame.back(z), weights
     shares = np.bincount(labels, mixture.weights).astype(np.float64)
     turns = herded_labels(shares, n)
-    x, weights = np.empty((n, mixture.dim)), np.empty(n)
-    for group in np.unique(turns):
-        places = np.flatnonzero(turns == group)
-        part = grouped(_part(mixture, labels == group), len(places), sample, weighted=weighted)
-        x[places], weights[places] = part.x, part.weights * (shares[group] if weighted else len(places))
-    return Points(x, weights if weighted else None)
+    counts, sizes = np.bincount(turns, minlength=len(shares)), np.bincount(labels)
+    x, weights = mixture.means[labels.argsort(kind="stable")[np.cumsum(sizes) - sizes]][turns], shares[turns]
+    pooled = mixture.shared and not weighted
+    if pooled:
+        shape, dim = whitening(_within(mixture, labels))
+        whole, positive = KernelFrame.of(mixture, shape, turn=True), labels[mixture.weights > 0]
+    for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):  # one point of one component is its mean
+        count, places = int(counts[group]), turns == group
+        if pooled:
+            frame = whole.part(positive == group, scale_rule(count, dim))
+            z, part = herd(frame, count)
+            x[places] = frame.back(z)
+        else:
+            x[places], part = grouped(_part(mixture, labels == group), count, herd, weighted=weighted)
+        weights[places] *= 1 / count if part is None else part
+    return x, weights if weighted else None
 
 
 def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Descent) -> Array:
@@ -173,6 +198,9 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     labels: Labels = np.arange(len(mixture))
     while labels.any():
         places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
+        path = np.diff(places[places[:, 0].argsort()], axis=0)
+        if np.square(path).sum(axis=1).max() <= GROUP_DISTANCE**2:  # no gap on the way along one coordinate
+            return one
         tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one
@@ -186,8 +214,22 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
 
 
 def _tree_labels(tree: Array, height: float) -> Labels:
-    """Return the labels, from 0, of what a tree joins below a height."""
-    return scipy.cluster.hierarchy.fcluster(tree, height, "distance").astype(np.int64) - 1
+    """Return the labels, from 0, of what a single-linkage tree joins below a height, as `fcluster` does."""
+    size = len(tree) + 1
+    branches, lowest = tree[:, :2].astype(np.int64).tolist(), size + int(tree[:, 2].searchsorted(height, "right"))
+    labels, nodes, count = [0] * (2 * size - 1), [2 * size - 2], 0
+    while nodes:
+        node = nodes.pop()
+        if node >= lowest:
+            left, right = branches[node - size]
+            nodes += [left, right] if left < size <= right else [right, left]  # single components come last
+        else:
+            labels[node] = count
+            count += 1
+    for node in range(lowest - 1, size - 1, -1):
+        for branch in branches[node - size]:
+            labels[branch] = labels[node]
+    return np.array(labels[:size])
 
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
@@ -207,13 +249,20 @@ def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
     return one
 
 
+def _within(mixture: GaussianMixture, labels: Labels) -> Array:
+    """Return the average covariance within groups, (d, d)."""
+    weights, offsets = np.bincount(labels, mixture.weights), mixture.means - mixture.mean
+    if len(weights) == len(offsets):  # each component is a group
+        return mixture.average_covariance
+    entries = labels[:, None] * mixture.dim + np.arange(mixture.dim)
+    centres = np.bincount(entries.ravel(), (mixture.weights[:, None] * offsets).ravel()).reshape(offsets[: len(weights)].shape)
+    around = offsets - (centres / np.where(weights > 0, weights, 1.0)[:, None])[labels]
+    return mixture.average_covariance + (mixture.weights[:, None] * around).T @ around
+
+
 def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
     """Return the standard deviations within groups, times the length of the longest axis in these units; (d,)."""
-    weights, offsets = np.bincount(labels, mixture.weights), mixture.means - mixture.mean
-    centres = np.zeros((len(weights), mixture.dim))
-    np.add.at(centres, labels, mixture.weights[:, None] * offsets)
-    around = offsets - (centres / np.where(weights > 0, weights, 1.0)[:, None])[labels]
-    within = mixture.average_covariance + (mixture.weights[:, None] * around).T @ around
+    within = _within(mixture, labels)
     variance = np.maximum(np.diagonal(within), THIN_VARIANCE * np.diagonal(mixture.covariance))
     unit = np.sqrt(np.where(variance > 0, variance, 1.0))
     unit *= np.sqrt(max(np.linalg.eigvalsh(within / unit[:, None] / unit)[-1], 1.0))

@@ -11,7 +11,7 @@ from herdfilter._checks import Array, read_only
 from herdfilter._covariances import covariance_factor
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import climb, climb_workspace, no_samples, objective, smoothed_target
+from herdfilter.samplers.herding.objective import climb, climb_workspace, no_samples, smoothed_target
 from herdfilter.samplers.mapped import largest_remainders
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
@@ -27,39 +27,40 @@ def place_points(target, samples, candidate, tables, first, n, moves, steps, roo
     O(C d) per point, in `tables` (3, C): the expected kernel, the sum of the kernels, and their difference. Returns the
     height that the last climb reached.
     """
-    d, count = candidate.shape
+    d, size = candidate.shape
     expected, kernels, value = tables[0], tables[1], tables[2]
-    x, gradient, height = room.vectors[5], room.vectors[6], 0.0
-    none = 0 * count  # not a literal, for which `objective` would be compiled apart
-    for c in range(count if first < n else 0):
-        for i in range(d):
-            x[i] = candidate[i, c]
-        expected[c] = objective(target, samples, none, 1.0, x, gradient, room)[0]
-    for step in range(n - first + moves):
-        s = first + step
-        moving = s >= n
-        count = s
-        if moving:
-            s, count = (s - n) % n, n
+    x, height = room.vectors[5], 0.0
+    start = -size if first < n else 0  # below zero a candidate is looked at
+    for step in range(start, n - first + moves):
+        s, count, most = first + step, 0, 0
+        if step < 0:
+            for i in range(d):
+                x[i] = candidate[i, step]
+        elif s < n:
+            count, most, best, bar = s, steps, 0, -np.inf
+            for c in range(size):
+                value[c] = expected[c] - kernels[c] / (s + 1)
+            for c in range(size):  # the first where the objective is highest to within rounding
+                if value[c] > bar:
+                    best, bar = c, value[c] + TIED_HEIGHTS * expected[c]
+            for i in range(d):
+                x[i] = candidate[i, best]
+        else:
+            s, count, most = (s - n) % n, n, steps
             for i in range(d):
                 x[i] = samples.point[i, s]
             for w in range(len(samples.weight)):
                 samples.weight[w, s] = 0.0
-        else:
-            best = 0  # the first of the candidates where the objective is highest to within rounding
-            for c in range(len(value)):
-                value[c] = expected[c] - kernels[c] / (s + 1)
-                if value[c] > value[best] + TIED_HEIGHTS * expected[best]:
-                    best = c
-            for i in range(d):
-                x[i] = candidate[i, best]
-        height = climb(target, samples, count, 1.0 / (count if moving else count + 1), x, steps, room)
+        height = climb(target, samples, count, 1.0 / (count if count == n else count + 1), x, most, room)
+        if step < 0:
+            expected[step] = height
+            continue
         for i in range(d):
             samples.point[i, s] = x[i]
         # The widths count in proportion, as in the target.
         for w in range(len(samples.weight)):
             samples.weight[w, s] = samples.narrowness[w, 0] ** -0.5
-        if not moving:
+        if count == s:
             _add_kernel(kernels, candidate, x, samples.narrowness, value)
     return height
 
@@ -90,17 +91,16 @@ def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array
 
 def candidates(frame: KernelFrame, n: int) -> Array:
     """Return starting points (d, C): the component means, and draws from the smoothed mixture, the same at every call."""
-    d = len(frame.origin)
-    total = np.exp(frame.log_weights) @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
+    d, weights = len(frame.origin), np.exp(frame.log_weights)
+    total = weights @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
     draws = int(np.clip(kernels, max(200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
-    labels = np.repeat(np.arange(len(frame.means)), largest_remainders(np.exp(frame.log_weights), draws))
-    factor = covariance_factor(frame.covariances + np.eye(d))
+    labels = np.repeat(np.arange(len(weights)), largest_remainders(weights, draws))
     standard = _standard_normals(draws, d)
-    if len(factor) == 1:
-        noise = standard @ factor[0].T
+    if len(frame.covariances) == 1:  # and diagonal
+        noise = standard * np.sqrt(frame.covariances[0].diagonal() + 1.0)
     else:
-        noise = np.empty_like(standard)
+        factor, noise = covariance_factor(frame.covariances + np.eye(d)), np.empty_like(standard)
         ends = np.searchsorted(labels, np.arange(len(factor) + 1))
         for m, (start, end) in enumerate(pairwise(ends)):
             noise[start:end] = standard[start:end] @ factor[m].T

@@ -62,20 +62,27 @@ def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple
     """Return the mixture of a turned frame, smoothed by kernels of these widths, which count as much as `shares` say."""
     d, components = frame.means.shape[1], len(frame.means)
     room, shared, W = -(-components // PAD) * PAD, len(frame.covariances) == 1, len(widths)
-    height, centre = np.zeros((W, room)), np.zeros((d, room))
     by_component = shared or room < d
-    precision = np.zeros((W, 1 if shared else room, d, d) if by_component else (W, d, d, room))
+    height, centre = np.zeros((W, room)), np.zeros((d, room))
     centre[:, :components] = frame.means.T
-    for k, (width, share) in enumerate(zip(widths, shares, strict=True)):
-        inverse, log_det = frame.precisions(width**2)
-        height[k, :components] = share * np.exp(frame.log_weights + 0.5 * log_det + d * np.log(width))
-        if by_component:
-            precision[k, : len(inverse)] = inverse
-        else:
-            precision[k, :, :, : len(inverse)] = np.moveaxis(inverse, 0, -1)
-    narrowness = np.diagonal(precision[:, 0], axis1=1, axis2=2).copy() if shared else np.empty((W, 0))
-    covariance = frame.covariances + widths[-1] ** 2 * np.eye(d)
-    return SmoothedTarget(shared, by_component, height, centre, precision, narrowness, np.ascontiguousarray(covariance))
+    squares = np.square(widths)
+    if shared:  # and diagonal
+        variance = frame.covariances[0].diagonal() + squares[:, None]
+        narrowness, precision = 1.0 / variance, np.empty((W, 1, 0, 0))
+        covariance, log_dets = np.diag(variance[-1])[None], np.log(narrowness).sum(axis=1)[:, None]
+    else:
+        narrowness, covariance = np.empty((W, 0)), frame.covariances + squares[-1] * np.eye(d)
+        precision = np.zeros((W, room, d, d) if by_component else (W, d, d, room))
+        log_dets = np.empty((W, components))
+        for k in range(W):
+            inverse, log_dets[k] = frame.precisions(squares[k])
+            if by_component:
+                precision[k, :components] = inverse
+            else:
+                precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
+    log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(widths)[:, None]
+    height[:, :components] = np.array(shares)[:, None] * np.exp(log_heights)
+    return SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
 
 
 def no_samples(n: int, dim: int, widths: tuple[float, ...]) -> Samples:
@@ -155,7 +162,10 @@ def _add_components(w, target, x, gradient, room):
     return value
 
 
-@njit(**PLAIN)
+# Inlined by force, here and below: a call that hands over so many arrays costs as much as the sums. And compiled apart from
+# its caller, and then again with it, it would round differently in the process that compiles it and in those that find it
+# in the cache.
+@njit(**PLAIN, forceinline=True)
 def objective(target, samples, count, scale, x, gradient, room):
     """Return the objective at x and a bound on its curvature; write its gradient, and the shares of the components."""
     mu = kernels = 0.0
@@ -173,8 +183,6 @@ def objective(target, samples, count, scale, x, gradient, room):
     return mu + kernels, mu - kernels
 
 
-# Inlined by force: compiled apart from its caller, and then again with it, it would round differently in the process that
-# compiles it and in those that find it in the cache.
 @njit(**PLAIN, forceinline=True)
 def climb(target, samples, count, scale, x, steps, room):
     """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
@@ -186,32 +194,40 @@ def climb(target, samples, count, scale, x, steps, room):
     gradient, step, trial, change = room.vectors[0], room.vectors[1], room.vectors[2], room.vectors[3]
     longest = max(1.0, np.sqrt(d) / 2.0)
     count = (count + PAD - 1) // PAD * PAD
-    value, curvature = objective(target, samples, count, scale, x, gradient, room)
-    _start_model(target, h, room.share)
+    value, curvature, slope, rate = -np.inf, 0.0, 0.0, 0.0
     for i in range(d):
-        gradient[i] /= max(curvature, 1e-300)
-    for _ in range(steps):
-        slope, length = _multiply(h, gradient, step)
-        if not slope > CONVERGED_RISE:
-            break
-        rate = min(1.0, longest / np.sqrt(length))
-        climbed, steepness = value, curvature
-        for _ in range(30):
-            for i in range(d):
-                trial[i] = x[i] + rate * step[i]
-            climbed, steepness = objective(target, samples, count, scale, trial, change, room)
-            if climbed >= value + 1e-4 * rate * slope * curvature:
-                break
+        trial[i] = x[i]
+    taken, halvings = -1, 0
+    while True:
+        climbed, steepness = objective(target, samples, count, scale, trial, change, room)
+        if halvings < 29 and not climbed >= value + 1e-4 * rate * slope * curvature:
+            halvings += 1
             rate *= 0.5
-        if climbed <= value:
+        elif climbed <= value:
             break
-        value, curvature = climbed, steepness
+        else:
+            value, curvature = climbed, steepness
+            for i in range(d):
+                x[i] = trial[i]
+            taken += 1
+            if taken == steps:
+                break
+            if taken == 0:
+                _start_model(target, h, room.share)
+                for i in range(d):
+                    gradient[i] = change[i] / max(curvature, 1e-300)
+            else:
+                for i in range(d):
+                    step[i] *= rate
+                    new = change[i] / curvature
+                    change[i], gradient[i] = gradient[i] - new, new
+                _update_model(h, step, change, trial)
+            slope, length = _multiply(h, gradient, step)
+            if not slope > CONVERGED_RISE:
+                break
+            rate, halvings = min(1.0, longest / np.sqrt(length)), 0
         for i in range(d):
-            step[i] *= rate
-            new = change[i] / curvature
-            change[i], gradient[i] = gradient[i] - new, new
-            x[i] = trial[i]
-        _update_model(h, step, change, trial)
+            trial[i] = x[i] + rate * step[i]
     return value
 
 
@@ -220,7 +236,7 @@ def _start_model(target, h, share):
     """Set the inverse Hessian to the components' covariances, averaged by their shares: exact for a lone component."""
     d, shared = len(h), len(target.covariance) == 1
     most = total = 0.0
-    for m in range(len(share)):
+    for m in range(0 if shared else len(share)):
         most = max(most, share[m])
     alone = shared or not most > 0.0
     for i in range(d):
