@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import as_array, check_count, check_flags, one_of
+from herdfilter._checks import Array, as_array, check_count, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
@@ -16,7 +16,7 @@ from herdfilter.points import Points
 from herdfilter.samplers.base import check_request
 from herdfilter.samplers.gibbs.recursion import gibbs_workspace, herd_coordinates, is_wide, mode, origins, target_of
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
-from herdfilter.samplers.improved import place_again
+from herdfilter.samplers.herding.greedy import place_again
 
 
 @dataclass(frozen=True)

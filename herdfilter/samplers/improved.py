@@ -16,14 +16,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, as_sampler, check_request, draw_points
 from herdfilter.samplers.herding.frame import Descent, KernelFrame, move_groups
-from herdfilter.samplers.herding.greedy import place_points
-from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
+from herdfilter.samplers.herding.greedy import place_again
 
-PLACING_STEPS = 2  # of a climb: the next pass finds what it leaves to rise
-LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves cost least
-COINCIDENCE = 1e-6  # kernel widths between points that coincide
-NUDGE = 0.1  # kernel widths by which they are parted
-WIDE_VARIANCE = 0.01  # in units of the kernel's: components are wide enough for a nudge from here on
 DISTANCES_AT_ONCE = 2**21  # numbers in memory
 
 
@@ -189,54 +183,6 @@ class Reweighted(_Improved):
         covariance = kernel_covariance(self.bandwidth, mixture, len(points))
         weights = optimal_weights(points.x, mixture, covariance, self.constraint, self.kernel)
         return Points(points.x, weights, signed=self.constraint == "sum")
-
-
-def widths(n: int) -> tuple[float, float]:
-    """Return the widths of the two kernels in which n points are placed again, in kernel widths of the frame.
-
-    The energy distance is the squared herding error integrated over all kernel widths, which two, with heights in
-    proportion, approximate: a narrow one keeps neighbours apart, a wide one fills the tails. Narrower ones bring the points
-    closer to the mixture, but filters of several dimensions then lose their target more often.
-    """
-    narrow = min(max(n / 40, 0.5), 1.0)
-    return narrow, narrow + 1.0
-
-
-def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array:
-    """Move the points z (n, d) of a turned frame, one after the other, `moves` times in all; (n, d).
-
-    By default each once, and 120 times in all if they are fewer. No move lowers the objective of `PlacedAgain`, and so no
-    move raises the squared herding errors at the two widths, weighted by these.
-    """
-    n, d = z.shape
-    moves = max(n, LEAST_MOVES) if moves is None else moves
-    both = widths(n)
-    target, samples = smoothed_target(frame, both, both), no_samples(n, d, both)
-    samples.point[:, :n] = _part_coincident(frame, z).T
-    samples.weight[:, :n] = np.array(both)[:, None]
-    no_candidates, no_table = np.empty((d, 0)), np.empty((3, 0))
-    workspace = climb_workspace(target, samples)
-    place_points(target, samples, no_candidates, no_table, n, n, moves, PLACING_STEPS, workspace)
-    return np.ascontiguousarray(samples.point[:, :n].T)
-
-
-def _part_coincident(frame: KernelFrame, z: Array) -> Array:
-    """Move points that coincide with an earlier one a little apart, since no slope would part them.
-
-    They move along one axis after the other, the longest first, and along none in which the components are narrow.
-    """
-    if len(z) < 2 or np.diff(np.sort(z[:, 0])).min() > COINCIDENCE:
-        return z
-    variances = np.diagonal(frame.covariances, axis1=1, axis2=2)
-    extent = variances[0] if len(variances) == 1 else np.exp(frame.log_weights) @ variances
-    axes = np.flatnonzero(extent > WIDE_VARIANCE)
-    axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
-    if not len(axes):
-        return z
-    distances, z = scipy.spatial.distance.cdist(z, z, "chebyshev"), z.copy()
-    for k, s in enumerate(np.flatnonzero(np.tril(distances < COINCIDENCE, -1).any(axis=1))):
-        z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
-    return z
 
 
 def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iterations: int, symmetric: bool = False) -> Array:

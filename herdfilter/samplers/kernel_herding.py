@@ -17,9 +17,15 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_request
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
-from herdfilter.samplers.herding.greedy import CLIMB_STEPS, TIED_HEIGHTS, candidates, herd_greedily, place_points
-from herdfilter.samplers.herding.objective import climb_workspace, no_samples, smoothed_target
-from herdfilter.samplers.improved import place_again
+from herdfilter.samplers.herding.greedy import (
+    CLIMB_STEPS,
+    TIED_HEIGHTS,
+    candidates,
+    herd_greedily,
+    place_again,
+    place_points,
+)
+from herdfilter.samplers.herding.objective import climbing_room
 
 WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
@@ -122,8 +128,8 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
 def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Climb]:
     """Return mu at the candidates, and the compiled climb."""
     d = start.shape[1]
-    target, samples = smoothed_target(frame, (1.0,), (1.0,)), no_samples(n, d, (1.0,))
-    room, table = climb_workspace(target, samples), np.empty((3, 1))
+    target, samples, room = climbing_room(frame, n, (1.0,))
+    table = np.empty((3, 1))
     smoothed = GaussianMixture.unchecked(np.exp(frame.log_weights), frame.means, frame.covariances + np.eye(d))
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:

@@ -144,7 +144,7 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
     asks. Else a group has a frame, and may have groups, of its own.
     """
     labels = far_groups(mixture, n)
-    if not labels.any():
+    if not (mixture.shared or labels.any()):
         labels = unlike_groups(mixture, n)
     if not labels.any():
         shape, dim = whitening(mixture.covariance)
@@ -191,11 +191,11 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     That is six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
     units of its own deviation. There are at least two points for each group, not counting those too light for a point.
     """
-    one = np.zeros(len(mixture), dtype=np.int64)
-    most = min(n // GROUP_POINTS, len(mixture))
+    one = np.zeros(len(mixture.weights), dtype=np.int64)
+    most = min(n // GROUP_POINTS, len(one))
     if most < 2:
         return one
-    labels: Labels = np.arange(len(mixture))
+    labels: Labels = np.arange(len(one))
     while labels.any():
         places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
         path = np.diff(places[places[:, 0].argsort()], axis=0)
@@ -254,8 +254,10 @@ def _within(mixture: GaussianMixture, labels: Labels) -> Array:
     weights, offsets = np.bincount(labels, mixture.weights), mixture.means - mixture.mean
     if len(weights) == len(offsets):  # each component is a group
         return mixture.average_covariance
-    entries = labels[:, None] * mixture.dim + np.arange(mixture.dim)
-    centres = np.bincount(entries.ravel(), (mixture.weights[:, None] * offsets).ravel()).reshape(offsets[: len(weights)].shape)
+    entries = labels[:, None] * offsets.shape[1] + np.arange(offsets.shape[1])
+    centres = np.bincount(entries.ravel(), (mixture.weights[:, None] * offsets).ravel()).reshape(
+        offsets[: len(weights)].shape
+    )
     around = offsets - (centres / np.where(weights > 0, weights, 1.0)[:, None])[labels]
     return mixture.average_covariance + (mixture.weights[:, None] * around).T @ around
 

@@ -58,14 +58,18 @@ class ClimbWorkspace(NamedTuple):
     kernel: Array
 
 
-def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple[float, ...]) -> SmoothedTarget:
-    """Return the mixture of a turned frame, smoothed by kernels of these widths, which count as much as `shares` say."""
+def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tuple[SmoothedTarget, Samples, ClimbWorkspace]:
+    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and room for n points.
+
+    The points have no weight yet; there is room for climbs, too.
+    """
     d, components = frame.means.shape[1], len(frame.means)
     room, shared, W = -(-components // PAD) * PAD, len(frame.covariances) == 1, len(widths)
     by_component = shared or room < d
     height, centre = np.zeros((W, room)), np.zeros((d, room))
     centre[:, :components] = frame.means.T
-    squares = np.square(widths)
+    width = np.array(widths)
+    squares = width**2
     if shared:  # and diagonal
         variance = frame.covariances[0].diagonal() + squares[:, None]
         narrowness, precision = 1.0 / variance, np.empty((W, 1, 0, 0))
@@ -80,31 +84,23 @@ def smoothed_target(frame: KernelFrame, widths: tuple[float, ...], shares: tuple
                 precision[k, :components] = inverse
             else:
                 precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
-    log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(widths)[:, None]
-    height[:, :components] = np.array(shares)[:, None] * np.exp(log_heights)
-    return SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
-
-
-def no_samples(n: int, dim: int, widths: tuple[float, ...]) -> Samples:
-    """Return room for n points of no weight."""
-    narrowness, size = np.repeat(np.array(widths)[:, None] ** -2.0, dim, axis=1), -(-n // PAD) * PAD
-    return Samples(np.zeros((len(widths), size)), np.zeros((dim, size)), narrowness)
-
-
-def climb_workspace(target: SmoothedTarget, samples: Samples) -> ClimbWorkspace:
-    """Return working memory for `climb`."""
-    d, components = target.centre.shape
-    shapes = (d, d), (7, d), components, (2 * d, components), samples.point.shape[1]
-    return ClimbWorkspace(*map(np.empty, shapes))
+    log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(width)[:, None]
+    np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
+    target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
+    size = -(-n // PAD) * PAD
+    samples = Samples(np.zeros((W, size)), np.zeros((d, size)), np.repeat(width[:, None] ** -2.0, d, axis=1))
+    return target, samples, ClimbWorkspace(*map(np.empty, ((d, d), (7, d), room, (2 * d, room), size)))
 
 
 @njit(**QUICK)
 def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share):
     """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
     d = len(x)
+    place, half = x[0], -0.5 * narrowness[w, 0]
     for k in range(count):
-        share[k] = 0.0
-    for i in range(d):
+        u = place - centre[0, k]
+        share[k] = half * u * u
+    for i in range(1, d):
         place, half = x[i], -0.5 * narrowness[w, i]
         for k in range(count):
             u = place - centre[i, k]
