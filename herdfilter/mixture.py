@@ -148,7 +148,7 @@ class GaussianMixture:
         centred = self.means - self.mean
         return self.average_covariance + (self.weights[:, None] * centred).T @ centred
 
-    @property
+    @cached_property
     def average_covariance(self) -> Array:
         """Weighted average of the component covariances, shape (d, d)."""
         cov = self.distinct_covariances

@@ -7,8 +7,7 @@ import herdfilter as hf
 from herdfilter.compiled import loop
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.automatic import AutomaticProposal
-from herdfilter.filters.proposals.herded import HerdedProposal
-from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
+from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 

@@ -1,16 +1,14 @@
 """Proposals: how particles are carried through the transition; one file per method."""
 
-from herdfilter.filters.proposals.augmented import AugmentedProposal
+from herdfilter.filters.proposals.augmented import AugmentedProposal, GuidedAugmentedProposal
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
 from herdfilter.filters.proposals.base import Proposal, Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.guided import GuidedProposal
-from herdfilter.filters.proposals.guided_augmented import GuidedAugmentedProposal
-from herdfilter.filters.proposals.herded import HerdedProposal
+from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.histories import HistoryProposal
-from herdfilter.filters.proposals.kalman_mixture import KalmanMixtureProposal
 from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.ranked import RankedProposal

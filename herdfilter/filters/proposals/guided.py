@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from herdfilter._checks import check_share
 from herdfilter._covariances import regularised
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import IteratedRule, update_gaussians, update_mixture
@@ -16,7 +17,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import Proposal, Uses
 from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.filters.proposals.sampled import log_ratio
+from herdfilter.filters.proposals.sampled import SampledProposal, log_ratio
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -93,6 +94,20 @@ class GuidedProposal(BootstrapProposal):
         log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + log_dets - log_det
         wrapped = transition.wrapped(moved)
         return Particles(wrapped, particles.log_weights + log_ratio + observation.log_likelihood(wrapped))
+
+
+class GuidedSampledProposal(SampledProposal):
+    """The half that proposals share whose points a sampler draws from a `guided_mixture`."""
+
+    rule: str | MomentRule
+    defensive_share: float
+    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
+    needs_moments = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        moment_rule(self.rule)
+        check_share("defensive_share", self.defensive_share)
 
 
 def guided_mixture(

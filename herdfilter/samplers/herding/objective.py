@@ -89,7 +89,8 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
     target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
     size = -(-n // PAD) * PAD
     samples = Samples(np.zeros((W, size)), np.zeros((d, size)), np.repeat(width[:, None] ** -2.0, d, axis=1))
-    return target, samples, ClimbWorkspace(*map(np.empty, ((d, d), (7, d), room, (2 * d, room), size)))
+    workspace = ClimbWorkspace(np.empty((d, d)), np.empty((7, d)), np.empty(room), np.empty((2 * d, room)), np.empty(size))
+    return target, samples, workspace
 
 
 @njit(**QUICK)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist
 
 from herdfilter.bandwidths import kernel_covariance
@@ -16,7 +17,7 @@ from herdfilter.samplers import (
     RandomGibbs,
     SobolSampling,
 )
-from herdfilter.samplers.herding.frame import far_groups, principal_axes
+from herdfilter.samplers.herding.frame import _tree_labels, far_groups, principal_axes
 from herdfilter.testing import hostile_mixture
 
 MOVING = np.array([[1 / 3, 1 / 2], [1 / 2, 1.0]])  # noise of a position and its velocity, the same along each axis
@@ -196,3 +197,31 @@ def test_two_divisions_that_lead_to_each_other_end():
     """The longest axis within groups changes with the division, so that a coarser one may be followed by a finer."""
     mixture = hostile_mixture(2_001_864)
     assert 1 < far_groups(mixture, 200).max() < len(mixture)
+
+
+@pytest.mark.parametrize("decimals", [0, 6])
+def test_a_tree_is_cut_as_scipy_cuts_it(decimals):
+    """With rounded places, many distances are equal."""
+    rng = np.random.default_rng(8)
+    for size in (2, 3, 20, 60):
+        tree = linkage(rng.standard_normal((size, 2)).round(decimals), "single")
+        for height in (0.0, 0.3, tree[size // 2 - 1, 2], 10.0):
+            np.testing.assert_array_equal(_tree_labels(tree, height), fcluster(tree, height, "distance") - 1)
+
+
+def test_groups_of_one_covariance_share_a_frame():
+    """Long clusters that lie across one another; a kernel as long as each of them alone leaves 0.034."""
+    rng = np.random.default_rng(20)
+    across, along = rng.standard_normal((40, 2)) * [6.0, 0.5], rng.standard_normal((60, 2)) * [0.5, 6.0]
+    mixture = GaussianMixture(np.ones(100), np.concatenate([across, along + np.array([40.0, 0.0])]), 0.3 * np.eye(2))
+    points = KernelHerding().sample(mixture, 100)
+    assert (points.x[:, 0] > 20).sum() == 60
+    assert ratio(points, mixture) < 0.028
+
+
+def test_a_far_component_with_one_point_has_it_at_its_mean(herding):
+    means = 100.0 * np.arange(12.0)[:, None] * [1.0, 2.0]
+    points = herding.sample(GaussianMixture(np.ones(12), means, np.diag([1.0, 3.0])), 24)
+    assert cdist(points.x, means).min(axis=1).max() < 2
+    lone = herding.sample(GaussianMixture([0.9, *np.full(5, 0.02)], means[:6], np.eye(2)), 50)
+    np.testing.assert_array_equal(np.sort(lone.x[lone.x[:, 0] > 50, 0]), means[1:6, 0])
