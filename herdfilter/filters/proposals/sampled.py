@@ -55,11 +55,12 @@ def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
     x = as_points("x", x, p.dim)
     if p.dim == 1:
         return log_densities(p, x) - log_densities(q, x)
-    terms = q.component_log_densities(x)
-    if p.means is not q.means or p.distinct_covariances is not q.distinct_covariances:
-        return log_sums(p.component_log_densities(x), p.weights) - log_sums(terms, q.weights)
-    with np.errstate(divide="ignore"):
-        terms += np.log(q.weights)
-        shares = np.exp(terms - terms.max(axis=1, keepdims=True))
-        factors = np.divide(p.weights, q.weights, out=np.zeros_like(q.weights), where=q.weights > 0)
-        return np.asarray(np.log(shares @ factors) - np.log(shares.sum(axis=1)))
+    terms = p_terms = q.component_log_densities(x)
+    if p.means is q.means and p.distinct_covariances is q.distinct_covariances:
+        densities = np.exp(terms - terms.max(axis=1, keepdims=True)) @ np.stack([p.weights, q.weights], axis=1)
+        if (densities > 0).all():  # no weight of zero hides where the highest component stands
+            logs = np.log(densities)
+            return np.asarray(logs[:, 0] - logs[:, 1])
+    else:
+        p_terms = p.component_log_densities(x)
+    return log_sums(p_terms, p.weights) - log_sums(terms, q.weights)

@@ -195,12 +195,13 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     most = min(n // GROUP_POINTS, len(one))
     if most < 2:
         return one
+    path = mixture.means[mixture.means[:, 0].argsort()]
+    steps = (path[1:] - path[:-1]) ** 2
+    if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / steps.shape[1]).all():
+        return one  # there is no gap on the way along the first coordinate
     labels: Labels = np.arange(len(one))
     while labels.any():
         places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
-        path = np.diff(places[places[:, 0].argsort()], axis=0)
-        if np.square(path).sum(axis=1).max() <= GROUP_DISTANCE**2:  # no gap on the way along one coordinate
-            return one
         tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one

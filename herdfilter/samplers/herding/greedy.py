@@ -139,7 +139,7 @@ def candidates(frame: KernelFrame, n: int) -> Array:
     d, weights = len(frame.origin), np.exp(frame.log_weights)
     total = weights @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
-    draws = int(np.clip(kernels, max(200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
+    draws = int(min(max(kernels, 200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
     labels = np.repeat(np.arange(len(weights)), largest_remainders(weights, draws))
     standard = _standard_normals(draws, d)
     if len(frame.covariances) == 1:  # and diagonal

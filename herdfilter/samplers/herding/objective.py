@@ -73,7 +73,7 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
     if shared:  # and diagonal
         variance = frame.covariances[0].diagonal() + squares[:, None]
         narrowness, precision = 1.0 / variance, np.empty((W, 1, 0, 0))
-        covariance, log_dets = np.diag(variance[-1])[None], np.log(narrowness).sum(axis=1)[:, None]
+        covariance, log_dets = np.diag(variance[-1])[None], np.log(narrowness).cumsum(axis=1)[:, -1:]
     else:
         narrowness, covariance = np.empty((W, 0)), frame.covariances + squares[-1] * np.eye(d)
         precision = np.zeros((W, room, d, d) if by_component else (W, d, d, room))
@@ -88,7 +88,7 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
     np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
     target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
     size = -(-n // PAD) * PAD
-    samples = Samples(np.zeros((W, size)), np.zeros((d, size)), np.repeat(width[:, None] ** -2.0, d, axis=1))
+    samples = Samples(np.zeros((W, size)), np.zeros((d, size)), width[:, None] ** -2.0 * np.ones(d))
     workspace = ClimbWorkspace(np.empty((d, d)), np.empty((7, d)), np.empty(room), np.empty((2 * d, room)), np.empty(size))
     return target, samples, workspace
 
