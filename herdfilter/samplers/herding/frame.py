@@ -196,12 +196,15 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     if most < 2:
         return one
     path = mixture.means[mixture.means[:, 0].argsort()]
-    steps = (path[1:] - path[:-1]) ** 2
+    steps = (path[1:] - path[:-1]) ** 2  # on the way from one end to the other
     if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / steps.shape[1]).all():
-        return one  # there is no gap on the way along the first coordinate
+        return one
     labels: Labels = np.arange(len(one))
     while labels.any():
-        places = (mixture.means - mixture.mean) / _deviations(mixture, labels)
+        unit = _deviations(mixture, labels)
+        if (steps @ unit**-2.0).max() <= GROUP_DISTANCE**2:
+            return one
+        places = (mixture.means - mixture.mean) / unit
         tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
             return one
