@@ -71,7 +71,7 @@ def place_points(target, samples, candidate, tables, first, n, moves, steps, roo
     return height
 
 
-@njit(**QUICK)
+@njit(**QUICK, forceinline=True)
 def _add_kernel(sums, candidate, x, narrowness, scratch):
     """Add exp(-sum_i narrowness[0, i] (c - x)_i^2 / 2) to the sum of every candidate c."""
     count, place, half = len(sums), x[0], -0.5 * narrowness[0, 0]

@@ -93,7 +93,10 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
     return target, samples, workspace
 
 
-@njit(**QUICK)
+# All functions become part of their caller: a call that hands over so many arrays costs as much as the sums. And compiled
+# apart, and then again with its caller, a function would round differently in the process that compiles it and in those that
+# find it in the cache.
+@njit(**QUICK, forceinline=True)
 def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share):
     """Add up scale height[w, k] exp(-sum_i narrowness[w, i] (x - centre[:, k])_i^2 / 2) and its gradient; keep the terms."""
     d = len(x)
@@ -118,7 +121,7 @@ def _add_kernels(w, height, centre, narrowness, count, scale, x, gradient, share
     return value
 
 
-@njit(**QUICK)
+@njit(**QUICK, forceinline=True)
 def _add_components(w, target, x, gradient, room):
     """Add up the components of the target at width w, each with its own precision, and the gradient; keep the terms."""
     share, pull, offset, precision = room.share, room.pull, room.vectors[4], target.precision
@@ -159,10 +162,7 @@ def _add_components(w, target, x, gradient, room):
     return value
 
 
-# Inlined by force, here and below: a call that hands over so many arrays costs as much as the sums. And compiled apart from
-# its caller, and then again with it, it would round differently in the process that compiles it and in those that find it
-# in the cache.
-@njit(**PLAIN, forceinline=True)
+@njit(**PLAIN, inline="always")
 def objective(target, samples, count, scale, x, gradient, room):
     """Return the objective at x and a bound on its curvature; write its gradient, and the shares of the components."""
     mu = kernels = 0.0
@@ -180,7 +180,7 @@ def objective(target, samples, count, scale, x, gradient, room):
     return mu + kernels, mu - kernels
 
 
-@njit(**PLAIN, forceinline=True)
+@njit(**PLAIN, inline="always")
 def climb(target, samples, count, scale, x, steps, room):
     """Climb from x by BFGS with backtracking; x becomes the place reached, whose height is returned.
 
@@ -228,7 +228,7 @@ def climb(target, samples, count, scale, x, steps, room):
     return value
 
 
-@njit(**PLAIN)
+@njit(**PLAIN, inline="always")
 def _start_model(target, h, share):
     """Set the inverse Hessian to the components' covariances, averaged by their shares: exact for a lone component."""
     d, shared = len(h), len(target.covariance) == 1
@@ -251,7 +251,7 @@ def _start_model(target, h, share):
                     h[i, j] += share[m] / total * target.covariance[m, i, j]
 
 
-@njit(**QUICK)
+@njit(**QUICK, forceinline=True)
 def _multiply(h, gradient, step):
     """Set step to h @ gradient; return its product with the gradient and its squared length."""
     slope = length = 0.0
@@ -265,7 +265,7 @@ def _multiply(h, gradient, step):
     return slope, length
 
 
-@njit(**QUICK)
+@njit(**QUICK, forceinline=True)
 def _update_model(h, s, y, hy):
     """Update the inverse Hessian of minus the objective, by BFGS: s is the step, y the fall of the gradient along it."""
     d, sy = len(s), 0.0
