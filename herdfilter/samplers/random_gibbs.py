@@ -8,6 +8,7 @@ import numpy as np
 
 from herdfilter._checks import as_generator, check_count
 from herdfilter._covariances import regularised
+from herdfilter.bandwidths import kernel_covariance
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import check_request
@@ -55,7 +56,7 @@ class RandomGibbs:
     def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
         """Draw `n` successive points of a chain, with equal weights; `rng` is a Generator, a seed, or None."""
         n, rng = check_request(mixture, n, rng), as_generator(rng)
-        frame = KernelFrame.of(mixture, regularised(mixture.covariance), turn=True)
+        frame = KernelFrame.of(mixture, kernel_covariance(regularised(mixture.covariance), mixture, n), turn=True)
         if self.burn_in is None:
             start = frame.forward(mixture.sample(1, rng))[0]
         else:

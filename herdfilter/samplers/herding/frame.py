@@ -167,7 +167,7 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
             x[places] = frame.back(z)
         else:
             x[places], part = grouped(_part(mixture, labels == group), count, herd, weighted=weighted)
-        weights[places] *= 1 / count if part is None else part
+        weights[places] *= 1 / count if part is None else part / part.sum()
     return x, weights if weighted else None
 
 
