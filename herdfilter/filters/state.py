@@ -1,4 +1,4 @@
-"""Where a filter stands: taken as one frozen thing, and given back."""
+"""The state of a filter: taken as one frozen thing, and given back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterState:
-    """Where a filter or a tracker stands; what it holds is replaced at every step, never changed.
+    """The state of a filter or a tracker; what it holds is replaced at every step, never changed.
 
     That is its particles or belief, a transition that waits for its observation, step, clock and log-likelihood; and the
     states of its generators, and of those of its tracks. `OnlineFilter.state` is the same as arrays.

@@ -12,7 +12,13 @@ from herdfilter.filters.kalman.update import condition
 SUM, DIFFERENCE = (hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]]) for sign in (1, -1))
 SCANS = {"detection_probability": 1.0, "clutter_density": 1e-30}
 SUMS, DIFFERENCES = (hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]], **SCANS) for sign in (1, -1))
-BOTH = hf.Sensor(lambda x: np.column_stack([x[:, 0] + x[:, 1], x[:, 1] - x[:, 0]]), 0.01 * np.eye(2))
+
+
+def both(x):
+    return np.column_stack([x[:, 0] + x[:, 1], x[:, 1] - x[:, 0]])
+
+
+BOTH = hf.Sensor(both, 0.01 * np.eye(2))
 
 
 def walk(*deviations, mean=(0.0, 0.0)):
@@ -86,6 +92,23 @@ def test_so_do_batches_scans_and_mixtures(rule):
         one.update([[-0.75]], DIFFERENCES)
         assert_allclose(one.covariance, covariance, rtol=1e-6, atol=1e-8)
         assert_allclose(one.mean, mean, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["ekf", "ukf", "ckf", "imm", "mkf"])
+def test_so_does_a_detection_of_both(name):
+    """Its density is that of one reading: the covariance of the prediction has no digits of the noise, its root has."""
+    deviations = (1e9, 1e9)
+    mean, covariance = exact(deviations, [((1, 1), 1.25), ((-1, 1), -0.75)])
+    plain, scanning = (FILTERS[name](walk(*deviations)) for _ in range(2))
+    plain.predict()
+    scanning.predict()
+    plain.update([1.25, -0.75], BOTH)
+    scanning.update([[1.25, -0.75]], hf.Sensor(both, 0.01 * np.eye(2), **SCANS))
+    assert_allclose(scanning.covariance, covariance, rtol=1e-5, atol=1e-7)
+    assert_allclose(scanning.mean, mean, atol=1e-5)
+    assert plain.log_likelihood == pytest.approx(-np.log(2 * np.pi) - np.log(2e18), rel=1e-9)
+    over_clutter = -np.log(SCANS["clutter_density"])
+    assert scanning.log_likelihood == pytest.approx(plain.log_likelihood + over_clutter, abs=1e-6)
 
 
 def test_a_growing_model_keeps_what_readings_say():

@@ -270,23 +270,17 @@ class BatchedKalmanFilter(Timed):
         With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch. The other
         arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
         """
-        return self._run(observations, dt, controls, times, gate, lengths)[0]
+        return self._run(observations, lengths, gate, dt=dt, controls=controls, times=times)[0]
 
     def _run(
-        self,
-        observations: ArrayLike,
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
-        times: ArrayLike | None = None,
-        gate: float | None = None,
-        lengths: ArrayLike | None = None,
+        self, observations: ArrayLike, lengths: ArrayLike | None, gate: float | None = None, **timing: Any
     ) -> tuple[list[FilterResult], Array]:
         """Do as `run`; return also the factors (K, T, d, d)."""
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, dt, controls, times, clock=self._clock)
+        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, **timing, clock=self._clock)
         ends = as_array("lengths", np.full(count, T) if lengths is None else lengths, (count,)).astype(int)
         if (np.diff(ends, prepend=T) > 0).any():
             raise ValueError(f"lengths: expected numbers up to {T} in descending order, got {ends.tolist()}")
@@ -329,7 +323,7 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for place, k in enumerate(order):
         padded[: lengths[k], place] = z[k]
-    found, factors = batch.take(order)._run(padded, **options, lengths=lengths[order])
+    found, factors = batch.take(order)._run(padded, lengths[order], **options)
     places = np.argsort(order)
     results = [found[place] for place in places]
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]

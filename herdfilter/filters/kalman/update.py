@@ -12,12 +12,12 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._jit import njit
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import observation_circular
-from herdfilter.models.with_clutter import Factor, detection_log_densities, log_sum
+from herdfilter.models.with_clutter import Factor, log_sum
 from herdfilter.samplers.compiled import IN_PLACE, PLAIN
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
@@ -205,6 +205,24 @@ def inverse_factor(covariance: Array, step: int) -> Array:
         raise IndefiniteCovarianceError(step, "observation's") from None
 
 
+def whitened_detections(observation: Observation, predicted: Array, roots: Array) -> tuple[Array, Array]:
+    """Return the detections (n, m, k) of a scan, each less what n states predict, (n, m), in units of S, and log-densities.
+
+    The latter are (k, n); S (n, m, m) is that of `condition`.
+    """
+    scan, (_, m) = observation.z, predicted.shape
+    if scan.shape[1] != m:
+        expected = f"expected detections of length {m}, as observation_mean has"
+        raise ValueError(f"z: {expected}, got {scan.shape[1]} at step {observation.step}")
+    residuals = wrap(scan[:, None] - predicted, observation_circular(observation.model, m))
+    with np.errstate(divide="ignore"):
+        log_dets = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+    if not np.isfinite(log_dets).all():
+        raise IndefiniteCovarianceError(observation.step, "observation's")
+    white = np.linalg.solve(roots, residuals.transpose(1, 2, 0))
+    return white, -0.5 * ((white**2).sum(axis=1).T + m * np.log(2 * np.pi)) - log_dets
+
+
 def data_association(
     observation: Observation, mean: Array, factor: Array, linear: Linearisation, detected: Factor
 ) -> tuple[Array, Array, float]:
@@ -217,19 +235,17 @@ def data_association(
     missed, found = (np.ravel(part) for part in model.log_factors(detected, observation.z, observation.step))
     if not len(observation.z):
         return mean, factor, float(missed[0])
-    root, gain, after = (part[0] for part in condition(slopes, noises, factor[None], observation.step, "observation's"))
-    whitening = inverse_factor((root @ root.T)[None], observation.step)[0]
-    densities = detection_log_densities(model, observation.z, predicted, (root @ root.T)[None], observation.step)[:, 0]
-    terms = np.concatenate([missed, found + densities])
+    root, gain, after = condition(slopes, noises, factor[None], observation.step, "observation's")
+    white, densities = whitened_detections(observation, predicted, root)
+    terms = np.concatenate([missed, found + densities[:, 0]])
     evidence = float(log_sum(terms))
     if evidence == -np.inf:  # no hypothesis is left
         return mean, factor, evidence
     shares = np.exp(terms - evidence)
-    residuals = wrap_angles(observation.z - predicted[0], observation_circular(model, predicted.shape[1])) @ whitening.T
-    corrections = gain @ np.vstack([np.zeros(len(root)), residuals]).T
+    corrections = gain[0] @ np.hstack([np.zeros((len(white[0]), 1)), white[0]])
     correction = corrections @ shares
     spread = (corrections - correction[:, None]) * np.sqrt(shares)
-    columns = [np.sqrt(shares[0]) * factor, np.sqrt(shares[1:].sum()) * after, spread]
+    columns = [np.sqrt(shares[0]) * factor, np.sqrt(shares[1:].sum()) * after[0], spread]
     return mean + correction, triangular(np.hstack(columns)[None])[0], evidence
 
 
@@ -247,13 +263,11 @@ def scan_hypotheses(
     if not len(scan):
         return terms, lambda i, h: (means[i], factors[i])
     roots, gains, after = condition(slopes, noises, factors, observation.step, "observation's")
-    terms[1:] = found + detection_log_densities(model, scan, predicted, roots @ roots.mT, observation.step)
-    gains = np.linalg.solve(roots.mT, gains.mT).mT
-    circular = observation_circular(model, predicted.shape[1])
+    white, densities = whitened_detections(observation, predicted, roots)
+    terms[1:] = found + densities
 
     def update(i: Array, h: Array) -> tuple[Array, Array]:
-        residuals = wrap_angles(scan[h - 1] - predicted[i], circular)
-        moved = means[i] + (gains[i] @ residuals[:, :, None])[:, :, 0]
+        moved = means[i] + (gains[i] @ white[i, :, h - 1][:, :, None])[:, :, 0]
         miss = h == 0
         return np.where(miss[:, None], means[i], moved), np.where(miss[:, None, None], factors[i], after[i])
 
