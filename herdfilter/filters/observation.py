@@ -195,9 +195,19 @@ class Observation:
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
                 f"got {gate:g}"
             )
-        residual, covariance = self.residuals(moments[0]), self.part(moments[1])
-        distance = residual @ np.linalg.solve(covariance, residual)
-        return bool(distance > 2 * gammaincinv(len(residual) / 2, gate))
+        return bool(outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[0])
+
+
+def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.ndarray:
+    """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`."""
+    try:
+        white = np.linalg.solve(covariances, residuals[:, :, None])[:, :, 0]
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            f"gate: expected None, as the covariance that is predicted for the observation is singular to rounding, got "
+            f"{gate:g} at step {step}"
+        ) from None
+    return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(residuals.shape[1] / 2, gate))
 
 
 class _BeforeTransition:

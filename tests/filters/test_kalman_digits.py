@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter.filters.kalman.update import condition
+from herdfilter.filters.observation import outside
 
 SUM, DIFFERENCE = (hf.Sensor(lambda x, sign=sign: sign * x[:, :1] + x[:, 1:], [[0.01]]) for sign in (1, -1))
 SCANS = {"detection_probability": 1.0, "clutter_density": 1e-30}
@@ -195,3 +196,10 @@ def test_so_does_auto_whose_gaussian_a_reading_updates(wide):
     assert_allclose(auto.mean, kalman.mean, atol=1e-5)
     assert_allclose(auto.covariance, kalman.covariance, rtol=1e-4, atol=1e-9)
     assert auto.log_likelihood == pytest.approx(kalman.log_likelihood, abs=1e-4)
+
+
+def test_a_gate_around_a_prediction_without_digits_is_refused_by_name():
+    """A covariance whose noise is rounded away: a raw LinAlgError said `Singular matrix`."""
+    with pytest.raises(ValueError, match=r"^gate: expected None, as the covariance .* got 0.999 at step 3$"):
+        outside(np.array([[3.0, 300.0]]), np.full((1, 2, 2), 1e18), 0.999, 3)
+    assert outside(np.array([[3.0], [4.0]]), np.ones((1, 1, 1)), 0.999, 3).tolist() == [False, True]  # 3.29 is the bound

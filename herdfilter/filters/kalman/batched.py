@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincinv
 
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
 from herdfilter._covariances import covariance_factor
@@ -20,7 +19,7 @@ from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
 from herdfilter.filters.kalman.gaussian import GaussianBelief, linear_observation, predict_gaussians
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
 from herdfilter.filters.kalman.update import correct_gaussians
-from herdfilter.filters.observation import Observation
+from herdfilter.filters.observation import Observation, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -208,9 +207,7 @@ class BatchedKalmanFilter(Timed):
             if gate is not None:
                 share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
                 residuals, slopes, noises = self._seen(model, who, rows[who], predicted)
-                white = np.linalg.solve(slopes @ slopes.mT + noises, residuals[:, :, None])
-                distances = (residuals * white[:, :, 0]).sum(axis=1)
-                beyond = distances > 2 * gammaincinv(residuals.shape[1] / 2, share)
+                beyond = outside(residuals, slopes @ slopes.mT + noises, share, self.step)
                 outcomes[who[beyond]] = Outcome.GATED
                 who = who[~beyond]
             if len(who):
