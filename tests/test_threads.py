@@ -56,7 +56,8 @@ def test_a_tracker_in_another_thread_holds_back_no_warning_of_this_one():
         tracker.enter()
         pf.update([400.0])
         tracker.go_on()
-    assert [one.category for one in caught] == [hf.DegeneracyWarning]
+    # all other threads' warnings are recorded, too, and those of what the garbage collector finds
+    assert [one.category for one in caught if one.category is hf.DegeneracyWarning] == [hf.DegeneracyWarning]
 
 
 def test_two_trackers_leave_warnings_as_they_were():
