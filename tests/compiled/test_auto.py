@@ -5,7 +5,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.compiled import loop
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.state import Particles
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import herdfilter as hf
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.state import Particles
 from herdfilter.filters.proposals.histories import weigh
 
 SCANS = [[[0.3], [2.0]], [], None, [[1.1], [-4.0], [0.2]], [[-0.4]]]
