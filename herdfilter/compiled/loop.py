@@ -25,7 +25,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
-from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import ALONE, FilterResult, Outcome, StepRecord, warn_if_partial, warn_of_loss
 from herdfilter.filters.series import run as run_in_steps
 from herdfilter.filters.state import Particles
 from herdfilter.models import contract
@@ -150,7 +150,8 @@ class Segment:
         self.indices = online.step + np.cumsum(self.dts > 0)
         self.controls = np.array([self.model.f.inputs(step.control) for step in steps])
         self.kinds = np.full(len(steps), USED)
-        self.z = self._observations([step.z for step in steps])
+        self.given = [step.z for step in steps]
+        self.z = self._observations(self.given)
         self.kinds[self.indices == 0] = BY_ITSELF
         Q, ways = self.model.Q, zip(self.dts.tolist(), self.indices.tolist(), strict=True)
         constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
@@ -230,6 +231,11 @@ class Segment:
         parts.append(FilterResult(means[:done], covariances[:done], ess, resampled, increments, outcomes, steps=steps))
         online._particles, online.step = Particles.unchecked(x, log_weights), int(steps[last])
         online._particles.weights, online._resampled = weights, bool(resampled[last])
+        for t in range(done):
+            if outcomes[t] is Outcome.MISSING:
+                warn_if_partial(self.given[part][t])
+            elif ess[t] < ALONE:
+                warn_of_loss(int(steps[t]), len(x), alone=True)
         online.log_likelihood += float(increments.sum())
         figures = float(ess[last]), online._resampled, float(increments[last])
         online.record = StepRecord(online.step, means[last], covariances[last], *figures, outcomes[last])

@@ -172,7 +172,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 raise results.DegenerateWeightsError(self.step, self.n_particles)
             else:
                 outcome = results.Outcome.DEGENERATE
-                _log.warning("step %d: the likelihood vanishes at all particles; the prediction is kept", self.step)
+                problem = "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
+                _log.warning(problem, self.step, self.n_particles)
         self._settle()
         particles = self._current()
         mean, covariance = particles.moments(self._circular)
@@ -195,8 +196,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Return the particles of the step that waits, their weights times the likelihood, not normalised."""
-        proposal = proposals.for_observation(self.proposal, observation)
         particles = self._particles
+        proposal = proposals.for_step(self.proposal, particles, observation)
         moved = proposal.propose(self._waiting, particles, self.rng, observation)
         moved = self._checked(moved, "propose")
         return moved.traced(particles.ancestors) if self._resampled else moved
@@ -212,12 +213,13 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 before = stream.state
                 self._predicted = (self._propose(), stream.state)
                 stream.state = before
-            predicted: state.Particles = self._predicted[0]
-            return predicted
-        if self._particles is None:
+            particles: state.Particles = self._predicted[0]
+        elif self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
-            self._particles = self._checked(drawn, "initial")
-        return self._particles
+            particles = self._particles = self._checked(drawn, "initial")
+        else:
+            particles = self._particles
+        return particles
 
     def _settle(self) -> None:
         """Let a prediction stand that no observation has followed."""
@@ -232,10 +234,11 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         return state.Particles.checked(particles, part, method, (self.n_particles, self.model.dim))
 
     def _held(self) -> dict[str, Any]:
-        held = {"resampled": self._resampled, "untouched": self._untouched}
+        flags = {"resampled": self._resampled, "untouched": self._untouched}
         if self._waiting is None:
-            return self._current().arrays() | held
-        return self._particles.arrays() | held | self._waiting.arrays()
+            return self._current().arrays() | flags
+        held: dict[str, Any] = self._particles.arrays() | flags | self._waiting.arrays()
+        return held
 
     def _taken_up(self, saved: Any) -> dict[str, Any]:
         particles = state.Particles.restored(saved, self.n_particles, self.model.dim)

@@ -44,7 +44,8 @@ class OnlineFilter(Forecaster, Timed):
         Particles and weights, or the moments of a Kalman filter; step, time and log-likelihood; the state of the random
         generator; a prediction that waits for its observation; of which filter and proposal it is, and the version of this
         list. ``np.savez(path, **pf.state)`` keeps it on the disk. The model and the options of the parts are not in it, nor
-        is `record`. ValueError if the waiting prediction has a control input that is no array, number or text.
+        are `record` and the ancestors of particles. ValueError if the prediction that waits has a control input that is no
+        array, number or text.
         """
         clock = self._clock
         given = {

@@ -369,7 +369,10 @@ class DegenerateWeightsError(RuntimeError):
 
 
 class DegeneracyWarning(UserWarning):
-    """One particle has all the weight after an update: the observation lies far from all, or they are too few.
+    """Few particles are left after an update: the observation lies far from all, or they are too few.
+
+    One of them has all the weight; or the effective sample size hides that all come from few ancestors, and the transition
+    noise has not spread them (`FilterResult.distinct_ancestors`).
 
     The text is the same at every step, so that Python shows it once for each place that calls the filter.
 
@@ -427,21 +430,24 @@ FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
 
 def warn_of_step(record: StepRecord, z: Any, particles: Any, circular: tuple[int, ...]) -> None:
     """Warn if few particles are left after an update, or if an observation with some numbers was left out."""
-    n = len(particles)
-    if record.outcome is Outcome.UPDATED and n >= FEWEST_TO_WARN:
-        alone = record.ess < ALONE
-        if alone or particles.hides_collapse(circular):
-            what = (
-                f"one of {n} particles has all the weight" if alone else f"{n} particles come from few, and stay together,"
-            )
-            warning = DegeneracyWarning(
-                f"{what} after an update; what helps: gate=0.999 against outliers, heavier tails, more particles, "
-                "RegularisedResampling() where the transition has little noise, or a filter such as auto"
-            )
-            warning.steps = [record.step]
-            WARN.get()(warning, stacklevel=3)
+    if record.outcome is Outcome.UPDATED:
+        if record.ess < ALONE or particles.hides_collapse(circular):
+            warn_of_loss(record.step, len(particles), record.ess < ALONE)
     elif record.outcome is Outcome.MISSING and z is not None:
         warn_if_partial(z)
+
+
+def warn_of_loss(step: int, n: int, alone: bool) -> None:
+    """Warn that one of n particles has all the weight, or else that few are the ancestors of all."""
+    if n >= FEWEST_TO_WARN:
+        weights = f"one of {n} particles has all the weight"
+        families = f"{n} particles come from few, and have not spread,"
+        warning = DegeneracyWarning(
+            f"{weights if alone else families} after an update; what helps: gate=0.999 against outliers, heavier tails, "
+            "more particles, RegularisedResampling() where the transition has little noise, or a filter such as auto"
+        )
+        warning.steps = [step]
+        WARN.get()(warning, stacklevel=4)
 
 
 def warn_if_partial(z: Any) -> None:

@@ -49,7 +49,6 @@ MEANINGS: dict[str, Any] = {
         ("log_weights", "f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
         ("covariance covariances", "f8", lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2, "definite"),
         ("step", "i", lambda x: x >= 0, "from 0 on"),
-        ("ancestors", "i", lambda x: (x >= 0).all(), "from 0 on"),
         ("origin", "M8", lambda x: True, "a date"),
         ("zoned by_model_at_start resampled untouched gaussian", "b", lambda x: True, "True or False"),
     )

@@ -20,7 +20,7 @@ from herdfilter.models.sensors import Sensor, sensed
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 ALONE_SHARE = 1e-3  # families of less weight do not count beside one that has the rest
-ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "ancestors": "ancestors", "particles": "x"}
+ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
 
 
@@ -56,6 +56,8 @@ class Particles:
     [0, 1, 2]
     """
 
+    covariances: Any = None
+    """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
     ancestors: Indices | None
     FIELDS: ClassVar[tuple[str, ...]] = ("x", "log_weights", "modes", "n_next", "ancestors")
     """Names of all that is not computed from the rest."""
@@ -230,8 +232,7 @@ class Particles:
     @cached_property
     def ancestor_weights(self) -> Array:
         """Total weight of the successors of each ancestor, (m,); none where these are not known."""
-        weights: Array = np.zeros(0) if self.ancestors is None else np.bincount(self.ancestors, self.weights)
-        return weights
+        return np.zeros(0) if self.ancestors is None else np.bincount(self.ancestors, self.weights).astype(np.float64)
 
     @property
     def distinct_ancestors(self) -> float:
@@ -241,12 +242,15 @@ class Particles:
     def hides_collapse(self, circular: tuple[int, ...]) -> bool:
         r"""Return True if the effective sample size hides that the particles come from few ancestors.
 
-        Fewer than :math:`\sqrt n` of these count, :math:`1 / \sum_j v_j^2` with the total weights :math:`v_j` of their
-        successors, though more of the particles do; and most of the variance of a dimension lies between the families, which
-        the transition noise has not spread, or all are of one family.
+        Fewer than :math:`\sqrt n` of these count, :math:`m = 1 / \sum_j v_j^2` with the total weights :math:`v_j` of their
+        successors, though more of the particles do; and the transition noise has not closed the gaps between their families:
+        in some dimension less than the share :math:`1 / m^2` of the variance is within families. Or all are of one family.
         """
         weights = self.ancestor_weights
-        if self.ancestors is None or not 1 / (weights @ weights) < math.sqrt(len(self)) <= self.ess:
+        if self.ancestors is None:
+            return False
+        count = 1 / (weights @ weights)
+        if not count < math.sqrt(len(self)) <= self.ess:
             return False
         families = np.flatnonzero(weights > ALONE_SHARE)
         if len(families) == 1:
@@ -255,7 +259,8 @@ class Particles:
         centred = x - self.weights @ x
         sums = np.array([np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T])
         between = (sums**2 / weights[families]).sum(axis=1)
-        return bool((2 * between > self.weights @ centred**2).any())
+        total = self.weights @ centred**2
+        return bool(((total - between) * count**2 < total).any())
 
     @classmethod
     def checked(cls, particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:

@@ -116,9 +116,8 @@ class TrackingResult:
         lists: dict[str, Any] = {name: [getattr(record, name) for record in records] for name in names}
         steps = np.array([record.step for record in records], dtype=int)
         cardinality = np.array([record.cardinality for record in records])
-        drawn = {"circular": circular_dims(model), "position_dims": tuple(getattr(model, "position_dims", ()))}
-        times = as_objects(times[: len(records)])
-        return cls(cardinality=cardinality, steps=steps, times=times, dim=model.dim, **lists, **drawn)
+        lists |= {"circular": circular_dims(model), "position_dims": tuple(getattr(model, "position_dims", ()))}
+        return cls(cardinality=cardinality, steps=steps, times=as_objects(times[: len(records)]), dim=model.dim, **lists)
 
     def __len__(self) -> int:
         return len(self.labels)

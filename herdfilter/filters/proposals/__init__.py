@@ -5,14 +5,16 @@ from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
 from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses
 from herdfilter.filters.proposals.flow import FlowProposal
-from herdfilter.filters.proposals.guided import GuidedProposal, first_update
+from herdfilter.filters.proposals.guided import GuidedProposal
+from herdfilter.filters.proposals.guided import first_update as first_update
 from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
-from herdfilter.filters.proposals.histories import HistoryProposal, for_model
+from herdfilter.filters.proposals.histories import HistoryProposal
+from herdfilter.filters.proposals.histories import for_model as for_model
+from herdfilter.filters.proposals.histories import for_step as for_step
 from herdfilter.filters.proposals.modes import ModeProposal
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
-from herdfilter.filters.proposals.scans import for_observation
 
 __all__ = [
     "AugmentedProposal",
@@ -31,7 +33,4 @@ __all__ = [
     "RaoBlackwellisedProposal",
     "SequentialQuasiMonteCarlo",
     "Uses",
-    "first_update",
-    "for_model",
-    "for_observation",
 ]

@@ -10,11 +10,10 @@ import numpy as np
 
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import gaussianity
-from herdfilter.filters.proposals.base import Proposal, Uses
+from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
-from herdfilter.filters.proposals.scans import ScanProposal
 from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -77,7 +76,7 @@ class AutomaticProposal:
     """
 
     sampler: Sampler | None = None
-    uses: ClassVar[Uses] = Uses(weights=True, observation=True, whole_scan=True)
+    uses: ClassVar[Uses] = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
         RankedProposal(self.sampler)  # names a sampler that is none
@@ -96,12 +95,6 @@ class AutomaticProposal:
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
-        # Histories, and scans unless the state is a line, are for another proposal, which moves particles by this one.
-        scan = observation is not None and observation.is_scan
-        if type(particles) is not Particles or (scan and transition.model.dim > 1):
-            return self._histories.propose(transition, particles, rng, observation)
-        if scan:
-            return ScanProposal(self).propose(transition, particles, rng, observation)
         # Where the transition can only be simulated, ancestors are ranked and their successors random.
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
@@ -157,12 +150,6 @@ class AutomaticProposal:
             if gaussianity.narrow(noise, whole, 1 / size):
                 ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
         return self._ranked.follow(ancestors, n, rng, observation, blind)
-
-    @cached_property
-    def _histories(self) -> Proposal:
-        from herdfilter.filters.proposals.histories import HistoryProposal  # which needs this one
-
-        return HistoryProposal(self)
 
     @cached_property
     def _ranked(self) -> RankedProposal:

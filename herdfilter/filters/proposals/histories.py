@@ -22,7 +22,7 @@ from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
-from herdfilter.filters.proposals.scans import parts_from_scan
+from herdfilter.filters.proposals.scans import one_by_one, parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
@@ -269,6 +269,17 @@ def for_model(proposal: base.Proposal | None, model: contract.Model, resampling:
     if isinstance(proposal, AutomaticProposal) and contract.jumps(model) and model.dim > 1:
         return HistoryProposal(proposal)
     return in_modes(proposal, model, resampling)
+
+
+def for_step(proposal: base.Proposal, particles: Particles, observation: Observation | None) -> base.Proposal:
+    """Return the proposal as it moves these particles: a scan is taken by histories, or detection by detection.
+
+    An `AutomaticProposal` carries histories from the first scan on, unless the state is a line.
+    """
+    scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
+    if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
+        return HistoryProposal(proposal)
+    return one_by_one(proposal, observation)
 
 
 def guide_of(observation: Observation, hypothesis: int) -> Hypothesis:

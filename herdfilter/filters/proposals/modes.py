@@ -13,9 +13,8 @@ from herdfilter.filters import resampling as schemes
 from herdfilter.filters.kalman.gaussian import log_evidence
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import base
-from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
-from herdfilter.filters.proposals.scans import for_observation
+from herdfilter.filters.proposals.scans import one_by_one
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -89,9 +88,7 @@ class ModeProposal:
     def uses(self) -> base.Uses:
         """See `Proposal`: with herded modes all particles are on their way to every mode, and need not be even."""
         within = self.proposal.uses
-        # histories, to which the automatic proposal takes a scan, would not outlast a step in one mode
-        whole_scan = within.whole_scan and not isinstance(self.proposal, AutomaticProposal)
-        return base.Uses(self.modes == "herded" or within.weights, within.observation, whole_scan)
+        return base.Uses(self.modes == "herded" or within.weights, within.observation, within.whole_scan)
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
@@ -138,7 +135,7 @@ class ModeProposal:
                 moved = self.proposal.propose(onward[mode], source, rng)
             else:
                 in_mode = observation.in_mode(mode)
-                moved = for_observation(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
+                moved = one_by_one(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
                 observation.log_offset = in_mode.log_offset  # for all modes the same
             successors.append(label(moved.traced(source.ancestors), mode, mass))
         return Particles.join(successors)

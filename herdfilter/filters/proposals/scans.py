@@ -65,7 +65,7 @@ class ScanProposal:
         return Particles.join(parts_from_scan(self.proposal, transition, particles, rng, observation))
 
 
-def for_observation(proposal: Proposal, observation: Observation | None) -> Proposal:
+def one_by_one(proposal: Proposal, observation: Observation | None) -> Proposal:
     """Return the proposal as it takes an observation: of a scan detection by detection, unless it uses the whole scan."""
     if observation is None or proposal.uses.whole_scan or not observation.is_scan:
         return proposal
