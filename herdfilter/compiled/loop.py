@@ -25,9 +25,9 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
-from herdfilter.filters.results import ALONE, FilterResult, Outcome, StepRecord, warn_if_partial, warn_of_loss
+from herdfilter.filters.results import FilterResult, Outcome, StepRecord, warn_if_partial, warn_of_loss
 from herdfilter.filters.series import run as run_in_steps
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import ALONE, Particles
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed

@@ -15,6 +15,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract, series
+from herdfilter.models.resolved import Measurement, Motion
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +79,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = checks.as_generator(rng)
         self.proposal.check(self._check_particle_model())
-        self._circular = contract.circular_dims(model)
+        self._motion, self._measurement = Motion(model), Measurement(model)
+        self._circular = self._motion.circular
         self.reset()
 
     def _rewind(self) -> None:
@@ -94,14 +96,15 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             dt = series.as_duration("dt", dt)
         if control is not None:
             control = series.as_control(checks.unmasked("control", control))
-        self._settle()
-        particles = self._current()
+        if self._waiting is not None or self._particles is None:
+            self._settle()
+        particles = self._particles
         uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
         self._resampled = not self.proposal.uses.weights and (uneven or len(particles) != particles.n_next)
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
-        transition = Transition(self.model, dt, control, self.step + 1)
+        transition = Transition(self._motion, dt, control, self.step + 1)
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # of the model as it is now
             self._particles = particles
@@ -110,7 +113,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             moved = self._checked(self.proposal.propose(transition, particles, self.rng), "propose")
             self._particles = moved.traced(particles.ancestors) if self._resampled else moved
         self.step += 1
-        self._clock = self._clock.later(dt)
+        self._clock = self._clock._replace(since=self._clock.since + dt)
         self._untouched = False
 
     def update(self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
@@ -151,16 +154,17 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         """
         if self.step == 0:
             self._check_order(sensor)
-        model = self.model if sensor is None and not self._needs_sensor else self._observed_by(sensor)
-        observation = Observation.read(model, z, self.step)
+        own = sensor is None and not self._needs_sensor
+        measurement = self._measurement if own else Measurement(self._observed_by(sensor))
+        observation = Observation.read(measurement, z, self.step)
         outcome = results.Outcome.MISSING
         increment = 0.0
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
             observation = None
             outcome = results.Outcome.GATED
         if observation is not None:
-            if model is not self.model:
-                self.proposal.check(model)
+            if not own:
+                self.proposal.check(measurement.model)
             updated, log_sum = self._weigh(observation).normalised()
             if log_sum > -np.inf:
                 self._particles = updated
@@ -174,15 +178,18 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
                 outcome = results.Outcome.DEGENERATE
                 problem = "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
                 _log.warning(problem, self.step, self.n_particles)
-        self._settle()
-        particles = self._current()
+        if self._waiting is not None or self._particles is None:
+            self._settle()
+        particles = self._particles
         mean, covariance = particles.moments(self._circular)
         modes = None if particles.modes is None else self.mode_probabilities
         self.log_likelihood += increment
         self._by_model_at_start |= self.step == 0 and sensor is None
-        numbers = (particles.ess, self._resampled, increment, outcome, modes, particles.distinct_ancestors)
+        ess, distinct_ancestors, collapsed = particles.counts(self._circular)
+        numbers = (ess, self._resampled, increment, outcome, modes, distinct_ancestors)
         self.record = results.StepRecord(self.step, mean, covariance, *numbers)
-        results.warn_of_step(self.record, z, particles, self._circular)
+        if outcome is not results.Outcome.UPDATED or collapsed:
+            results.warn_of_step(self.record, z, self.n_particles)
         return self.record
 
     def _weigh(self, observation: Observation) -> state.Particles:
@@ -223,8 +230,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _settle(self) -> None:
         """Let a prediction stand that no observation has followed."""
+        self._current()
         if self._waiting is not None:
-            self._current()
             self._particles, self.rng.bit_generator.state = self._predicted
             self._waiting = None
 

@@ -19,6 +19,7 @@ from herdfilter.filters.results import Views
 from herdfilter.filters.saved import FilterState
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 from herdfilter.models.series import as_objects, series
 from herdfilter.models.with_clutter import WithClutter
@@ -221,11 +222,13 @@ class Forecaster:
 
 def _spread(ahead: Any) -> Spread:
     """Return the distribution of the state where a filter stands."""
-    if not hasattr(ahead, "particles"):
-        return Spread(ahead.mean[None], np.ones(1), ahead.covariance[None])
-    about = ahead._points().covariances if hasattr(ahead, "_points") else None
-    x = ahead.particles
-    return Spread(x, getattr(ahead, "weights", np.full(len(x), 1 / len(x))), about)
+    if ahead.has_weights:
+        points = ahead._points()
+        return Spread(points.x, points.weights, points.covariances)
+    if hasattr(ahead, "particles"):
+        n = len(ahead.particles)
+        return Spread(ahead.particles, np.full(n, 1 / n))
+    return Spread(ahead.mean[None], np.ones(1), ahead.covariance[None])
 
 
 def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Generator) -> tuple[Any, ...]:
@@ -235,9 +238,11 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
     if not hasattr(ahead, "particles"):
         return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
     (x, weights, about), step = _spread(ahead), ahead.step
-    modes = ahead._points().modes if contract.jumps(model) else np.zeros(len(x), int)
-    own = {j: contract.in_mode(model, j) if contract.jumps(model) else model for j in np.unique(modes).tolist()}
-    by_draws = any(hasattr(one, "sample_observation") for one in own.values())
+    measurement = Measurement(model)
+    particle_modes = ahead._points().modes if ahead.has_weights else None
+    modes = np.zeros(len(x), int) if particle_modes is None else particle_modes
+    by_mode = {mode: measurement.modes[mode] for mode in np.unique(modes).tolist()}
+    by_draws = any(one.draws for one in by_mode.values())
     if mean is None and not by_draws:
         return None, None, None, None
     m = max(len(x), LEAST_DRAWS)
@@ -245,21 +250,21 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
     states = x[chosen]
     if about is not None:
         states = states + contract.correlated(rng.standard_normal(states.shape), about if len(about) == 1 else about[chosen])
-    drawn = [contract.sample_observation(one, states[modes[chosen] == j], rng, step) for j, one in own.items()]
-    draws = np.concatenate(drawn)
+    draws = np.concatenate([part.sample(states[modes[chosen] == mode], rng, step) for mode, part in by_mode.items()])
     k = draws.shape[1]
     if by_draws:
         if mean is None:
             whole = draws[~np.isnan(draws).any(axis=1)]
             mean, covariance = np.full(k, np.nan), np.full((k, k), np.nan)
             if n := len(whole):
-                mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), contract.observation_circular(model, k))
+                mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), measurement.circular(k))
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     if about is not None:
-        centres, noises, _ = linear_observation(model, x, about, step)
+        centres, noises, _ = linear_observation(measurement, x, about, np.array(model.linear), step)
         return mean, covariance, draws, Spread(centres, weights, noises)
     centres, noises = np.empty((len(x), k)), np.empty((len(x), k, k))
-    for j, one in own.items():
-        centres[modes == j] = contract.observation_mean(one, x[modes == j], step)
-        noises[modes == j] = contract.observation_covariances(one, x[modes == j], k, step)
+    for mode, part in by_mode.items():
+        members = modes == mode
+        centres[members] = part.mean(x[members], step)
+        noises[members] = part.noises(x[members], k, step)
     return mean, covariance, draws, Spread(centres, weights, noises)

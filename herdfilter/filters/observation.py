@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -10,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
-from herdfilter._repr import fields_in_line
+from herdfilter._checks import LARGEST, Array, as_number, as_numbers, read_only, short_repr
+from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
 from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.with_clutter import WithClutter, read_scan
 
 
-@dataclass(eq=False, repr=False)
 class Observation:
     """An observation, not missing altogether, and the model that reads it.
 
@@ -27,6 +26,8 @@ class Observation:
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
+    measurement : Measurement
+        What has been resolved of its functions.
     z : ndarray
         The observation in the form that the model's ``log_likelihood`` takes; NaN where an entry is missing.
     step : int
@@ -52,15 +53,19 @@ class Observation:
     True
     """
 
-    model: contract.Model
-    z: Array
-    step: int
-    log_offset: float | None = 0.0
+    def __init__(self, model: contract.Model | Measurement, z: Array, step: int, log_offset: float | None = 0.0) -> None:
+        self.measurement = measurement = model if isinstance(model, Measurement) else Measurement(model)
+        self.model = measurement.model
+        self.z = read_only(z)
+        self.step = step
+        self.log_offset = log_offset
+        self.has_moments = measurement.has_moments
 
-    __repr__ = fields_in_line
+    def __repr__(self) -> str:
+        return summary_repr(self, model=self.model, z=self.z, step=self.step, log_offset=self.log_offset)
 
     @classmethod
-    def read(cls, model: contract.Model, z: Any, step: int, partial: bool | None = None) -> Observation | None:
+    def read(cls, model: contract.Model | Measurement, z: Any, step: int, partial: bool | None = None) -> Observation | None:
         """Read what a user gives as an observation; None if it is missing.
 
         It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. What a mask
@@ -69,39 +74,38 @@ class Observation:
         """
         if z is None:
             return None
-        if isinstance(model, WithClutter):
-            read = read_scan(model, z, step)
-            if read is not None and read[0] is not model:
-                return cls.read(*read, step, partial)
-            return None if read is None else cls(*read, step, None)
+        measurement = model if isinstance(model, Measurement) else Measurement(model)
+        if isinstance(measurement.model, WithClutter):
+            scan = read_scan(measurement.model, z, step)
+            if scan is not None and scan[0] is not measurement.model:
+                return cls.read(*scan, step, partial)
+            return None if scan is None else cls(measurement, scan[1], step, None)
         if type(z) is not np.ndarray or z.dtype != np.float64:
             try:
                 z = as_numbers("z", z, (None,), missing=True)
             except ValueError:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
-        if z.ndim > 1 and len(z) > 1 and contract.has(model, contract.OBSERVED):
+        if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
         if z.size and np.abs(z).max() <= LARGEST:
-            return cls(model, z, step, None)
+            return cls(measurement, z, step, None)
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
         if (np.abs(z) > LARGEST).any():
             raise ValueError(f"z: expected numbers up to {LARGEST:g}, got {z} at step {step}; choose larger units")
         if partial is None:
-            partial = contract.takes_partial(model)
+            partial = measurement.takes_partial
         missing = z.size and (np.isnan(z).all() or not partial)
-        return None if missing else cls(model, z, step, None)
+        return None if missing else cls(measurement, z, step, None)
 
     def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
         """Log-likelihood of each state (n, d) by the model, in its mode (n,) if the model jumps: (n,), less `log_offset`."""
         if modes is None:
-            values = contract.log_likelihood(self.model, self.z, x, self.step)
-        else:
-            values = np.empty(len(x))
-            for mode in np.unique(modes):
-                members = modes == mode
-                own = contract.in_mode(self.model, int(mode))
-                values[members] = contract.log_likelihood(own, self.z, x[members], self.step)
+            return self.less_offset(self.measurement.log_likelihood(self.z, x, self.step))
+        values = np.empty(len(x))
+        for mode in np.unique(modes):
+            members = modes == mode
+            values[members] = self.measurement.modes[mode].log_likelihood(self.z, x[members], self.step)
         return self.less_offset(values)
 
     def less_offset(self, values: Array) -> Array:
@@ -116,11 +120,6 @@ class Observation:
         return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
 
     @cached_property
-    def has_moments(self) -> bool:
-        """True if the model has a mean and a covariance of the observation, as Kalman's update needs."""
-        return contract.has(self.model, contract.OBSERVED)
-
-    @cached_property
     def is_scan(self) -> bool:
         """True if it is a scan of detections, each of which can guide particles."""
         return isinstance(self.model, WithClutter) and self.has_moments
@@ -128,20 +127,24 @@ class Observation:
     @cached_property
     def guides(self) -> bool:
         """True if particles can be moved with a look at it: by its moments or, unless it is a scan, by its likelihood."""
-        return self.has_moments or not contract.has_scans(self.model)
+        return self.has_moments or not self.measurement.scans
 
     def in_mode(self, mode: int) -> Observation:
         """Return the observation as the model of one mode reads it."""
-        return replace(self, model=contract.in_mode(self.model, mode))
+        return self.by(self.measurement.modes[mode] if len(self.measurement.modes) > 1 else self.measurement)
+
+    def by(self, model: contract.Model | Measurement) -> Observation:
+        """Return the same observation as another model reads it."""
+        return Observation(model, self.z, self.step, self.log_offset)
 
     def after(self, transition: Transition) -> Observation:
         """Return the observation as that of states and noise side by side, (n, d + noise_dim), before a transition."""
-        return replace(self, model=_BeforeTransition(transition, self.model))
+        return self.by(_BeforeTransition(transition, self.measurement))
 
     @cached_property
     def vector(self) -> Array:
         """The observation as a vector (k,); a number is an entry. TypeError if it is a scan, ValueError if not a vector."""
-        if contract.has_scans(self.model):
+        if self.measurement.scans:
             raise TypeError(
                 f"z: expected an observation, got a scan of {len(self.z)} detections at step {self.step}; take a filter for "
                 "scans: a particle filter, or a Kalman filter of one Gaussian such as ukf"
@@ -159,17 +162,17 @@ class Observation:
     @cached_property
     def circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries."""
-        return contract.observation_circular(self.model, len(self.vector))
+        return self.measurement.circular(len(self.vector))
 
     def mean(self, x: Array) -> Array:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
-        means = contract.observation_mean(self.model, x, self.step)
+        means = self.measurement.mean(x, self.step)
         self.expect(means.shape[1:], "observation_mean")
         return means
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(contract.observation_covariances(self.model, x, len(self.vector), self.step))
+        return self.part(self.measurement.noises(x, len(self.vector), self.step))
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -195,7 +198,7 @@ class Observation:
         Missing entries do not count. TypeError without moments, as of a model that has a likelihood only or takes scans.
         """
         gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-        if moments is None or contract.has_scans(self.model):
+        if moments is None or self.measurement.scans:
             raise TypeError(
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
                 f"got {gate:g}"
@@ -215,38 +218,36 @@ def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.
     return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(residuals.shape[1] / 2, gate))
 
 
-class _BeforeTransition:
-    """The part of a model by which states and noise, side by side, are observed after the transition."""
+class _BeforeTransition(Measurement):
+    """How states and noise, side by side, are observed after a transition."""
 
-    def __init__(self, transition: Transition, observed: contract.Model) -> None:
-        self.transition, self.observed = transition, observed
-        self.dim = transition.model.dim + transition.noise_dim
-        self.circular = transition.circular
-        self.observation_circular = getattr(observed, "observation_circular", None)
-        state_dependent = contract.takes_state(observed)
-        self.observation_covariance = self._noise if state_dependent else observed.observation_covariance
+    def __init__(self, transition: Transition, measurement: Measurement) -> None:
+        self.__dict__ |= measurement.__dict__
+        self.transition = transition
+        self.measurement = measurement
+        self.jacobian = None
+        self.state_circular = transition.circular
 
-    def observation_mean(self, joint: Array, step: int) -> Array:
-        return contract.observation_mean(self.observed, self.transition.propagate_joint(joint), step)
+    def mean(self, joint: Array, step: int) -> Array:
+        return self.measurement.mean(self.transition.propagate_joint(joint), step)
 
-    def _noise(self, step: int, joint: Array) -> Any:
-        return self.observed.observation_covariance(step, self.transition.propagate_joint(joint))
+    def noises(self, joint: Array, size: int, step: int) -> Array:
+        return self.measurement.noises(self.transition.propagate_joint(joint), size, step)
 
 
-def linear_observation(model: contract.Model, x: Array, covariances: Array, step: int) -> tuple[Array, Array, Array]:
-    """Moments of the observation by each N(x[i], covariances[i]) of a model's linear dimensions, given the others.
+def linear_observation(
+    measurement: Measurement, x: Array, covariances: Array, dims: np.ndarray, step: int
+) -> tuple[Array, Array, Array]:
+    """Moments of the observation by each N(x[i], covariances[i]) of linear dimensions, given the others.
 
     Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and those of state and observation (n, d, k).
     """
-    dims = np.array(model.linear)
-    jacobian = getattr(model, "observation_jacobian", None)
+    jacobian = measurement.jacobian
     function = contract.VectorFunction(
-        lambda x: contract.observation_mean(model, x, step),
-        lambda size: contract.observation_circular(model, size),
-        jacobian and (lambda x: jacobian(x, step)),
+        lambda x: measurement.mean(x, step), measurement.circular, jacobian and (lambda x: jacobian(x, step))
     )
     means, slopes = contract.linear_slopes(function, x, covariances, dims)
-    noises = contract.observation_covariances(model, x, means.shape[1], step)
+    noises = measurement.noises(x, means.shape[1], step)
     cross = (
         covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], means.shape[1]))
     )

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_list, as_numbers, short_repr
 from herdfilter._repr import fields_in_line, html_repr, summary_repr
+from herdfilter.filters.state import ALONE
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.series import as_objects
 
@@ -424,15 +425,13 @@ class PartialObservationWarning(UserWarning):
     """
 
 
-ALONE = 1.1  # effective sample size below which one particle has all the weight
 FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
 
 
-def warn_of_step(record: StepRecord, z: Any, particles: Any, circular: tuple[int, ...]) -> None:
-    """Warn if few particles are left after an update, or if an observation with some numbers was left out."""
+def warn_of_step(record: StepRecord, z: Any, n: int) -> None:
+    """Warn that few of n particles are left after an update, or that an observation with some numbers was left out."""
     if record.outcome is Outcome.UPDATED:
-        if record.ess < ALONE or particles.hides_collapse(circular):
-            warn_of_loss(record.step, len(particles), record.ess < ALONE)
+        warn_of_loss(record.step, n, record.ess < ALONE)
     elif record.outcome is Outcome.MISSING and z is not None:
         warn_if_partial(z)
 

@@ -15,11 +15,14 @@ from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles,
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, unwrap
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.sensors import Sensor, sensed
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
-ALONE_SHARE = 1e-3  # families of less weight do not count beside one that has the rest
+COMPUTED = ("weights", "ess", "_normalised")  # from the fields of particles, when first asked for
+ALONE = 1.1  # effective sample size below which one particle has all the weight
+NEGLIGIBLE_FAMILY = 1e-3  # families of less weight do not count beside one that has the rest
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
 
@@ -56,6 +59,7 @@ class Particles:
     [0, 1, 2]
     """
 
+    _normalised: Any = None
     covariances: Any = None
     """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
     ancestors: Indices | None
@@ -144,38 +148,47 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        updated: Particles = observation.weigh(self)
-        return updated
+        return self.reweighted(observation.log_likelihood(self.x, self.modes))
 
     def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
-        modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
+        measurement = Measurement(model)
+        if self.modes is None:
+            mean, covariance, noise = predicted_moments(measurement, self.x, self.weights, step)
+            return mean, covariance + noise
         parts = []
-        for mode in np.unique(modes).tolist():
-            mode_model = model if self.modes is None else contract.in_mode(model, mode)
-            members = modes == mode
+        for mode in np.unique(self.modes):
+            members = self.modes == mode
             share = self.weights[members].sum()
             if share > 0:
-                weights = self.weights if self.modes is None else self.weights[members] / share
-                mean, covariance, noise = predicted_moments(mode_model, self.x[members], weights, step)
+                weights = self.weights[members] / share
+                mean, covariance, noise = predicted_moments(measurement.modes[mode], self.x[members], weights, step)
                 parts.append((share, mean, covariance + noise))
         shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
-        return merged(means, covariances, shares, contract.observation_circular(mode_model, means.shape[1]))
+        return merged(means, covariances, shares, measurement.modes[0].circular(means.shape[1]))
 
     def reweighted(self, log_factors: Array) -> Self:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return self._with(self.log_weights + log_factors)
+        return self._with(log_weights=self.log_weights + log_factors)
 
-    def take(self, which: Any) -> Self:
-        """Return the particles at these indices (m,), with the weights that they have."""
-        n = len(self.x)
-        fields = {}
+    def take(self, which: Indices, log_weights: Array | None = None) -> Self:
+        """Return the particles at these indices (m,), which become their ancestors, with their weights or others."""
+        fields: dict[str, Any] = {"ancestors": which}
+        fields["log_weights"] = self.log_weights.take(which) if log_weights is None else log_weights
         for name in self.FIELDS:
-            values = self.__dict__[name]  # an array may have one row for all
-            fields[name] = values.take(which, axis=0) if isinstance(values, np.ndarray) and len(values) == n else values
-        rows = object.__new__(type(self))
-        rows.__dict__ = fields
-        return rows
+            rows = self.__dict__[name]
+            if name not in fields and isinstance(rows, np.ndarray) and len(rows) == len(self.x):  # else one for all
+                fields[name] = rows.take(which, axis=0)
+        return self._with(**fields)
+
+    def _with(self, **changes: Any) -> Self:
+        """Return the particles with other fields."""
+        fields = self.__dict__ | changes
+        for name in COMPUTED:
+            fields.pop(name, None)
+        particles = object.__new__(type(self))
+        particles.__dict__ = fields
+        return particles
 
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Self:
@@ -208,59 +221,43 @@ class Particles:
         Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
         added to their logarithms, however large.
         """
-        return self._normalised
-
-    @cached_property
-    def _normalised(self) -> tuple[Self, float]:
+        if self._normalised is not None:
+            return self._normalised  # type: ignore[no-any-return]
         peak = self.log_weights.max()
         if peak == -np.inf:
             return self, -np.inf
         relative = self.log_weights - peak
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
-        particles = self._with(relative - math.log(total))
+        log_sum = float(peak) + math.log(total)
+        particles = self._with(log_weights=relative - math.log(total))
         particles.weights = weights / total
-        return particles, float(peak) + math.log(total)
+        self._normalised = particles, log_sum
+        return particles, log_sum
 
-    def _with(self, log_weights: Array) -> Self:
-        fields = self.__dict__
-        particles = object.__new__(type(self))
-        particles.__dict__ = {name: fields[name] for name in self.FIELDS}
-        particles.log_weights = log_weights
-        return particles
+    def counts(self, circular: tuple[int, ...]) -> tuple[float, float, bool]:
+        r"""Return the effective sample size, the number of ancestors of any weight, and whether few particles are left.
 
-    @cached_property
-    def ancestor_weights(self) -> Array:
-        """Total weight of the successors of each ancestor, (m,); none where these are not known."""
-        return np.zeros(0) if self.ancestors is None else np.bincount(self.ancestors, self.weights).astype(np.float64)
-
-    @property
-    def distinct_ancestors(self) -> float:
-        """Number of particles before that have a successor of any weight; NaN where that is not known."""
-        return math.nan if self.ancestors is None else float(np.count_nonzero(self.ancestor_weights))
-
-    def hides_collapse(self, circular: tuple[int, ...]) -> bool:
-        r"""Return True if the effective sample size hides that the particles come from few ancestors.
-
-        Fewer than :math:`\sqrt n` of these count, :math:`m = 1 / \sum_j v_j^2` with the total weights :math:`v_j` of their
-        successors, though more of the particles do; and the transition noise has not closed the gaps between their families:
-        in some dimension less than the share :math:`1 / m^2` of the variance is within families. Or all are of one family.
+        The number is NaN where ancestors are not known. Few are left if one has all the weight, or if the effective sample
+        size hides it: fewer than :math:`\sqrt n` ancestors count, :math:`m = 1 / \sum_j v_j^2` with the total weights
+        :math:`v_j` of their successors, though more of the particles do; and the transition noise has not closed the gaps
+        between their families: in some dimension less than the share :math:`1 / m^2` of the variance is within families.
         """
-        weights = self.ancestor_weights
+        ess = self.ess
         if self.ancestors is None:
-            return False
-        count = 1 / (weights @ weights)
-        if not count < math.sqrt(len(self)) <= self.ess:
-            return False
-        families = np.flatnonzero(weights > ALONE_SHARE)
-        if len(families) == 1:
-            return True
+            return ess, math.nan, ess < ALONE
+        weights = np.bincount(self.ancestors, self.weights)
+        distinct = float(np.count_nonzero(weights))
+        count = 1 / float(weights @ weights)
+        if not count < math.sqrt(len(self.x)) <= ess:
+            return ess, distinct, ess < ALONE
+        families = np.flatnonzero(weights > NEGLIGIBLE_FAMILY)
         x = unwrap(self.x, self.weights, circular)
         centred = x - self.weights @ x
         sums = np.array([np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T])
-        between = (sums**2 / weights[families]).sum(axis=1)
         total = self.weights @ centred**2
-        return bool(((total - between) * count**2 < total).any())
+        within = total - (sums**2 / weights[families]).sum(axis=1)
+        return ess, distinct, len(families) == 1 or bool((within * count**2 < total).any())
 
     @classmethod
     def checked(cls, particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
@@ -306,13 +303,13 @@ class Particles:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])
 
 
-def predicted_moments(model: Any, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
+def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
-    values = contract.observation_mean(model, x, step)
+    values = measurement.mean(x, step)
     size = values.shape[1]
-    noises = contract.observation_covariances(model, x, size, step)
+    noises = measurement.noises(x, size, step)
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
-    return *mean_and_covariance(values, weights, contract.observation_circular(model, size)), noise
+    return *mean_and_covariance(values, weights, measurement.circular(size)), noise
 
 
 class ParticleEstimates:
@@ -376,7 +373,7 @@ class ParticleEstimates:
         None where the model, or the sensor, has no mean and covariance of the observation.
         """
         model = self.model if sensor is None else sensed(self.model, sensor)
-        if not contract.has(contract.in_mode(model, 0), contract.OBSERVED):
+        if not Measurement(contract.in_mode(model, 0)).has_moments:
             return None
         return self._current().predicted_observation(model, self.step)
 

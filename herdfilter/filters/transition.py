@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from types import SimpleNamespace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,27 +12,34 @@ from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
+from herdfilter.models.contract import FactoredCovariance, Model
+from herdfilter.models.resolved import Motion
 from herdfilter.models.series import as_duration
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Transition:
-    """The way from the particles to the next step: a model, and the arguments of its functions besides states.
+    """The way from the particles to the next step: a motion, and the arguments of its functions besides states.
 
-    Its methods call those of the model on states x (n, d) and check the results; angles are wrapped where states are
+    Its methods call the model's functions on states x (n, d) and check the results; angles are wrapped where states are
     returned, except those of `mean`. The model's noise covariance is computed once and kept.
 
-    Attributes
+    Parameters
     ----------
-    model : object
-        A state-space model; see `herdfilter.models.contract`.
+    model : object or Motion
+        A state-space model, see `herdfilter.models.contract`, or what has been resolved of it.
     dt : float
         Time on the way, in the model's unit.
     control
         Control input on the way.
     step : int
         Index of the step it leads to.
+
+    Attributes
+    ----------
+    model, dt, control, step
+        As given.
+    motion : Motion
+        The model's functions that there are.
     circular : tuple of int
         Indices of the angle-valued dimensions.
     additive : bool
@@ -58,30 +61,27 @@ class Transition:
     True
     """
 
-    model: contract.Model
-    dt: float = 1.0
-    control: Any = None
-    step: int = 1
-    circular: tuple[int, ...] = field(init=False)
-    additive: bool = field(init=False)
-    simulated_only: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        additive, of_noise = contract.has(self.model, contract.ADDITIVE), hasattr(self.model, "transition")
-        circular = contract.circular_dims(self.model)
-        vars(self).update(circular=circular, additive=additive and not of_noise, simulated_only=not (additive or of_noise))
+    def __init__(self, model: Model | Motion, dt: float = 1.0, control: Any = None, step: int = 1) -> None:
+        self.motion = motion = model if isinstance(model, Motion) else Motion(model)
+        self.model = motion.model
+        self.dt = dt
+        self.control = control
+        self.step = step
+        self.circular = motion.circular
+        self.additive = motion.additive
+        self.simulated_only = motion.simulated_only
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dt=self.dt, control=self.control, step=self.step)
 
-    @cached_property
+    @property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return contract.noise_dim(self.model)
+        return self.motion.noise_dim
 
     @cached_property
-    def _noise(self) -> contract.FactoredCovariance:
-        return contract.transition_noise(self.model, self.dt, self.step)
+    def _noise(self) -> FactoredCovariance:
+        return self.motion.noise(self.dt, self.step)
 
     @property
     def covariance(self) -> Array:
@@ -113,25 +113,25 @@ class Transition:
 
     def mean(self, x: Array) -> Array:
         """Transition mean of each state, (n, d)."""
-        return contract.transition_mean(self.model, x, self.dt, self.control, self.step)
+        return self.motion.mean(x, self.dt, self.control, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
         """States (n, d) that standard normal noise (n, `noise_dim`) takes x to."""
         if not self.additive:
-            return contract.propagate(self.model, x, noise, self.dt, self.control, self.step)
+            return self.motion.propagate(x, noise, self.dt, self.control, self.step)
         root = self._noise.factor
         moved = self.mean(x) + (noise * root if len(root) == 1 else noise @ root.T)  # a product of BLAS is slower
-        return wrap(moved, self.circular)
+        return wrap(moved, self.circular) if self.circular else moved
 
     def propagate_joint(self, joint: Array) -> Array:
         """States (n, d) that states and their noise, side by side in (n, d + `noise_dim`), lead to."""
-        return self.propagate(joint[:, : self.model.dim], joint[:, self.model.dim :])
+        return self.propagate(joint[:, : self.motion.dim], joint[:, self.motion.dim :])
 
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
-        if not self.simulated_only:
-            return self.propagate(x, rng.standard_normal((len(x), self.noise_dim)))
-        return contract.sample_transition(self.model, x, rng, self.dt, self.control, self.step)
+        if self.simulated_only:
+            return self.motion.sample(x, rng, self.dt, self.control, self.step)
+        return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -141,27 +141,23 @@ class Transition:
         """States with their angles in [-pi, pi)."""
         return wrap(x, self.circular)
 
-    def of(self, model: contract.Model) -> Transition:
+    def of(self, model: Model | Motion) -> Transition:
         """Return the same way by another model, such as that of one mode."""
-        return replace(self, model=model)
+        return Transition(model, self.dt, self.control, self.step)
+
+    @property
+    def modes(self) -> list[Transition]:
+        """The same way by the model of each mode."""
+        return [self.of(motion) for motion in self.motion.modes]
 
     def snapshot(self) -> Transition:
         """Return the transition of the model as it is now, whose attributes and covariance may be replaced later.
 
         A change inside an array or a list that the model holds is not kept out.
         """
-        model = _copied(self.model)
-        if model is self.model:
-            return self
-        if contract.jumps(model):
-            with suppress(AttributeError):
-                modes = tuple(self.of(mode).snapshot().model for mode in model.models)
-                object.__setattr__(model, "models", modes)
-        frozen = self.of(model)
-        if contract.has(model, contract.ADDITIVE):
-            with suppress(AttributeError):  # an object with slots has no room
-                object.__setattr__(model, "transition_covariance", partial(_constant, self.covariance))
-                vars(frozen).update(_noise=self._noise)
+        frozen = self.of(self.motion.copied())
+        if self.motion.has_moments:
+            frozen._noise = self._noise
         return frozen
 
     def arrays(self) -> dict[str, Any]:
@@ -171,7 +167,7 @@ class Transition:
         return {"pending_dt": self.dt, "pending_control": as_saved_control(self.control)}
 
     @classmethod
-    def restored(cls, saved: Any, model: contract.Model) -> Transition | None:
+    def restored(cls, saved: Any, model: Model) -> Transition | None:
         """Return the transition that waits for an observation in a `SavedState`, by a model; None if there is none."""
         if "pending_dt" not in saved.entries:
             return None
@@ -188,16 +184,3 @@ def as_saved_control(control: Any) -> np.ndarray:
     if array.dtype.hasobject or hasattr(control, "to_numpy"):
         raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
     return array
-
-
-def _copied(model: contract.Model) -> contract.Model:
-    """Return a shallow copy of a model."""
-    try:
-        return copy.copy(model)
-    except TypeError:  # a module cannot be copied, what it holds can
-        names = [name for name in dir(model) if name[:2] != "__"]
-        return SimpleNamespace(**{name: getattr(model, name) for name in names})
-
-
-def _constant(covariance: Array, dt: float, step: int) -> Array:
-    return covariance

@@ -386,6 +386,14 @@ def _factored_covariance(name: str, data: bytes, size: int, single: bool) -> Fac
     return FactoredCovariance(read_only(matrix), read_only(covariance_factor(matrix)))
 
 
+def read_covariances(name: str, value: Any, size: int, step: int) -> Array:
+    """Return the value of a model's function as covariance matrices (n, size, size), checked."""
+    try:
+        return _checked_covariances(name, value, size)
+    except ValueError as error:
+        raise ValueError(f"{error} from the model at step {step}") from None
+
+
 def _checked_covariances(name: str, value: Any, size: int) -> Array:
     matrices = as_covariance(name, value, size)
     largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()

@@ -17,6 +17,7 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion
 from herdfilter.models.sensors import to_check
 
 
@@ -57,7 +58,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
-        members = contract.sample_initial(model, self.n_particles, self.rng)
+        members = Motion(model).sample_initial(self.n_particles, self.rng)
         super().__init__(model, Ensemble(members, contract.circular_dims(model), self.rng))
 
     @property
@@ -103,12 +104,13 @@ class Ensemble:
     def update(self, observation: Observation) -> tuple[Self, float]:
         """Correct each member towards the observation, with noise of its own."""
         n = len(self.members)
-        means = contract.observation_mean(observation.model, self.members, observation.step)
-        means = _unwrap_evenly(means, contract.observation_circular(observation.model, means.shape[1]))
+        measurement = observation.measurement
+        means = measurement.mean(self.members, observation.step)
+        means = _unwrap_evenly(means, measurement.circular(means.shape[1]))
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = self._centred_members().T @ spread
-        noises = contract.observation_covariances(observation.model, self.members, len(predicted), observation.step)
+        noises = measurement.noises(self.members, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
         cross = cross[None, :, observation.observed_entries]
@@ -127,7 +129,7 @@ class Ensemble:
     def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation that the members predict, its noise included."""
         n = len(self.members)
-        mean, covariance, noise = predicted_moments(model, self.members, np.full(n, 1 / n), step)
+        mean, covariance, noise = predicted_moments(Measurement(model), self.members, np.full(n, 1 / n), step)
         return mean, covariance * (n / (n - 1)) + noise
 
     def combine(self, others: Sequence[Self], weights: Array, circular: tuple[int, ...]) -> Self:

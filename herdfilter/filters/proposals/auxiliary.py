@@ -72,7 +72,7 @@ class AuxiliaryProposal(BootstrapProposal):
                 return super().propose(transition, particles, rng)
             copies = self.resampling.resample(particles, rng)
             return super().propose(transition, copies, rng).traced(copies.ancestors)
-        if hasattr(transition.model, "transition_mean"):
+        if transition.motion.has_mean:
             centres = transition.wrapped(transition.mean(particles.x))
         else:  # the transition without noise
             centres = transition.propagate(particles.x, np.zeros((len(particles), transition.noise_dim)))

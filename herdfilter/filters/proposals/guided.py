@@ -151,7 +151,7 @@ def first_update(
     """
     model = observation.model
     with_moments = isinstance(prior, GaussianMixture) and observation.has_moments
-    plain = type(particles) is Particles and particles.modes is None and not contract.has_scans(model)
+    plain = type(particles) is Particles and particles.modes is None and not observation.measurement.scans
     if not (with_moments and plain) or any(regularised(matrix) is not matrix for matrix in prior.distinct_covariances):
         return particles.updated(observation)
     n = len(particles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -112,7 +112,7 @@ class HistoryProposal:
         if isinstance(particles, Histories):
             # Gaussians need functions of the noise and moments of the observation
             moments = observation is None or observation.in_mode(0).has_moments
-            if contract.simulated_only(contract.in_mode(transition.model, 0)) or not moments:
+            if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
         elif particles.modes is None:
@@ -146,7 +146,7 @@ class HistoryProposal:
             sources = {0: (points, 1.0)}
             onward = [transition]
         else:
-            onward = [transition.of(model) for model in transition.model.models]
+            onward = transition.modes
             sources = self._in_modes.allot(onward, transition, points, rng, observation)
         parts = []
         for mode, (source, mass) in sources.items():
@@ -200,7 +200,7 @@ class HistoryProposal:
         refused, parts = np.zeros(len(made), dtype=bool), []
         for i in tested.tolist():
             mode = int(updated.modes[i])
-            onward = transition.of(contract.in_mode(model, mode))
+            onward = transition.of(transition.motion.modes[mode])
             by: Hypothesis = (None, lambda x: 0.0)
             if observation is not None:
                 by = guide_of(observation.in_mode(mode), int(hypotheses[i]))
@@ -284,8 +284,8 @@ def for_step(proposal: base.Proposal, particles: Particles, observation: Observa
 
 def guide_of(observation: Observation, hypothesis: int) -> Hypothesis:
     """Return the observation by a hypothesis, None for a miss, and the logs of the factors of its density at states."""
-    if not contract.has_scans(observation.model):
-        return replace(observation, log_offset=None), lambda x: 0.0
+    if not observation.measurement.scans:
+        return Observation(observation.measurement, observation.z, observation.step, None), lambda x: 0.0
     model, scan, step = observation.model, observation.z, observation.step
 
     def log_factors(x: Array) -> Array:
@@ -374,7 +374,7 @@ class Histories(Particles):
         parts: list[Particles] = []
         if self.gaussian.any():
             rule: Any = UNSCENTED_RULE
-            if observation.step == 0 and not contract.has_scans(observation.model) and self.modes is None:
+            if observation.step == 0 and not observation.measurement.scans and self.modes is None:
                 rule = IteratedRule(observation)
             histories, log_mass = self.take(np.flatnonzero(self.gaussian)).normalised()
             updated, log_density, *_ = histories.belief(histories.weights, 0, circular, rule).branch(observation)

@@ -121,10 +121,12 @@ class ModeProposal:
                 "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got "
                 "one that drops the modes"
             )
-        if observation is not None and not contract.jumps(observation.model):  # the rest of a scan: all modes read it alike
+        if (
+            observation is not None and len(observation.measurement.modes) == 1
+        ):  # the rest of a scan: all modes read it alike
             moved = self.propose(transition, particles, rng)
             return moved.reweighted(observation.log_likelihood(moved.x))
-        onward = [transition.of(model) for model in transition.model.models]
+        onward = transition.modes
         if self.uses.weights:
             parts = self.allot(onward, transition, particles, rng, observation)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -21,6 +21,7 @@ from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 
 LEAST_PIVOT = 1e-13  # share of a variance below which what is left of it is rounding
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)  # of a hash
@@ -116,15 +117,15 @@ class RaoBlackwellisedProposal:
                 "resampling: expected a scheme that copies particles with their Gaussians, such as SystematicResampling(), "
                 "got one that drops these"
             )
-        part = _Nonlinear(transition.model, transition, particles, None if observation is None else observation.model)
+        part = _Nonlinear(transition.model, transition, particles, None if observation is None else observation.measurement)
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
         onward = _PartTransition(part, transition.dt, transition.control, transition.step)
         given = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
         if observation is None:
             return part.whole(self.proposal.propose(onward, given, rng))
-        own = replace(observation, model=part)
-        moved = part.whole(self.proposal.propose(onward, given, rng, own))
-        observation.log_offset = own.log_offset
+        partial = observation.by(part)
+        moved = part.whole(self.proposal.propose(onward, given, rng, partial))
+        observation.log_offset = partial.log_offset
         return moved.conditioned(observation)[0]
 
 
@@ -157,9 +158,10 @@ class ConditionalGaussians(Particles):
 
     def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        means, covariances, _ = linear_observation(model, self.x, self.covariances, step)
+        measurement = Measurement(model)
+        means, covariances, _ = linear_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
-        return merged(means, covariances, self.weights, contract.observation_circular(model, means.shape[1]))
+        return merged(means, covariances, self.weights, measurement.circular(means.shape[1]))
 
     def updated(self, observation: Observation) -> ConditionalGaussians:
         """See `Particles`: the Gaussians are updated, too."""
@@ -168,7 +170,10 @@ class ConditionalGaussians(Particles):
 
     def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
         """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
-        means, observed, cross = linear_observation(observation.model, self.x, self.covariances, observation.step)
+        dims = np.array(observation.model.linear)
+        means, observed, cross = linear_observation(
+            observation.measurement, self.x, self.covariances, dims, observation.step
+        )
         observed = observation.part(observed)
         cross = cross[..., observation.observed_entries]
         residuals = observation.residuals(means)
@@ -231,11 +236,13 @@ class _Nonlinear:
     partial_observations = True
 
     def __init__(
-        self, model: contract.Model, transition: Any = None, particles: Any = None, observed: contract.Model | None = None
+        self, model: contract.Model, transition: Any = None, particles: Any = None, measurement: Measurement | None = None
     ) -> None:
-        self.model, self.observed = model, model if observed is None else observed
-        self.observation_circular = getattr(self.observed, "observation_circular", None)
-        self.linear, self.all_circular = np.array(model.linear), contract.circular_dims(model)
+        self.model = model
+        self.measurement = Measurement(model) if measurement is None else measurement
+        self.observation_circular = self.measurement.entries_circular
+        self.linear = np.array(model.linear)
+        self.all_circular = self.measurement.state_circular
         self.free = np.array([i for i in range(model.dim) if i not in model.linear])
         self.dim = self.noise_dim = len(self.free)
         self.circular = tuple(j for j, i in enumerate(self.free.tolist()) if i in self.all_circular)
@@ -255,7 +262,7 @@ class _Nonlinear:
 
     def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
-        way, jacobian = self._way, getattr(self.model, "transition_jacobian", None)
+        way, jacobian = self._way, self._way.motion.jacobian
         slopes_of = jacobian and (lambda x: jacobian(x, way.dt, way.control, way.step))
         function = contract.VectorFunction(way.mean, lambda _: self.all_circular, slopes_of)
         means, slopes = contract.linear_slopes(function, x, covariances, self.linear)
@@ -337,10 +344,10 @@ class _Nonlinear:
         raise NotImplementedError  # there is one for each particle: see `_PartTransition`
 
     def observation_mean(self, x: Array, step: int) -> Array:
-        return contract.observation_mean(self.observed, self.given(x)[0], step)
+        return self.measurement.mean(self.given(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_observation(self.observed, *self.given(x), step)[1]
+        observed = linear_observation(self.measurement, *self.given(x), self.linear, step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
     def whole(self, moved: Particles) -> ConditionalGaussians:

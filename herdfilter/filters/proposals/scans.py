@@ -11,7 +11,7 @@ no bias. Detections expected to have less than `NEGLIGIBLE_SHARE` of the posteri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
 from herdfilter.samplers.mapped import largest_remainders
 
@@ -82,8 +83,9 @@ def parts_from_scan(
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
     rest, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
-    step, own = observation.step, model.model
-    guides: list[tuple[Any, Array, int]] = [(own, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
+    step = observation.step
+    detection = Measurement(model.model)
+    guides = [(detection, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
     if quotas[0]:
         guides.append((_Rest(model, rest), observation.z, quotas[0]))
     parts, offsets = [], []
@@ -96,7 +98,7 @@ def parts_from_scan(
         else:
             parts.append(proposal.propose(transition, source, rng, guide))
         offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
-        if reader is own:  # its likelihood lacks P_D and the density of clutter
+        if reader is detection:  # its likelihood lacks P_D and the density of clutter
             p = model.detection_probabilities(parts[-1].x, step)
             offset = model.log_factors(p, z[None], step)[1] + offset
         offsets.append(offset[0])
@@ -108,12 +110,14 @@ def parts_from_scan(
     return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
 
 
-class _Rest(NamedTuple):
-    """The likelihood of a miss, or of one of the detections that guide no particles; a model's part."""
+class _Rest(Measurement):
+    """The likelihood of a miss, or of one of the detections that guide no particles."""
 
-    model: WithClutter
-    rest: np.ndarray
-    scans: bool = True
+    def __init__(self, model: WithClutter, rest: np.ndarray) -> None:
+        super().__init__(model)
+        self.rest = rest
+        self.has_moments = False
+        self.modes = (self,)  # all modes read it alike
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         missed, detected = self.model.log_factors(self.model.detection_probabilities(x, step), z, step)
@@ -135,10 +139,11 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
         missed = float(log_sum(missed + predicted.log_weights))
     if not len(scan):
         return missed, np.empty(0)
-    means = contract.observation_mean(model, predicted.x, step)
+    measurement = observation.measurement
+    means = measurement.mean(predicted.x, step)
     size = means.shape[1]
-    noises = contract.observation_covariances(model, predicted.x, size, step)
-    about = unwrap_angles(means, predicted.weights, contract.observation_circular(model, size))
+    noises = measurement.noises(predicted.x, size, step)
+    about = unwrap_angles(means, predicted.weights, measurement.circular(size))
     about = about - predicted.weights @ about
     width = predicted.ess ** (-1 / (size + 4))
     noises = noises + width**2 * (predicted.weights * about.T) @ about

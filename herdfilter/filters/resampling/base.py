@@ -98,11 +98,9 @@ class CopyingResampling(ABC):
     def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return equally weighted copies; see `Resampling`."""
         n = particles.n_next
-        ancestors = self.chosen(particles.weights, n, rng)
-        copies = particles.take(ancestors)
-        copies.log_weights = np.full(n, -math.log(n))
-        copies.ancestors = ancestors
-        return copies
+        same = n == len(particles.x)
+        ancestors = self.ancestors(particles.weights, rng) if same else self.chosen(particles.weights, n, rng)
+        return particles.take(ancestors, np.full(n, -math.log(n)))
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
         """Return the indices (n,) of the particles to copy, chosen systematically if there are not n weights."""
