@@ -26,7 +26,7 @@ from common import announce, save, show
 from scipy.interpolate import make_interp_spline
 from studies import BASELINE, RIVAL, VARIATIONS, curve, filter_tables, measured, scenario, study_parser, summary
 
-from herdfilter.catalogue.specifications import of_one_target
+from herdfilter.catalogue.specifications import catalogue
 from herdfilter.study import summarise
 
 SCENARIOS = ("ungm", "lorenz63", "bearings", "linear-d1", "linear-d4")
@@ -152,7 +152,8 @@ def board(args) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     options = study_parser(__doc__, "study")
     options.add_argument("--scenarios", nargs="+", default=[*SCENARIOS, *OWN])
-    options.add_argument("--filters", nargs="+", default=[*of_one_target(), *VARIATIONS])
+    one_target = [name for name, table in catalogue().items() if "tracker" not in table]
+    options.add_argument("--filters", nargs="+", default=[*one_target, *VARIATIONS])
     options.add_argument("--particles", type=int, nargs="+", default=PARTICLES)
     options.add_argument("--more", type=int, nargs="*", default=MORE_PARTICLES, help=f"counts of {BASELINE}")
     options.add_argument("--curves", nargs="*", default=CURVES, help=f"filters that get more than {FEW} particles, too")

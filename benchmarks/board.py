@@ -26,8 +26,8 @@ from scipy.optimize import nnls
 from herdfilter._checks import as_array, check_count, check_methods, one_of, short_repr
 from herdfilter._repr import in_blocks
 from herdfilter._version import __version__
-from herdfilter.catalogue.expressions import Imports
-from herdfilter.catalogue.specifications import FilterFactory, prefix_errors, resolve_filters, takes_keyword
+from herdfilter.catalogue.expressions import Imports, prefix_errors
+from herdfilter.catalogue.specifications import FilterFactory, resolve_filters, takes_keyword
 from herdfilter.filters.progress import say
 from herdfilter.models import linear_chain
 from herdfilter.models.from_functions import cloudpickle

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache, lru_cache
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +27,21 @@ FOLDERS = ("samplers", "fitting", "filters", "models", "kernels", "discrepancy",
 
 Part = Callable[..., Any]
 """A class or function that an expression calls."""
+
+
+@contextmanager
+def prefix_errors(part: str, *others: type[BaseException]) -> Iterator[None]:
+    """Put the name of a part, such as ``"filter mine: "``, before the text of an error; `others` become a ValueError.
+
+    Those are of other types than TypeError, ValueError and FileNotFoundError, such as a user's class may raise.
+    """
+    try:
+        yield
+    except (FileNotFoundError, TypeError, ValueError) as error:
+        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
+        raise kind(f"{part}{error}") from error
+    except others as error:
+        raise ValueError(f"{part}{type(error).__name__}: {error}") from error
 
 
 def evaluate(expression: str, imports: Imports | None = None) -> Any:
@@ -40,15 +57,12 @@ def evaluate(expression: str, imports: Imports | None = None) -> Any:
 @lru_cache(maxsize=256)
 def _build(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
     """Build an object; the modules are part of the key, as a file that was changed is another one."""
-    try:
-        return _build_node(ast.parse(expression.strip(), mode="eval").body, dict(modules))
-    except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
-        raise ValueError(f"{short_repr(expression)}: expected a constructor call such as 'KernelHerding()'") from None
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{short_repr(expression)}: {error}") from error
-    except Exception as error:  # whatever a constructor raises
-        raise ValueError(f"{short_repr(expression)}: {type(error).__name__}: {error}") from error
+    with prefix_errors(f"{short_repr(expression)}: ", Exception):
+        try:
+            tree = ast.parse(expression.strip(), mode="eval")
+        except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
+            raise ValueError("expected a constructor call such as 'KernelHerding()'") from None
+        return _build_node(tree.body, dict(modules))
 
 
 def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
@@ -59,25 +73,11 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
             return -number
         case ast.List(items) | ast.Tuple(items):
             return [_build_node(item, modules) for item in items]
-        case ast.Call(function, args, keywords) if all(k.arg for k in keywords):
-            *path, name = _dotted_name(function)
-            part = find_part(".".join(path), name, modules)
-            return part(
-                *(_build_node(arg, modules) for arg in args), **{str(k.arg): _build_node(k.value, modules) for k in keywords}
-            )
+        case ast.Call(ast.Name() | ast.Attribute() as name, args, keywords) if all(k.arg for k in keywords):
+            part = find_part(ast.unparse(name), modules)
+            options = {str(k.arg): _build_node(k.value, modules) for k in keywords}
+            return part(*(_build_node(arg, modules) for arg in args), **options)
     raise ValueError(f"expected calls, numbers, strings and lists, got {short_repr(ast.unparse(node))}")
-
-
-def _dotted_name(function: ast.expr) -> list[str]:
-    """Return the parts of a dotted name; nothing else may be called."""
-    match function:
-        case ast.Name(name):
-            return [name]
-        case ast.Attribute(value, name):
-            return [*_dotted_name(value), name]
-    raise ValueError(
-        f"expected the name of a class or function before the brackets, got {short_repr(ast.unparse(function))}"
-    )
 
 
 class Imports:
@@ -93,103 +93,70 @@ class Imports:
 
     def modules(self) -> dict[str, ModuleType]:
         """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``."""
-        return {Path(name).stem if name.endswith(".py") else name: self._module(name) for name in self.names}
+        with prefix_errors("imports: "):
+            return {name.removesuffix(".py").rpartition("/")[2]: self._module(name) for name in self.names}
 
     def _module(self, name: str) -> ModuleType:
-        beside = self._folder / (name if name.endswith(".py") else f"{name}.py")
-        if not name.endswith(".py") and ("." in name or not is_file(beside)):
-            return _import_module(name)
-        try:
-            return import_file(beside)
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"imports: {error}") from None
+        path = self._folder / f"{name.removesuffix('.py')}.py"
+        if name.endswith(".py") or ("." not in name and os.path.isfile(path)):
+            return import_file(path)
+        with prefix_errors(f"{short_repr(name)} cannot be imported: ", Exception, SystemExit):
+            return importlib.import_module(name)
 
     def resolve(self, name: str) -> Part:
         """Return the part that a key ``type`` names: ``Class`` of herdfilter.models, ``module:Class`` or ``file.py:Class``.
 
         A file in the scenario's folder, or below it, is named by that already; any other must stand under ``imports``.
         """
-        place, colon, cls = name.rpartition(":")
-        if not colon:
-            return _public(_own_folder("models"), name)
-        if not place.endswith(".py"):
-            return find_part(place, cls, self.modules())
-        path = self._folder / place
-        if place not in self.names and not path.resolve().is_relative_to(self._folder.resolve()):
-            raise ValueError(f"{place} is not beside the scenario; if you trust it, add imports = [{place!r}]")
-        return _public(import_file(path), cls)
+        module, _, part = name.rpartition(":")
+        if not module.endswith(".py"):
+            return find_part(f"{module or 'models'}.{part}", self.modules())
+        path = self._folder / module
+        if module not in self.names and not path.resolve().is_relative_to(self._folder.resolve()):
+            raise ValueError(f"{module} is not beside the scenario; if you trust it, add imports = [{module!r}]")
+        return find_part(f"file.{part}", {"file": import_file(path)})
 
 
-def check_import(key: str, name: Any) -> None:
-    """Raise ValueError, naming the `key`, unless `name` is that of a module or of a Python file."""
-    dotted = isinstance(name, str) and all(part.isidentifier() for part in name.split("."))
-    if not dotted and not (isinstance(name, str) and name.endswith(".py")):
-        raise ValueError(f"{key}: expected modules such as 'mypackage.samplers', or Python files, got {short_repr(name)}")
-
-
-def find_part(module: str, name: str, imported: Mapping[str, ModuleType]) -> Part:
-    """Return a public class or function by the name of its module, empty for what is the package's own."""
-    if module in imported:
-        return _public(imported[module], name)
-    root, _, inner = module.partition(".")
-    if not module or module == "herdfilter":
-        part: Part = getattr(importlib.import_module("herdfilter"), one_of("herdfilter", name, _known_of_package()))
-        return part
-    folder = inner.partition(".")[0] if root == "herdfilter" else root
-    if folder not in FOLDERS:
-        raise ValueError(
-            f"{short_repr(module)} is not a part of herdfilter that a scenario may use; "
-            f"if it is a module that you trust, add imports = [{short_repr(module)}]"
-        )
-    found = _public(_own_folder(folder), name)
-    if inner.count("."):  # herdfilter.models.ungm, which has the class that its folder offers
-        module_ = _import_module(module)
-        if getattr(module_, name, None) is not found:
-            raise ValueError(f"{module}: has no {name!r}")
-    return found
+def find_part(name: str, modules: Mapping[str, ModuleType]) -> Part:
+    """Return a class or function of the package, or of one of the `modules`, by its dotted name."""
+    module, _, part = name.rpartition(".")
+    if module in modules:
+        parts = _public_parts(modules[module])
+        module = modules[module].__name__
+    else:
+        folder = f"{module}.".removeprefix("herdfilter.").rstrip(".")
+        if folder not in ("", *FOLDERS):
+            raise ValueError(
+                f"{short_repr(module)} is not a part of herdfilter that a scenario may use; "
+                f"if it is a module that you trust, add imports = [{short_repr(module)}]"
+            )
+        parts = own_parts(folder)
+    return parts[one_of(module or "herdfilter", part, parts)]
 
 
 @cache
-def _known_of_package() -> list[str]:
-    known = {"GaussianMixture"} | {one for folder in FOLDERS for one in _own_folder(folder).__all__}
-    return sorted(known & set(importlib.import_module("herdfilter").__all__))
+def own_parts(folder: str) -> dict[str, Part]:
+    """Return the public classes and functions of a folder of the package; with ``""``, those that ``herdfilter`` offers."""
+    if folder:
+        return _public_parts(importlib.import_module(f"herdfilter.{folder}"))
+    package = importlib.import_module("herdfilter")
+    every = {name: part for folder in FOLDERS for name, part in own_parts(folder).items()}
+    return {name: part for name, part in every.items() if name in package.__all__} | {
+        "GaussianMixture": package.GaussianMixture
+    }
 
 
-def _own_folder(folder: str) -> ModuleType:
-    return importlib.import_module(f"herdfilter.{folder}")
-
-
-def _public(module: ModuleType, name: str) -> Part:
-    """Return a class or function of a module, or raise ValueError with the nearest name.
-
-    Without ``__all__``, names imported from other modules do not count.
-    """
+def _public_parts(module: ModuleType) -> dict[str, Part]:
+    """Return the classes and functions that a module lists in ``__all__``, or else defines itself."""
     listed = getattr(module, "__all__", None)
-    known = [one for one in (dir(module) if listed is None else listed) if not one.startswith("_")]
-    known = [one for one in known if callable(getattr(module, one, None))]
-    if listed is None:
-        home = module.__name__
-        places = {one: getattr(getattr(module, one), "__module__", None) or "" for one in known}
-        known = [one for one, place in places.items() if f"{place}.".startswith(f"{home}.")]
-        if name in places and name not in known:
-            raise ValueError(f"{home}: {name!r} comes from {places[name]!r}; name that module under imports")
-    found: Part = getattr(module, one_of(module.__name__, name, known))
-    return found
-
-
-def _import_module(name: str) -> ModuleType:
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"imports: cannot import {short_repr(name)} ({type(error).__name__}: {error})") from error
-
-
-def is_file(path: Path) -> bool:
-    """Return True if there is such a file, False also for a name that is too long."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+    home = f"{module.__name__}."
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if callable(value)
+        and not name.startswith("_")
+        and (f"{getattr(value, '__module__', '')}.".startswith(home) if listed is None else name in listed)
+    }
 
 
 def import_file(path: Path) -> ModuleType:
@@ -203,15 +170,12 @@ def import_file(path: Path) -> ModuleType:
 
 @lru_cache(maxsize=64)
 def _import_file(path: Path, _version: int) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"herdfilter_user_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"{path}: expected a Python file (.py)")
-    module = importlib.util.module_from_spec(spec)
+    loader = SourceFileLoader(f"herdfilter_user_{path.stem}", str(path))
+    module = ModuleType(loader.name)
+    module.__file__ = loader.path
     sys.modules[module.__name__] = module  # where dataclasses and pickle look their classes up
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    with prefix_errors(f"{path} cannot be imported: ", Exception, SystemExit):
+        loader.exec_module(module)
     return module
 
 

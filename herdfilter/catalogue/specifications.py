@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import all_of, check_label, short_repr
-from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part
+from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part, prefix_errors
 
 FilterFactory = Callable[..., Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
@@ -49,15 +48,13 @@ class FilterSpec:
     def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key not in WORDS}
-        known = imports if imports is not None and imports.names else None
         key = "tracker" if "tracker" in options else "filter"  # that of a tracker is the filter of its tracks
-        spec = cls(options.pop(key, "ParticleFilter"), options, known, key == "tracker")
+        cls_name = options.pop(key, "ParticleFilter")
         with prefix_errors(f"filter {name}: "):
-            if not isinstance(spec.filter, str):
-                raise ValueError(f"{key}: expected the name of a class, got {short_repr(spec.filter)}")
-            spec.built()
-        check_keywords(f"filter {name}", spec.built(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
-        with prefix_errors(f"filter {name}: "):
+            if not isinstance(cls_name, str):
+                raise ValueError(f"{key}: expected the name of a class, got {short_repr(cls_name)}")
+            spec = cls(cls_name, options, imports if imports and imports.names else None, key == "tracker")
+            check_keywords("options", spec.built(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
             spec._values()
         return spec
 
@@ -67,28 +64,26 @@ class FilterSpec:
         `n_particles` and `rng` are left out where the class has no such parameter.
         """
         built = self.built()
-        parameters = parameter_names(built)
         if not self.tracker and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
             raise ValueError(f"{self.filter} tracks one target, and there are many: take a tracker, such as LMBTracker")
         if self.tracker and "birth" not in options:
             raise ValueError(
-                f"{self.filter} needs births of targets, which a scenario with [targets] has; without one, give them to "
-                "herdfilter.tracking.LMBTracker(model, births)"
+                f"birth: expected where targets may appear, such as [hf.tracking.Birth(0.1, initial)], got none; "
+                f"{self.filter} has them from a scenario with [targets]"
             )
-        given = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
-        optional = ("n_particles", "rng", *TRACKER_ARGUMENTS)
-        return built(model, **{key: value for key, value in given.items() if key in parameters or key not in optional})
+        arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
+        optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
+        return built(model, **{key: value for key, value in arguments.items() if key not in optional})
 
     def built(self) -> Callable[..., Any]:
         """Return the class of the filter."""
-        module, _, name = self.filter.rpartition(".")
-        return find_part(module, name, {} if self.imports is None else self.imports.modules())
+        return find_part(self.filter, {} if self.imports is None else self.imports.modules())
 
     def _values(self) -> dict[str, Any]:
+        """Return the options with expressions evaluated; filter and association of a tracker may be names."""
         values = dict(self.options)
-        names = ("filter", "association") if self.tracker else ()
         for key, value in values.items():
-            if isinstance(value, str) and not (key in names and "(" not in value):
+            if isinstance(value, str) and not (self.tracker and key in ("filter", "association") and "(" not in value):
                 with prefix_errors(f"{key}: "):
                     values[key] = evaluate(value, self.imports)
         return values
@@ -106,21 +101,6 @@ def takes_keyword(function: Callable[..., Any], name: str) -> bool:
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
-@contextmanager
-def prefix_errors(part: str, *others: type[BaseException]) -> Iterator[None]:
-    """Put the name of a part, such as ``"filter mine: "``, before the text of an error; `others` become a ValueError.
-
-    Those are of other types than TypeError, ValueError and FileNotFoundError, such as a user's class may raise.
-    """
-    try:
-        yield
-    except (FileNotFoundError, TypeError, ValueError) as error:
-        kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
-        raise kind(f"{part}{error}") from error
-    except others as error:
-        raise ValueError(f"{part}{type(error).__name__}: {error}") from error
-
-
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
     """Read the shared filters, name -> table of keywords.
@@ -134,11 +114,6 @@ def catalogue() -> dict[str, dict[str, Any]]:
     True
     """
     return tomllib.loads((files("herdfilter.catalogue") / "filters.toml").read_text(encoding="utf-8"))
-
-
-def of_one_target() -> list[str]:
-    """Return the names of the filters that track one target."""
-    return [name for name, table in catalogue().items() if "tracker" not in table]
 
 
 @cache
@@ -170,13 +145,9 @@ def resolve_filters(
     >>> len(pf.particles)
     50
     """
-    if not isinstance(own, Mapping | None):
-        raise TypeError(f"own: expected a mapping from names to tables, got {short_repr(own)}")
-    if not isinstance(imports, Imports | None):
-        raise TypeError(f"imports: expected Imports, got {short_repr(imports)}")
-    known = known_filters(own)
+    known = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
-        names = list(filters) if isinstance(filters, Iterable) and not isinstance(filters, str) else [filters]
+        names = [filters] if isinstance(filters, str) or not isinstance(filters, Iterable) else list(filters)
         for name in names:
             if not isinstance(name, str):
                 raise ValueError(f"filters: expected names, or a mapping from names to filters, got {short_repr(name)}")
@@ -187,17 +158,10 @@ def resolve_filters(
     factories: dict[str, FilterFactory] = {}
     for name, entry in filters.items():
         check_label("filters: name", name)
-        if isinstance(entry, str):
-            entry = known[entry]
-        if isinstance(entry, Mapping):
-            entry = FilterSpec.from_table(name, entry, imports)
-        if not callable(entry):
+        table = known[entry] if isinstance(entry, str) else entry
+        factory = FilterSpec.from_table(name, table, imports) if isinstance(table, Mapping) else table
+        if not callable(factory):
             expected = "a catalogue name, a mapping of keywords or a function"
-            raise ValueError(f"filter {name}: expected {expected}, got {short_repr(entry)}")
-        factories[name] = entry
+            raise ValueError(f"filter {name}: expected {expected}, got {short_repr(table)}")
+        factories[name] = factory
     return factories
-
-
-def known_filters(own: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Mapping[str, Any]]:
-    """Return the tables of all filters that have a name: the catalogue, and a scenario's own."""
-    return {**catalogue(), **(own or {})}

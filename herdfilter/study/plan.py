@@ -25,6 +25,7 @@ import numpy as np
 from herdfilter._checks import check_count, one_of, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
+from herdfilter.catalogue.expressions import prefix_errors
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
 from herdfilter.study.machine import check_study_fits
@@ -185,10 +186,10 @@ def _try_parts(study: Study) -> None:
     own = specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
     every = own | dict(study.filters) if study.family is None else {}  # a family's filter may support other models only
     for name, factory in every.items():
-        with specifications.prefix_errors(f"filter {name}: "):
+        with prefix_errors(f"filter {name}: "):
             study.build_filter(Task(name, study.particles[0], 0), model, factory)
     for entry in scenario.published:
-        one_of("published filter", entry.filter, ["reference", *specifications.known_filters(scenario.filter)])
+        one_of("published filter", entry.filter, ["reference", *specifications.catalogue(), *scenario.filter])
         if entry.model:
             replace(study, scenario=replace(scenario, model={**scenario.model, **entry.model})).build_model()
     if study.family is not None:

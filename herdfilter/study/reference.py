@@ -15,8 +15,8 @@ import numpy as np
 from herdfilter._checks import Array, as_array, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments, wrap_angles
-from herdfilter.catalogue.expressions import check_keywords
-from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
+from herdfilter.catalogue.expressions import check_keywords, prefix_errors
+from herdfilter.catalogue.specifications import FilterFactory, catalogue, resolve_filters
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain

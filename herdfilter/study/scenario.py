@@ -7,7 +7,6 @@ public classes of herdfilter can be named in it.
 from __future__ import annotations
 
 import os
-import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,35 +16,26 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from herdfilter._checks import as_array, as_positive, check_count, check_label, one_of, short_repr, shortened
-from herdfilter.catalogue.expressions import Imports, check_import, check_keywords, evaluate, is_file
-from herdfilter.catalogue.specifications import prefix_errors
+from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, prefix_errors
 from herdfilter.study.data import SCENARIOS
-from herdfilter.study.tables import Divergence, Published, check_fields, structured
+from herdfilter.study.tables import Divergence, Published, Truth, convert_fields
 from herdfilter.study.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
-
-
-DEPTH = 50  # largest depth of the tables and lists of a scenario
-
-_DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{DEPTH}}}""")
-_TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
 
 Count = Annotated[int, partial(check_count, most=None)]  # memory is checked beside the model
 NonNegative = Annotated[int, partial(check_count, minimum=0, most=None)]
 FigureText = Annotated[str, check_label]
 
 
-def _check_typed(name: str, table: Mapping[str, Any]) -> None:
+def _check_typed(key: str, table: Mapping[str, Any]) -> None:
     if not isinstance(table.get("type"), str):
-        raise ValueError(f"[{name}]: expected a key 'type' with a name, got {short_repr(table.get('type'))}")
+        raise ValueError(f"{key}: expected a key 'type' with a name, got {short_repr(table.get('type'))}")
 
 
-def _check_different(name: str, dims: Sequence[int]) -> None:
-    if not dims:
-        raise ValueError(f"{name}: expected at least one dimension, got none; leave it out for all")
-    if len(set(dims)) < len(dims):
-        raise ValueError(f"{name}: expected each dimension once, got {short_repr(list(dims))}")
+def _check_different(key: str, dims: Sequence[int]) -> None:
+    if not dims or len(set(dims)) < len(dims):
+        raise ValueError(f"{key}: expected dimensions, each once, got {short_repr(list(dims))}; leave it out for all")
 
 
 TypedTable = Annotated[Mapping[str, Any], _check_typed]
@@ -95,37 +85,26 @@ class Scenario:
     labels: tuple[FigureText, ...] = ()
     time_label: FigureText = "time"
     view: Literal["plane", "time"] = "plane"
-    truth: Mapping[str, Any] | None = None
+    truth: Truth | None = None
     targets: Targets | None = None
     data: TypedTable | None = None
     reference: TypedTable | None = None
     divergence: Divergence | None = None
     published: tuple[Published, ...] = ()
     filter: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    imports: tuple[Annotated[Any, check_import], ...] = ()
+    imports: tuple[str, ...] = ()
     folder: Path = Path()
 
     def __post_init__(self) -> None:
-        check_fields("", self)
-        for name, table in self.filter.items():
-            check_label("filter", name)
-            if not isinstance(table, Mapping):
-                raise ValueError(f"filter: expected a table [filter.{name}], got {short_repr(table)}")
-        if self.models is not None:
-            if self.data is not None:
-                raise ValueError("models: cannot be combined with [data], which has one model")
-            if "seed" in self.model:
-                seed = short_repr(self.model["seed"])
-                raise ValueError(f"[model] seed: cannot be combined with `models`, which seed themselves (got {seed})")
-        if self.truth is not None:
-            if self.data is not None:
-                raise ValueError("[truth]: cannot be combined with [data], which brings its own")
-            check_keywords("[truth]", _truth, self.truth)
-            _truth(**self.truth)
+        convert_fields(self)
+        if self.models is not None and "seed" in self.model:
+            seed = short_repr(self.model["seed"])
+            raise ValueError(f"model.seed: cannot be combined with `models`, which seed themselves (got {seed})")
+        for key, others in {"data": ["models", "truth"], "targets": ["models", "truth", "reference", "divergence"]}.items():
+            for other in others if getattr(self, key) is not None else []:
+                if getattr(self, other) is not None:
+                    raise ValueError(f"{other}: cannot be combined with [{key}] (got {short_repr(getattr(self, other))})")
         if self.targets is not None:
-            for name in ("truth", "reference", "divergence", "models"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: cannot be combined with [targets] (got {short_repr(getattr(self, name))})")
             self.targets.check_truth(recorded=self.data is not None)
 
     @property
@@ -136,19 +115,19 @@ class Scenario:
     @property
     def initial_truth(self) -> Sequence[float] | None:
         """State at step 0 of a simulated truth, shape (d,); None if it is drawn."""
-        return None if self.truth is None else _truth(**self.truth)[0]
+        return None if self.truth is None else self.truth.initial
 
     @property
     def simulated(self) -> Scenario:
         """The scenario of the model that simulates, which has the keys of ``[truth] model`` besides; itself without any."""
-        changes = {} if self.truth is None else _truth(**self.truth)[1]
+        changes = {} if self.truth is None else self.truth.model
         return replace(self, model={**self.model, **changes}) if changes else self
 
     @property
     def data_loader(self) -> Callable[..., Any]:
         """The function that ``[data] type`` names."""
         name = str((self.data or {})["type"])
-        with prefix_errors("[data] type: ", Exception, SystemExit):
+        with prefix_errors("data.type: ", Exception, SystemExit):
             if ":" not in name:
                 raise ValueError(f"expected 'module:function' from a module under imports, got {short_repr(name)}")
             return self.modules.resolve(name)
@@ -190,13 +169,6 @@ class Scenario:
         return model
 
 
-def _truth(initial: Any = None, model: Any = None) -> tuple[Any, Mapping[str, Any]]:
-    """Return the keys of ``[truth]``, with a table for an absent model."""
-    if initial is None and not (model and isinstance(model, Mapping)):
-        raise ValueError(f"[truth]: expected the key 'initial', or a table 'model' with keys, got {short_repr(model)}")
-    return initial, model or {}
-
-
 def scenario_files() -> dict[str, Path]:
     """Find the scenarios that come with the package, name -> TOML file, in alphabetical order."""
     return {path.stem: path for path in sorted(SCENARIOS.glob("*.toml"))}
@@ -224,34 +196,19 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     text = os.fspath(scenario)
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
-        if not is_file(path):
+        if not os.path.isfile(path):
             raise FileNotFoundError(f"scenario: no file {shortened(str(path), 200)}")
     else:
         known = scenario_files()
         path = known[one_of("scenario", text, known)]
-    name = shortened(path.name, 80)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        if _DOTTED.search(text):  # reading 5,000 dots would take seconds
-            raise ValueError(_TOO_DEEP)
-        return scenario_from_table(path, tomllib.loads(text))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: expected text in UTF-8, got byte {error.object[error.start]:#x}") from None
-    except RecursionError:
-        raise ValueError(f"{name}: expected a table, got one nested too deeply") from None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name}: {error}") from None
+    with prefix_errors(f"{shortened(path.name, 80)}: ", RecursionError):
+        return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8-sig")))
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
     """Return the scenario of the table of its file."""
-    level: list[Any] = [table]
-    for _ in range(DEPTH):
-        below = [item for one in level for item in (one.values() if isinstance(one, dict) else one)]
-        level = [item for item in below if isinstance(item, (dict, list))]
-    if level:
-        raise ValueError(_TOO_DEEP)
-    return structured("scenario", Scenario, table, name=path.stem, folder=path.resolve().parent)
+    check_keywords("scenario", Scenario, table, added=("name", "folder"))
+    return Scenario(**table, name=path.stem, folder=path.resolve().parent)
 
 
 def check_beside_model(scenario: Any, dim: int) -> None:
@@ -262,6 +219,6 @@ def check_beside_model(scenario: Any, dim: int) -> None:
     if scenario.labels and len(scenario.labels) != dim:
         raise ValueError(f"labels: expected one for each of {dim} dimensions, got {len(scenario.labels)}")
     if scenario.initial_truth is not None:
-        as_array("[truth]: initial", scenario.initial_truth, (dim,))
+        as_array("truth.initial", scenario.initial_truth, (dim,))
     if scenario.targets is not None:
         scenario.targets.check_beside_model(dim, scenario.steps)

@@ -1,88 +1,77 @@
 """Tables of a TOML file as frozen dataclasses, and the smaller tables of a scenario.
 
-A table becomes the dataclass whose fields are its keys (`structured`). The dataclass checks its fields as their annotations
-say when it is made (`check_fields`), by a file or a caller.
+The fields of a dataclass are the keys of its table. It converts and checks them as their annotations say when it is made, by
+a file or a caller (`convert_fields`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, is_dataclass
 from functools import partial
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
-from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.catalogue.expressions import check_keywords, prefix_errors
 
-T = TypeVar("T")
-
-
-def structured(where: str, cls: type[T], table: Mapping[str, Any], **given: Any) -> T:
-    """Return the dataclass of a table, called `where` in errors, as ``[targets]``; tables in it become dataclasses, too.
-
-    The fields `given` do not come from the table, and may not stand in it.
-    """
-    check_keywords(where, cls, table, added=given)
-    hints = get_type_hints(cls)
-    path = f"{where.strip('[]')}." if where.startswith("[") else ""
-    return cls(**{key: _converted(f"{path}{key}", hints[key], value) for key, value in table.items()}, **given)
+_EXPECTED: dict[Any, str] = {str: "a text", bool: "true or false", tuple: "a list", Mapping: "a table"}
 
 
-def _converted(path: str, kind: Any, value: Any) -> Any:
-    """Return a value with dataclasses in place of tables, and tuples in place of lists, as its annotation says."""
-    for one in _alternatives(kind):
-        if isinstance(value, dict) and isinstance(one, type) and is_dataclass(one):
-            return structured(f"[{path}]", one, value)
-        if isinstance(value, list) and get_origin(one) is tuple:
-            return tuple(_converted(f"[{path}]", get_args(one)[0], entry) for entry in value)
-    return value
+def convert_fields(instance: Any) -> None:
+    """Convert the fields of a dataclass as annotated, tables to dataclasses and lists to tuples, and check them."""
+    for name, kind in get_type_hints(type(instance), include_extras=True).items():
+        object.__setattr__(instance, name, _converted(name, kind, getattr(instance, name)))
 
 
-def check_fields(where: str, instance: Any) -> None:
-    """Raise ValueError unless each field of a dataclass is as its annotation says."""
-    hints = get_type_hints(type(instance), include_extras=True)
-    for one in fields(instance):
-        _check(f"{where}{one.name}", hints[one.name], getattr(instance, one.name))
-
-
-def _check(name: str, kind: Any, value: Any) -> None:
-    """Check a value by its type, and by the functions that ``Annotated[type, function]`` names."""
-    if value is None and NoneType in _alternatives(kind):
-        return
-    kinds = [one for one in _alternatives(kind) if one is not NoneType]
-    fitting = [one for one in kinds if isinstance(value, _accepted(one))]
-    if not fitting:
-        kind, inner = kinds[0], (*get_args(kinds[0]), None)[0]
-        tables = f"tables ({inner.__name__})" if isinstance(inner, type) and is_dataclass(inner) else None
-        expected = tables or _WORDS.get(get_origin(kind) or kind) or f"a table ({kind.__name__})"
-        raise ValueError(f"{name}: expected {expected}, got {short_repr(value)}")
-    kind = fitting[0]
-    if get_origin(kind) is Annotated:
-        _check(name, kind.__origin__, value)
-        for check in kind.__metadata__:
-            check(name, value)
-    elif get_origin(kind) is Literal:
-        one_of(name, value, get_args(kind))
-    elif get_origin(kind) is tuple:
-        for entry in value:
-            _check(name, get_args(kind)[0], entry)
-
-
-_WORDS = {str: "a text", bool: "true or false", tuple: "a list", Mapping: "a table"}
-
-
-def _accepted(kind: Any) -> Any:
-    """Return the classes whose instances a field may hold; numbers are left to the functions of the annotation."""
-    base = get_origin(kind) or kind
-    return (tuple, list) if base is tuple else base if base in _WORDS or is_dataclass(base) else object
-
-
-def _alternatives(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+def _converted(key: str, kind: Any, value: Any) -> Any:
+    """Convert the value of a key; ``Annotated[type, check]`` calls ``check(key, value)`` besides."""
+    base, arguments = get_origin(kind) or kind, get_args(kind)
+    if base in (Union, UnionType):
+        if value is None and NoneType in arguments:
+            return None
+        kinds = [other for other in arguments if other is not NoneType]  # of two, the first is a list
+        return _converted(key, kinds[0 if isinstance(value, list | tuple) else -1], value)
+    if base is Annotated:
+        value = _converted(key, arguments[0], value)
+        for check in arguments[1:]:
+            check(key, value)
+        return value
+    if base is Literal:
+        return one_of(key, value, arguments)
+    if base is tuple and isinstance(value, list | tuple):
+        return tuple(_converted(f"{key}[{i}]", arguments[0], entry) for i, entry in enumerate(value))
+    if is_dataclass(base) and isinstance(value, Mapping):
+        check_keywords(key, kind, value)
+        with prefix_errors(f"{key}."):
+            return kind(**value)
+    if (is_dataclass(base) or base in _EXPECTED) and not isinstance(value, base):
+        raise ValueError(f"{key}: expected {_EXPECTED.get(base, 'a table')}, got {short_repr(value)}")
+    return value  # numbers are left to the checks
 
 
 as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """How a simulation differs from the model of the filters.
+
+    Attributes
+    ----------
+    initial : sequence of float, optional
+        State at step 0; drawn from the model's initial distribution unless given.
+    model : mapping
+        Keys of ``[model]`` that differ in the simulation.
+    """
+
+    initial: Any = None
+    model: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        convert_fields(self)
+        if self.initial is None and not self.model:
+            raise ValueError("initial: expected a state, or a table 'model' with keys, got neither")
 
 
 @dataclass(frozen=True)
@@ -97,7 +86,7 @@ class Divergence:
     in_spreads: bool = False
 
     def __post_init__(self) -> None:
-        check_fields("[divergence] ", self)
+        convert_fields(self)
 
 
 @dataclass(frozen=True)
@@ -121,6 +110,4 @@ class Published:
     model: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_fields("[[published]] ", self)
-        if not self.source:
-            raise ValueError("[[published]] source: expected the place of the figure, got ''")
+        convert_fields(self)

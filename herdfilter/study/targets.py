@@ -11,7 +11,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, as_number, as_positive, check_count, short_repr
 from herdfilter.mixture import GaussianMixture
-from herdfilter.study.tables import as_share, check_fields
+from herdfilter.study.tables import as_share, convert_fields
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements
 from herdfilter.tracking.simulation import simulate_path
 
@@ -44,8 +44,8 @@ class BirthPlace:
     sd: Vector
 
     def __post_init__(self) -> None:
-        check_fields("[[targets.births]] ", self)
-        _check_sd("[[targets.births]]", self)
+        convert_fields(self)
+        _check_sd(self)
 
     def for_tracker(self) -> Birth:
         """Return it as an argument of a tracker."""
@@ -78,8 +78,8 @@ class Anywhere:
     most: float = 0.1
 
     def __post_init__(self) -> None:
-        check_fields("[targets.births] ", self)
-        _check_sd("[targets.births]", self)
+        convert_fields(self)
+        _check_sd(self)
 
     def for_tracker(self) -> BirthFromMeasurements:
         """Return it as an argument of a tracker."""
@@ -115,11 +115,11 @@ class TrueTrack:
     at: Annotated[int, partial(check_count, minimum=0)] | None = None
 
     def __post_init__(self) -> None:
-        check_fields("[[targets.tracks]] ", self)
+        convert_fields(self)
         if self.sd is not None:
-            as_array("[[targets.tracks]] sd", self.sd, np.shape(self.initial))
+            as_array("sd", self.sd, np.shape(self.initial))
         if self.last is not None:
-            check_count("[[targets.tracks]] last", self.last, minimum=self.first)
+            check_count("last", self.last, minimum=self.first)
 
 
 @dataclass(frozen=True)
@@ -158,9 +158,9 @@ class Targets:
     ospa_order: Order = 1.0
 
     def __post_init__(self) -> None:
-        check_fields("[targets] ", self)
+        convert_fields(self)
         if not self.births:
-            raise ValueError("[targets] births: expected at least one, got none; without births no target is found")
+            raise ValueError("births: expected at least one, got none; without births no target is found")
 
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
@@ -171,18 +171,18 @@ class Targets:
     def check_truth(self, recorded: bool) -> None:
         """Raise ValueError unless the truth is either recorded or can be simulated."""
         if recorded and self.tracks:
-            raise ValueError("[targets] tracks: cannot be combined with [data], which brings the truth")
+            raise ValueError("targets.tracks: cannot be combined with [data], which brings the truth")
         if not recorded and not self.tracks and isinstance(self.births, Anywhere):
-            raise ValueError("[targets] tracks: expected some, or [[targets.births]] to draw them from, got neither")
+            raise ValueError("targets.tracks: expected some, or [[targets.births]] to draw them from, got neither")
 
     def check_beside_model(self, dim: int, steps: int) -> None:
         """Raise ValueError unless states have `dim` entries and all targets begin within the steps."""
         for place in [self.births] if isinstance(self.births, Anywhere) else self.births:
-            as_array("[targets.births] mean", place.mean, (dim,))
+            as_array("targets.births: mean", place.mean, (dim,))
         for track in self.tracks:
-            as_array("[[targets.tracks]] initial", track.initial, (dim,))
+            as_array("targets.tracks: initial", track.initial, (dim,))
             if track.first > steps:
-                raise ValueError(f"[[targets.tracks]] first: expected at most {steps}, the last step, got {track.first}")
+                raise ValueError(f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}")
 
     def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""
@@ -217,6 +217,6 @@ def _independent_gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
     return GaussianMixture([1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64))))
 
 
-def _check_sd(where: str, births: BirthPlace | Anywhere) -> None:
-    if (as_array(f"{where} sd", births.sd, np.shape(births.mean)) < 0).any():
-        raise ValueError(f"{where} sd: expected numbers of at least 0, got {short_repr(births.sd)}")
+def _check_sd(births: BirthPlace | Anywhere) -> None:
+    if (as_array("sd", births.sd, np.shape(births.mean)) < 0).any():
+        raise ValueError(f"sd: expected numbers of at least 0, got {short_repr(births.sd)}")

@@ -43,27 +43,13 @@ def test_an_option_is_an_object_or_an_expression(scheme):
 
 
 MODEL = hf.models.UNGM()
-OF_PARTICLES = r"\(proposal, resampling, resample_below, on_degeneracy\)"
-
-test_an_option_that_the_class_does_not_take_is_told_where_it_belongs = refuses(
+test_an_option_that_the_class_does_not_take_is_told_the_nearest = refuses(
     lambda name, options: hf.make_filter(name, MODEL, **options),
-    ("auto", {"seed": 3}, f"^seed: expected an option of auto {OF_PARTICLES}, got 3; randomness is rng=3$"),
-    ("auto", {"alpha": 0.5}, f"^alpha: expected an option of auto {OF_PARTICLES}, got 0.5; it is an option of ukf$"),
-    ("ekf", {"alpha": 0.5}, r"^alpha: expected an option of ekf \(it has none\), got 0.5; it is an option of ukf$"),
-    ("ranked", {"guided": False}, r"^guided: .* got False; give it to a part: proposal=hf.RankedProposal\(guided=False\)$"),
-    ("auto", {"scramble": False}, r"^scramble: .*: proposal=hf.HerdedProposal\(hf.SobolSampling\(scramble=False\)\)$"),
-    ("auto", {"n_particle": 5}, r"^n_particle: .*, got 5; did you mean 'n_particles'\?$"),
-    ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none$"),
+    ("auto", {"resampel_below": 0.5}, r"^option of auto: unknown 'resampel_below'; did you mean 'resample_below'\?$"),
+    ("auto", {"seed": 3}, "^option of auto: unknown 'seed'; expected one of .*proposal, resampling, .*rng"),
+    ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none; "),
     ("bootstrap", {"resampling": "ResidualResamplin()"}, r"^resampling: 'Resid.*: .*did you mean 'ResidualResampling'"),
 )
-
-
-def test_the_ways_out_that_an_error_names_are_ways_out():
-    for name, key, value in [("ranked", "guided", False), ("auto", "scramble", False), ("auto", "rest", "systematic")]:
-        with pytest.raises(ValueError, match="give it to a part") as caught:
-            hf.make_filter(name, MODEL, **{key: value})
-        option = eval(f"dict({str(caught.value).partition('part: ')[2]})", {"hf": hf})
-        hf.make_filter(name, MODEL, **option)
 
 
 def names_in(hint):
@@ -89,7 +75,7 @@ def test_the_types_of_make_filter_are_those_of_the_catalogue():
         seen += names
         for name in names:
             built = catalogue_spec(name).built()
-            assert built is kind, name
+            assert issubclass(built, kind), name
             assert options == {*inspect.signature(built).parameters} - {"model", "n_particles", "rng"}, name
     assert sorted(seen) == sorted(catalogue())
 

@@ -95,9 +95,9 @@ def test_a_file_elsewhere_is_used_only_if_it_is_named(scenario, tmp_path):
 @cases(
     "before after message",
     ('imports = ["own"]', "", "'own' is not a part of herdfilter"),
-    ('imports = ["own"]', 'imports = ["other"]', "imports: cannot import 'other'"),
+    ('imports = ["own"]', 'imports = ["other"]', "imports: 'other' cannot be imported: ModuleNotFoundError"),
     ("own:Walk", "own:Wlak", "did you mean 'Walk'"),
-    ("own:Walk", "own:getcwd", "'getcwd' comes from"),
+    ("own:Walk", "own:getcwd", "unknown 'getcwd'"),
     ("own:Walk", "own.os:system", "'own.os' is not a part of herdfilter"),
     ("own.Cautious", "own.Walk", "key: unknown 'proposal'"),
     ("own.Antithetic()", "own.os.system('x')", "'own.os' is not a part of herdfilter"),
@@ -120,7 +120,7 @@ def test_names_that_a_module_lists_may_come_from_elsewhere(scenario, tmp_path):
 @pytest.mark.parametrize("code", ["raise KeyError('x')", "import sys\nsys.exit(3)", "def"])
 def test_a_module_that_cannot_be_imported_is_named(scenario, tmp_path, code):
     (tmp_path / "own.py").write_text(code)
-    with pytest.raises(ValueError, match=r"own\.py: cannot be imported"):
+    with pytest.raises(ValueError, match=r"own\.py cannot be imported: \w+Error|own\.py cannot be imported: SystemExit: 3"):
         plan_study(scenario())
 
 

@@ -150,7 +150,7 @@ def test_the_command_line_tells_of_the_models(path, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"\[model\] seed: cannot be combined with `models`"),
+        ('"drawn.py:Drawn"', '"drawn.py:Drawn"\nseed = 3', r"model.seed: cannot be combined with `models`"),
         ('["sqmc", "bootstrap"]', '["sqmc", "ekf"]', "filter: expected a particle filter that draws at random"),
     ],
 )

@@ -92,9 +92,9 @@ def test_a_changed_model_file_is_read_again(write):
         ("error_dims = [1]" + MINIMAL, "error_dims: expected indices from 0 to 0, got 1"),
         (MINIMAL + '[reference]\ntype = "large"', "key 'n' is missing"),
         (MINIMAL + f'[data]\ntype = "{PLAZA}:load_plaza"', f"add imports = ['{PLAZA}']"),
-        (MINIMAL + "[truth]", "[truth]: expected the key 'initial', or a table 'model' with keys, got None"),
-        (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "[truth]: cannot be combined with [data]"),
-        (MINIMAL + PUBLISHED.replace('"a table"', '""'), "[[published]] source: expected the place of the figure, got ''"),
+        (MINIMAL + "[truth]", "truth.initial: expected a state, or a table 'model' with keys, got neither"),
+        (MINIMAL + '[truth]\ninitial = [0.1]\n[data]\ntype = "plaza"', "truth: cannot be combined with [data]"),
+        (MINIMAL + PUBLISHED.replace("50", "0"), "published[0].n_particles: expected an integer of at least 1, got 0"),
         ("[model]\ntype = 'UNGM'", "key 'title' is missing"),
     ],
 )
@@ -133,5 +133,5 @@ def test_a_missing_or_faulty_model_file_names_the_scenario(write):
     with pytest.raises(FileNotFoundError, match=r"mine\.toml: model type: no file .*walk\.py"):
         plan_study(path)
     write("raise KeyError('oops')", "walk.py")
-    with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py: cannot be imported .*oops"):
+    with pytest.raises(ValueError, match=r"mine\.toml: .*walk\.py cannot be imported: .*oops"):
         plan_study(path)
