@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from types import MethodType
 from typing import Any
 
 import numpy as np
+from filterpy import kalman
 
-from herdfilter._checks import Array, as_array, as_covariance, as_numbers, as_positive, one_of, short_repr
+from herdfilter._checks import Array, as_array, as_covariance, as_positive, one_of, short_repr
 from herdfilter.adapters import _functions as functions
 from herdfilter.models.from_functions import FunctionModel
 
@@ -19,18 +19,12 @@ __all__ = ["from_filterpy"]
 POINT_FILTERS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalmanFilter")
 """Filters with functions ``fx`` and ``hx``."""
 
-EXTENDED_FILTERS = ("ExtendedKalmanFilter",)
-LINEAR_FILTERS = (*EXTENDED_FILTERS, "KalmanFilter")  # filters with a matrix F
+FILTERS = (*POINT_FILTERS, "ExtendedKalmanFilter", "KalmanFilter")
 
-FILTERS_OF_ARGUMENT = dict.fromkeys(("hx", "HJacobian", "residual", "args"), EXTENDED_FILTERS) | {
-    "hx_args": (*POINT_FILTERS, *EXTENDED_FILTERS)
-}
-"""Argument -> the filters that take it; all others are for those of `POINT_FILTERS`."""
+ONLY_EXTENDED = ("hx", "HJacobian", "residual", "args")  # arguments for that filter; hx_args is for point filters, too
 
 STEP_METHODS = ("predict", "update", "compute_process_sigmas", "cross_variance")
 """Beginnings of the names of methods that predict and update."""
-
-MATRICES = ("F", "B", "Q", "H", "R")
 
 
 def from_filterpy(
@@ -88,8 +82,6 @@ def from_filterpy(
 
     Raises
     ------
-    ImportError
-        If filterpy is not installed.
     TypeError
         If `kf` is not one of those filters, has a ``predict`` or ``update`` of its own, or an argument is not for it.
     ValueError
@@ -110,34 +102,25 @@ def from_filterpy(
     True
     """
     kind = _kind_of_filter(kf, ignore)
-    given = {"hx": hx, "HJacobian": HJacobian, "residual": residual, "control": control, "time_unit": time_unit}
-    for name, arguments in {"fx_args": fx_args, "hx_args": hx_args, "args": args}.items():
-        given[name] = None if isinstance(arguments, tuple | Mapping) and not arguments else arguments
-    for name, value in given.items():
-        takers = FILTERS_OF_ARGUMENT.get(name, POINT_FILTERS)
-        if value is not None and kind not in takers:
+    extended = kind == "ExtendedKalmanFilter"
+    arguments = {"hx": hx, "HJacobian": HJacobian, "residual": residual, "control": control, "time_unit": time_unit}
+    arguments |= {"fx_args": fx_args or None, "hx_args": hx_args or None, "args": args or None}
+    for name, value in arguments.items():
+        takers = ("ExtendedKalmanFilter",) if name in ONLY_EXTENDED else POINT_FILTERS
+        if value is not None and kind not in takers and not (extended and name == "hx_args"):
             raise TypeError(f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}")
-    if kind == "ExtendedKalmanFilter" and hx is None:
+    if extended and hx is None:
         raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
-    x = as_numbers(f"{kind}.x", kf.x, (None,))
-    shape, mean = x.shape, as_array(f"{kind}.x", np.ravel(x).copy(), (None,))
+    mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
-    k = int(kf.dim_z if hasattr(kf, "dim_z") else kf._dim_z)
+    k = len(np.atleast_1d(kf.R))
     P, Q, R = (_copy_covariance(kf, kind, name, size) for name, size in (("P", d), ("Q", d), ("R", k)))
     steps = np.diag(np.sqrt(np.diagonal(P)))
     probes = np.vstack([mean, mean + steps, mean - steps])  # states at which functions are tried
     jacobians: dict[str, Callable[..., Array]] = {}
     transition: Callable[..., Array]
-    if kind in LINEAR_FILTERS:
-        if kind == "ExtendedKalmanFilter" and "predict_x" not in ignore and not _is_filterpys(kf, kind, "predict_x"):
-            transition = own = PredictX(kf)
-            jacobians["transition_jacobian"] = own.jacobian
-        else:
-            F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
-            transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))
-            jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
-    else:
-        own_dt = kf.dt if hasattr(kf, "dt") else kf._dt
+    if kind in POINT_FILTERS:
+        own_dt = kf.dt if kind == "EnsembleKalmanFilter" else kf._dt
         unit = as_positive("time_unit", own_dt if time_unit is None else time_unit)
         fx = functions.VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
         transition = partial(timed_transition, fx, unit, control)
@@ -145,16 +128,25 @@ def from_filterpy(
             fx.check(probes, unit)
         else:
             fx.check_arguments(unit, **{control: None})
+    elif extended and "predict_x" not in ignore and _is_replaced(kf, "predict_x"):
+        transition = own = PredictX(kf)
+        jacobians["transition_jacobian"] = own.jacobian
+    else:
+        F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
+        transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))
+        jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
     observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
         H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
-        observation, jacobians["observation_jacobian"] = partial(functions.multiply, H), partial(functions.repeat_matrix, H)
+        observation = partial(functions.multiply, H)
+        jacobians["observation_jacobian"] = partial(functions.repeat_matrix, H)
     else:
-        name, function, one = (f"{kind}.hx", kf.hx, (d,)) if hx is None else ("hx", hx, shape)
-        observation = calls = functions.VectorisedFunction(name, function, k, one, vectorised, hx_args)
+        shape = np.shape(kf.x) if extended else (d,)
+        name = "hx" if extended else f"{kind}.hx"
+        observation = calls = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
         calls.check(probes)
     if HJacobian is not None:
-        slopes = functions.VectorisedFunction("HJacobian", HJacobian, k * d, shape, False, args)
+        slopes = functions.VectorisedFunction("HJacobian", HJacobian, k * d, np.shape(kf.x), False, args)
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
@@ -165,53 +157,30 @@ def from_filterpy(
 
 def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
     """Return the name of the filter's class in filterpy, after checking that its methods are those of that class."""
-    try:
-        from filterpy import kalman
-    except ImportError:
-        raise ImportError("filterpy: not installed; pip install filterpy") from None
-    names = (*POINT_FILTERS, *LINEAR_FILTERS)
-    kind: Any = next((found for name in names if isinstance(kf, found := getattr(kalman, name))), None)
+    kind = next((name for name in FILTERS if isinstance(kf, getattr(kalman, name))), None)
     if kind is None:
         got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
-        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(names)}), got {got}")
-    _check_own_methods(kf, kind, ignore)
-    if kind is kalman.KalmanFilter and kf.alpha != 1:
+        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {got}")
+    methods = [name for name in vars(getattr(kalman, kind)) if name.startswith(STEP_METHODS)]
+    ignored = [one_of("ignore", name, methods) for name in ignore]
+    for name in methods:
+        # predict_x may be that of a subclass: PredictX calls it
+        if name not in ignored and (name in vars(kf) or (name != "predict_x" and _is_replaced(kf, name))):
+            instead = "give its function of the state as hx" if name == "update" else "write it as f of from_functions"
+            raise TypeError(
+                f"{type(kf).__name__}.{name}: expected {kind}'s own, got another, which would be lost; {instead}, or "
+                f"convert with ignore=[{name!r}] if it changes no part of the model"
+            )
+    if kind == "KalmanFilter" and kf.alpha != 1:
         raise ValueError(f"KalmanFilter.alpha: expected 1, got {kf.alpha}; a model has no fading memory")
-    if kind is kalman.KalmanFilter and np.any(kf.M):
+    if kind == "KalmanFilter" and np.any(kf.M):
         raise ValueError("KalmanFilter.M: expected zeros, got others; transition and observation noise must be independent")
-    return str(kind.__name__)
+    return kind
 
 
-def _check_own_methods(kf: Any, kind: type, ignore: Sequence[str]) -> None:
-    """Raise TypeError where a filter predicts or updates by another method than filterpy's, or computes a matrix anew.
-
-    The methods are not called, since what they do may depend on time and state.
-    """
-    steps = [name for name in vars(kind) if name.startswith(STEP_METHODS)]
-    ignored = {one_of("ignore", name, [*steps, *MATRICES]) for name in ignore}
-    for name in (*steps, *MATRICES):
-        wrong, instead = "", "write it as f of from_functions, or as transition of a model, or "
-        if name in MATRICES:
-            if isinstance(getattr(type(kf), name, None), property):
-                wrong, instead = "a matrix, got a property, whose value now would stay", ""
-        elif name == "predict_x":  # may be another, but has to move the copy that it is called on
-            if name in vars(kf) and getattr(kf.predict_x, "__self__", None) is not kf:
-                wrong, instead = f"a method of this filter, got {short_repr(kf.predict_x)}", ""
-        elif not _is_filterpys(kf, kind.__name__, name):
-            wrong = f"{kind.__name__}'s own, got another, which would be lost"
-            instead = "give its function of the state as hx, and " if name == "update" else instead
-        if wrong and name not in ignored:
-            last = f"convert with ignore=[{name!r}] if it changes no part of the model"
-            raise TypeError(f"{type(kf).__name__}.{name}: expected {wrong}; {instead}{last}")
-
-
-def _is_filterpys(kf: Any, kind: str, name: str) -> bool:
-    """Return True if filterpy wrote the method for a class and it is bound to this filter, without a wrapper."""
-    method = getattr(kf, name)
-    function = getattr(method, "__func__", method)
-    module = getattr(function, "__globals__", {}).get("__name__", "")
-    written = module.startswith("filterpy.") and function.__qualname__ == f"{kind}.{name}"
-    return written and getattr(method, "__self__", None) is kf
+def _is_replaced(kf: Any, name: str) -> bool:
+    """Return True if a method that a filter predicts or updates by is not filterpy's."""
+    return name in vars(kf) or not getattr(type(kf), name).__module__.startswith("filterpy.")
 
 
 def _copy_covariance(kf: Any, kind: str, name: str, size: int) -> Array:
@@ -265,7 +234,9 @@ class PredictX:
 
     def __init__(self, kf: Any) -> None:
         self.kf = copy.deepcopy(kf)
-        self.F, self.Q, self.shape = np.array(kf.F, dtype=np.float64), np.array(kf.Q), np.shape(kf.x)
+        self.F = np.array(kf.F, dtype=np.float64)
+        self.Q = np.array(kf.Q)
+        self.shape = np.shape(kf.x)
 
     def __call__(self, x: Array, dt: float, control: Any) -> Array:
         return np.array([np.ravel(self._after(state, control).x) for state in x])
@@ -276,9 +247,8 @@ class PredictX:
 
     def _after(self, state: Array, control: Any) -> Any:
         kf = copy.copy(self.kf)
-        kf.F, kf.x = self.F.copy(), state.reshape(self.shape).copy()
-        if "predict_x" in vars(kf):  # it is bound to what this is a copy of
-            kf.predict_x = MethodType(kf.predict_x.__func__, kf)
+        kf.F = self.F.copy()
+        kf.x = state.reshape(self.shape).copy()
         kf.predict_x(0 if control is None else control)
         if not np.array_equal(kf.Q, self.Q):
             raise ValueError(
