@@ -125,7 +125,7 @@ def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array
         elif not np.allclose(values, plain * unit, rtol=0, atol=1e-6):
             raise ValueError(
                 f"{name}: expected differences, wrapped to within pi where they are of angles, got "
-                f"{values[:, i].round(6)} in entry {i} for {TRIAL_DIFFERENCES.round(6)}, or other entries that change: {_ADVICE}"
+                f"{values[:, i].round(6)} in entry {i} for {TRIAL_DIFFERENCES.round(6)}, or others that change: {_ADVICE}"
             )
     return tuple(circular)
 

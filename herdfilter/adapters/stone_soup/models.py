@@ -21,8 +21,6 @@ from herdfilter.adapters._functions import multiply, repeat_matrix
 from herdfilter.adapters.stone_soup import states
 from herdfilter.models.sensors import Sensor
 
-NO_GAUSSIAN_NOISE = "cannot be converted: it has no covariance of additive Gaussian noise"
-
 
 class StoneSoupModel:
     """A transition model of Stone Soup, and what observes it, as a model of this package.
@@ -95,16 +93,8 @@ def time_interval(dt: float) -> dict[str, states.Duration]:
 def check_transition_model(model: Any) -> None:
     """Raise TypeError, naming class and reason, unless the model has additive Gaussian noise."""
     if not isinstance(model, TransitionModel):
-        raise TypeError(
-            "transition_model: expected an instance of Stone Soup's TransitionModel, got "
-            f"{short_repr(model)}{measurement_model_hint(model)}"
-        )
+        raise TypeError(f"transition_model: expected an instance of Stone Soup's TransitionModel, got {short_repr(model)}")
     noise_covariance("transition_model", model, **time_interval(1.0))
-    label = f"transition_model: {type(model).__name__} cannot be converted: expected"
-    if states.method_function(model, "rvs") is not GaussianModel.rvs:
-        raise TypeError(f"{label} Gaussian noise with the covariance of its covar, got a method rvs that draws other noise")
-    if not states.is_linear(model) and not states.adds_noise(model, **time_interval(1.0)):
-        raise TypeError(f"{label} additive noise, got a function that does not add it")
 
 
 @overload
@@ -152,47 +142,42 @@ def from_stonesoup(
     array([[0.8, 0.6],
            [0.6, 0.6]])
     """
-    given = [part for part in (transition_model, measurement_model) if part is not None]
-    if len(given) == 1 and isinstance(given[0], MeasurementModel) and prior is None:
-        return as_sensor(copy.deepcopy(given[0]))
+    models = [model for model in (transition_model, measurement_model) if model is not None]
+    if len(models) == 1 and isinstance(models[0], MeasurementModel) and prior is None:
+        return as_sensor(copy.deepcopy(models[0]))
     check_transition_model(transition_model)
     return StoneSoupModel(copy.deepcopy(transition_model), copy.deepcopy(measurement_model), prior)
 
 
-def noise_covariance(name: str, model: Any, **given: Any) -> Array:
+def noise_covariance(name: str, model: Any, **arguments: Any) -> Array:
     """Return the covariance of a model's noise; raise TypeError with the reason if it has none."""
-    label = f"{name}: {type(model).__name__}"
+    label = f"{name}: {type(model).__name__} cannot be converted: it has no covariance of additive Gaussian noise"
     if not isinstance(model, GaussianModel):
-        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}: it is not a GaussianModel")
+        raise TypeError(f"{label}: it is not a GaussianModel")
     try:
-        found = model.covar(**given)
+        covariance = model.covar(**arguments)
     except NotImplementedError as error:
-        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}: {error}") from error
-    if found is None or None in np.asarray(found):
-        raise TypeError(f"{label} {NO_GAUSSIAN_NOISE}; its covariance is {short_repr(found)}")
-    return np.asarray(found, dtype=np.float64)
+        raise TypeError(f"{label}: {error}") from error
+    if covariance is None or None in np.asarray(covariance):
+        raise TypeError(f"{label}; its covariance is {short_repr(covariance)}")
+    return np.asarray(covariance, dtype=np.float64)
 
 
 def as_sensor(model: Any, dim: int | None = None) -> Sensor:
     """Return a measurement model as a sensor of states of `dim` dimensions."""
     if not isinstance(model, MeasurementModel):
-        raise TypeError(
-            "measurement_model: expected an instance of Stone Soup's MeasurementModel, got "
-            f"{short_repr(model)}{measurement_model_hint(model)}"
-        )
-    label = f"measurement_model: {type(model).__name__}"
+        raise TypeError(f"measurement_model: expected an instance of Stone Soup's MeasurementModel, got {short_repr(model)}")
     if dim is not None and model.ndim_state != dim:
-        raise ValueError(f"{label}: expected states of {dim} dimensions, got {model.ndim_state}")
-    gaussian = states.method_function(model, "pdf") is GaussianModel.pdf  # the density of its function and covariance
-    gaussian &= states.method_function(model, "logpdf") in (
-        GaussianModel.logpdf,
-        getattr(states.ANGLE_MODEL, "logpdf", None),
-    )
+        raise ValueError(
+            f"measurement_model: {type(model).__name__}: expected states of {dim} dimensions, got {model.ndim_state}"
+        )
+    # The density of its function and its covariance, and no other, is ours.
+    gaussian = type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
     weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)
     except TypeError:
-        if weigh is None or not isinstance(model, GaussianModel):
+        if gaussian or not isinstance(model, GaussianModel):
             raise
         return Sensor(None, None, log_likelihood=weigh)
     if states.is_linear(model):
@@ -200,11 +185,6 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=partial(repeat_matrix, matrix))
     function = states.ModelFunction("measurement_model", model)
     return Sensor(function, noise, function.circular, log_likelihood=weigh)
-
-
-def measurement_model_hint(model: Any) -> str:
-    """Return what to do if a sensor of Stone Soup was given in place of its measurement model."""
-    return "; give its measurement_model" if hasattr(type(model), "measurement_model") else ""
 
 
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
@@ -239,16 +219,17 @@ def readings(
     >>> sensor.mean(np.array([[2.0, 0.5]])), z
     (array([[2.]]), array([3.]))
     """
-    known: dict[int, tuple[MeasurementModel, Sensor]] = {}  # with the model, so that its id stays its own
-    found = []
+    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}  # with the model, so that its id stays its own
+    converted = []
     for detection in detections:
         if not isinstance(detection, Detection) or isinstance(detection, MissedDetection):
             raise TypeError(f"detections: expected those of Stone Soup, got {type(detection).__name__}")
         model = measurement_model_of(detection, measurement_model)
-        if id(model) not in known:
-            known[id(model)] = model, as_sensor(model)
-        found.append((detection.timestamp, known[id(model)][1], states.as_rows(detection.state_vector)[0]))
-    return found
+        if id(model) not in sensors:
+            sensors[id(model)] = model, as_sensor(model)
+        z = states.as_rows(detection.state_vector)[0]
+        converted.append((detection.timestamp, sensors[id(model)][1], z))
+    return converted
 
 
 def measurement_model_of(detection: Detection, otherwise: MeasurementModel | None) -> MeasurementModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from stonesoup.types.particle import Particle
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_part, short_repr
+from herdfilter._checks import as_fraction, as_generator, check_count, check_part, short_repr
 from herdfilter.adapters.stone_soup import states
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition_model, measurement_model_of
 from herdfilter.filters import AutomaticProposal, Observation, Particles, Resampling, SystematicResampling, Transition
@@ -78,7 +78,6 @@ class HerdfilterProposal(TheirProposal):
         check_transition_model(self.transition_model)
         check_part("proposal", self.proposal, Proposal, "a proposal of herdfilter such as AutomaticProposal()")
         self._rng = as_generator(self.rng)
-        self._checked: dict[Hashable, Proposal] = {}
 
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
         """Return the first particles, drawn from a state of Stone Soup as in `from_stonesoup`."""
@@ -123,20 +122,17 @@ class HerdfilterProposal(TheirProposal):
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
-        hypothesis = getattr(prior, "hypothesis", None)
-        hypothesis = (getattr(hypothesis, "single_hypotheses", None) or [hypothesis])[0]
-        before = getattr(prior, STEP_ATTRIBUTE, 0) or getattr(getattr(hypothesis, "prediction", None), STEP_ATTRIBUTE, 0)
-        transition = Transition(model, dt, None, 1 + int(before))
+        transition = Transition(model, dt, None, 1 + _steps_before(prior))
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
-            moved = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
+            predicted = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
         else:
-            moved = self._propose(transition, start, detection)
+            predicted = self._propose(transition, start, detection)
         prediction = Prediction.from_state(
             prior,
             parent=prior if still or not self.proposal.uses.weights else None,
-            state_vector=states.as_state_vectors(moved.x, prior),
-            log_weight=moved.log_weights + total,
+            state_vector=states.as_state_vectors(predicted.x, prior),
+            log_weight=predicted.log_weights + total,
             timestamp=time,
             transition_model=self.transition_model,
             prior=prior,
@@ -145,57 +141,44 @@ class HerdfilterProposal(TheirProposal):
         return prediction
 
     def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
-        """Return new particles, their weights divided by the likelihood; a proposal checks models of other classes first."""
-        model, shape = transition.model, start.x.shape
-        made_of = tuple(
-            states.class_key(part) for part in (model.transition_model, model.measurement_model) if part is not None
-        )
-        if self._checked.get(made_of) is not self.proposal:
-            self.proposal.check(to_check(model))
-            self._checked[made_of] = self.proposal
+        """Return new particles, their weights divided by the likelihood."""
+        model = transition.model
+        self.proposal.check(to_check(model))
+        observation = None
         if detection is not None:
-            observation = RemembersLikelihood.read(model, states.as_rows(detection.state_vector)[0], transition.step)
-            if isinstance(observation, RemembersLikelihood):
-                guided = self.proposal.propose(transition, start, self._rng, observation)
-                without = observation.taken_from(Particles.checked(guided, self.proposal, "propose", shape))
-                if without.log_weights.max() > -np.inf:
-                    return without
-        return Particles.checked(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
+            observation = Observation.read(model, states.as_rows(detection.state_vector)[0], transition.step)
+        if observation is not None:
+            particles = self.proposal.propose(transition, start, self._rng, observation)
+            particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
+            likelihood = observation.log_likelihood(particles.x)
+            with np.errstate(invalid="ignore"):  # the weight is 0 where the likelihood is
+                log_weights = np.where(likelihood > -np.inf, particles.log_weights - likelihood, -np.inf)
+            if log_weights.max() > -np.inf:
+                return Particles(particles.x, log_weights)
+        particles = self.proposal.propose(transition, start, self._rng)
+        return Particles.checked(particles, self.proposal, "propose", start.x.shape)
 
 
-class RemembersLikelihood(Observation):
-    """An observation that keeps its last likelihoods, so that weights can be divided by them."""
-
-    _said: tuple[Array, Array] | None = None
-
-    def log_likelihood(self, x: Array, modes: Any = None) -> Array:
-        self._said = x, super().log_likelihood(x, modes)
-        return self._said[1]
-
-    def taken_from(self, particles: Particles) -> Particles:
-        """Return particles with their weights divided by the likelihood; the weight is 0 where the likelihood is."""
-        if self._said is None or self._said[0] is not particles.x:
-            self.log_likelihood(particles.x)
-        said = self._said[1]  # type: ignore[index]
-        with np.errstate(invalid="ignore"):
-            left = np.where(said > -np.inf, particles.log_weights - said, -np.inf)
-        return Particles(particles.x, left)
+def _steps_before(state: ParticleState) -> int:
+    """Return the number of predictions that led to a state: a prediction, or an update of one or of several."""
+    hypothesis = getattr(state, "hypothesis", None)
+    hypothesis = (getattr(hypothesis, "single_hypotheses", None) or [hypothesis])[0]
+    prediction = getattr(hypothesis, "prediction", state)
+    return int(getattr(prediction, STEP_ATTRIBUTE, 0))
 
 
 def _prediction_time(
     prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None
 ) -> tuple[datetime, float]:
     """Return the time of a prediction, and the seconds until then."""
-    start = prior.timestamp
+    end = None if measurement is None else measurement.timestamp
     try:
-        if measurement is not None and measurement.timestamp is not None:
-            return measurement.timestamp, (measurement.timestamp - start).total_seconds()
-        return start + time_interval, time_interval.total_seconds()  # type: ignore[union-attr]
+        duration = time_interval if end is None else end - prior.timestamp
+        return prior.timestamp + duration, duration.total_seconds()  # type: ignore[union-attr]
     except (AttributeError, TypeError):
-        end = getattr(measurement, "timestamp", None)
         raise TypeError(
             "time_interval: expected times of prior and measurement, both with a time zone or both without, or a timedelta; "
-            f"got {short_repr(start)}, {short_repr(end)} and {short_repr(time_interval)}"
+            f"got {short_repr(prior.timestamp)}, {short_repr(end)} and {short_repr(time_interval)}"
         ) from None
 
 

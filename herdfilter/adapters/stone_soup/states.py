@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-from stonesoup.models.base import LinearModel
+from stonesoup.models.base import GaussianModel, LinearModel
 from stonesoup.models.measurement import nonlinear
 from stonesoup.models.measurement.linear import LinearGaussian
 from stonesoup.types import state as states
 from stonesoup.types.angle import Angle
-from stonesoup.types.array import StateVector, StateVectors
+from stonesoup.types.array import StateVectors
 from stonesoup.types.mixture import GaussianMixture as TheirMixture
 
 from herdfilter._checks import Array, as_generator
@@ -22,16 +22,18 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
-ANGLE_MODEL = getattr(nonlinear, "_AngleNonLinearGaussianMeasurement", None)
+ANGLE_MODEL: Any = getattr(nonlinear, "_AngleNonLinearGaussianMeasurement", GaussianModel)
 """Class of the measurement models of angles; its `_function` gives plain numbers."""
+
+GAUSSIAN_LOG_DENSITIES = (GaussianModel.logpdf, ANGLE_MODEL.logpdf)
 
 LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)  # functions that multiply by a model's `matrix`
 
 REFUSED_STATES = {
-    "MultiModelParticleState": "each of its particles moves by a model of its own",
-    "RaoBlackwellisedParticleState": "each of its particles has probabilities of its own for the models",
-    "BernoulliParticleState": "its target may not exist, and the predictor decides about births",
-    "KernelParticleState": "its weights are those of a kernel and no probabilities",
+    states.MultiModelParticleState: "each of its particles moves by a model of its own",
+    states.RaoBlackwellisedParticleState: "each of its particles has probabilities of its own for the models",
+    states.BernoulliParticleState: "its target may not exist, and the predictor decides about births",
+    states.KernelParticleState: "its weights are those of a kernel and no probabilities",
 }
 """Kind of particle state -> why particles are not proposed for it."""
 
@@ -76,65 +78,51 @@ def as_rows(vectors: Any) -> Array:
 class ModelFunction:
     """A model's function without noise, of rows and giving rows: (n, d) -> (n, k), some of them `circular`.
 
-    A trial with the arguments `given` shows how it can be called; models made of the same classes are tried once.
+    A trial with further `arguments` shows how it can be called; models made of the same classes are tried once.
     """
 
-    def __init__(self, name: str, model: Any, **given: Any) -> None:
+    def __init__(self, name: str, model: Any, **arguments: Any) -> None:
         self.model = model
-        self._together, self.circular = _try_function(name, model, given)
-        angle_function = getattr(ANGLE_MODEL, "function", None)
-        self._plain = angle_function is not None and method_function(model, "function") is angle_function
+        key = class_key(model)
+        if key not in _TRIALS:
+            _TRIALS[key] = _try_function(name, model, arguments)
+        self._together, self.circular = _TRIALS[key]
+        self._plain = method_function(model, "function") is ANGLE_MODEL.__dict__.get("function")
 
-    def __call__(self, x: Array, **given: Any) -> Array:
+    def __call__(self, x: Array, **arguments: Any) -> Array:
         """Return the values at states (n, d)."""
-        if self._together:
-            return self._call_once(x, given)
-        return np.concatenate([self._call_once(row[None], given) for row in x])
+        calls = [x] if self._together else x[:, None]
+        return np.concatenate([self._call_once(rows, arguments) for rows in calls])
 
-    def _call_once(self, x: Array, given: dict[str, Any]) -> Array:
+    def _call_once(self, x: Array, arguments: dict[str, Any]) -> Array:
         if not self._plain:
-            return as_rows(self.model.function(as_state(x), noise=False, **given))
+            return as_rows(self.model.function(as_state(x), noise=False, **arguments))
         # plain numbers, and no object for each angle
-        values = as_rows(self.model._function(as_state(x), noise=False, **given))
+        values = as_rows(self.model._function(as_state(x), noise=False, **arguments))
         return wrap_angles(values, self.circular)
 
 
 _TRIALS: dict[Hashable, tuple[bool, tuple[int, ...]]] = {}
 
 
-def _try_function(name: str, model: Any, given: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
+def _try_function(name: str, model: Any, arguments: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
     """Return True if a call with many states gives what each gives alone, and the indices of the entries that wrap."""
-    key = class_key(model)
-    if key not in _TRIALS:
-        trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
-        with np.errstate(all="ignore"):
-            try:
-                alone = [np.asarray(model.function(as_state(x[None]), noise=False, **given)) for x in trial]
-                values = np.concatenate([as_rows(value) for value in alone])
-            except Exception as error:
-                raise ValueError(
-                    f"{name}: {type(model).__name__} cannot be converted, its function fails for a state of "
-                    f"{model.ndim_state} numbers: {type(error).__name__}: {' '.join(str(error).split())}"
-                ) from error
-            try:
-                together = as_rows(model.function(as_state(trial), noise=False, **given))
-                agree = together.shape == values.shape and np.allclose(together, values, equal_nan=True)
-            except Exception:  # then one by one
-                agree = False
-        _TRIALS[key] = agree, circular_entries_of(alone[0].ravel())
-    return _TRIALS[key]
-
-
-def adds_noise(model: Any, **given: Any) -> bool:
-    """Return True if a model's function adds the noise that it is given, as far as a trial shows."""
-    x = as_state(np.ones((1, model.ndim_state)))
-    noise = 0.01 * (1.0 + np.arange(model.ndim_state))
-    try:
-        with np.errstate(all="ignore"):
-            values = [model.function(x, noise=one, **given) for one in (StateVector(noise), False)]
-    except Exception:  # it takes none, or fails, which is named elsewhere
-        return True
-    return np.allclose(as_rows(values[0]) - as_rows(values[1]), noise, rtol=1e-6, equal_nan=True)
+    trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
+    with np.errstate(all="ignore"):
+        try:
+            alone = [np.asarray(model.function(as_state(x[None]), noise=False, **arguments)) for x in trial]
+        except Exception as error:
+            raise ValueError(
+                f"{name}: {type(model).__name__} cannot be converted, its function fails for a state of "
+                f"{model.ndim_state} numbers: {type(error).__name__}: {' '.join(str(error).split())}"
+            ) from error
+        values = np.concatenate([as_rows(value) for value in alone])
+        try:
+            together = as_rows(model.function(as_state(trial), noise=False, **arguments))
+            agree = together.shape == values.shape and np.allclose(together, values, equal_nan=True)
+        except Exception:  # then one by one
+            agree = False
+    return agree, circular_entries_of(alone[0].ravel())
 
 
 def class_key(model: Any) -> Hashable:
@@ -168,29 +156,28 @@ class WeightedPoints(Points):
         return self.x[inverse_cdf(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
 
 
-def particle_state(name: str, given: Any, plain: bool = True) -> states.ParticleState:
+def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:
     """Return a particle state, or the last one of a sequence such as a track; errors call it `name`.
 
     If `plain`, states whose particles have more than a place and a weight are refused.
     """
-    if isinstance(given, states.StateMutableSequence):
-        given = given.state
-    found = next((kind for kind in REFUSED_STATES if isinstance(given, getattr(states, kind, ()))), None)
-    if isinstance(given, states.ParticleState) and (found is None or not plain):
-        return given
-    why = f", which cannot be converted: {REFUSED_STATES[found]}" if found is not None else ""
-    raise TypeError(f"{name}: expected a ParticleState, got {type(given).__name__}{why}")
+    if isinstance(state, states.StateMutableSequence):
+        state = state.state
+    why = next((f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)), "")
+    if why or not isinstance(state, states.ParticleState):
+        raise TypeError(f"{name}: expected a ParticleState, got {type(state).__name__}{why}")
+    return state
 
 
 def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
     """Return the particles of a state with weights that sum to 1, and the logarithm of the sum before."""
-    x, given = as_rows(state.state_vector), state.log_weight
-    if given is None:
+    x = as_rows(state.state_vector)
+    if state.log_weight is None:
         return Particles.equal(x), 0.0
-    log_weights = np.array([float(w) for w in given]) if np.asarray(given).dtype == object else np.asarray(given)
+    log_weights = np.asarray(state.log_weight).astype(np.float64)
     if log_weights.shape != (len(x),) or not log_weights.max() < np.inf:  # NaN, too
-        raise ValueError(f"log_weight: expected {len(x)} numbers below infinity, got {given}")
-    particles, total = Particles(x, log_weights.astype(np.float64)).normalised()
+        raise ValueError(f"log_weight: expected {len(x)} numbers below infinity, got {state.log_weight}")
+    particles, total = Particles(x, log_weights).normalised()
     if total == -np.inf:
         raise ValueError(f"log_weight: expected a particle of positive weight, got {len(x)} of weight zero")
     return particles, total
@@ -215,20 +202,18 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     """
     if isinstance(prior, states.StateMutableSequence):
         prior = prior.state
-    given = prior[0] if isinstance(prior, TheirMixture) and len(prior) else prior
-    vector = getattr(given, "state_vector", None)
-    size = () if vector is None else np.shape(vector)[:1]
-    if size != (dim,):
+    if not isinstance(prior, states.State | TheirMixture):
+        raise TypeError(f"prior: expected a state of Stone Soup, got {type(prior).__name__}")
+    first = prior[0] if isinstance(prior, TheirMixture) else prior
+    if len(first.state_vector) != dim:
         raise ValueError(
-            f"prior: expected a state of {dim} dimensions, as transition_model has, got {size[0]} of {type(prior).__name__}"
-            if size
-            else f"prior: expected a state of Stone Soup, got {type(prior).__name__}"
+            f"prior: expected a state of {dim} dimensions, as transition_model has, got {len(first.state_vector)}"
         )
-    circular = circular_of_state(given)
+    circular = circular_of_state(first)
     if isinstance(prior, TheirMixture):
-        parts = [(float(c.weight), as_rows(c.mean)[0], np.asarray(c.covar, dtype=np.float64)) for c in prior]
-        weights, means, covariances = (np.array(part) for part in zip(*parts, strict=True))
-        return GaussianMixture(weights, wrap_angles(means, circular), covariances)
+        means = np.concatenate([as_rows(part.mean) for part in prior])
+        covariances = [np.asarray(part.covar, dtype=np.float64) for part in prior]
+        return GaussianMixture([float(part.weight) for part in prior], wrap_angles(means, circular), covariances)
     if isinstance(prior, states.EnsembleState):
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):

@@ -120,7 +120,7 @@ def particles(**changes):
 @pytest.mark.parametrize(
     ("prior", "arguments", "words"),
     [
-        (BernoulliParticleState(**particles()), {}, "BernoulliParticleState, which cannot be converted: its target may"),
+        (BernoulliParticleState(**particles()), {}, "BernoulliParticleState: its target may"),
         (
             ParticleState(**particles()),
             {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 1, tzinfo=UTC))},
