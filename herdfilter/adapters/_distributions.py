@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,36 +36,45 @@ class Gaussians(NamedTuple):
         return self.means + offsets
 
 
-def as_gaussians(law: Any, n: int) -> Gaussians | None:
-    """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind."""
+def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
+    """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind.
+
+    With `any_kind` those that have the moments of a distribution whose entries the state shifts, Gaussian or not.
+    """
     if type(law) is dists.VaryingCovNormal:
         return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
     if type(law) is dists.MvNormal:
-        means, scales = np.broadcast_to(law.loc, (n, law.dim)), np.asarray(law.scale)
+        scales = np.asarray(law.scale)
         scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
-        return Gaussians(means, scales[:, :, None] * law.L)
-    entries = _stack_entries(law, n, _line)
-    return None if entries is None else Gaussians(entries[0], entries[1][:, :, None] * np.eye(entries[0].shape[1]))
-
-
-def _stack_entries(law: Any, n: int, line: Callable[[Any], tuple[Any, Any] | None]) -> tuple[Array, Array] | None:
-    """Return the two numbers that `line` finds for each entry of a law, (n, d) and (n, d) or (1, d); None without them."""
-    found = [line(part) for part in (law.dists if type(law) is dists.IndepProd else (law,))]
-    if any(part is None for part in found):
+        return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), scales[:, :, None] * law.L)
+    entries = [_line(part, any_kind) for part in (law.dists if type(law) is dists.IndepProd else (law,))]
+    if None in entries:
         return None
-    first, second = (np.stack([np.broadcast_to(np.ravel(part[i]), n) for part in found if part], axis=1) for i in (0, 1))
-    return first, second[:1] if (second == second[0]).all() else second
+    means, scales = (
+        np.stack([np.broadcast_to(np.ravel(values), n) for values in column], axis=1)
+        for column in zip(*entries, strict=True)
+    )
+    if (scales == scales[0]).all():
+        scales = scales[:1]
+    return Gaussians(means, scales[:, :, None] * np.eye(means.shape[1]))
 
 
-def _line(law: Any) -> tuple[Any, Any] | None:
-    """Return mean and standard deviation of a Gaussian distribution in one dimension; None if it is of another kind."""
-    if type(law) is dists.Normal:
+def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
+    """Return mean and standard deviation of a distribution in one dimension; None if it is of another kind."""
+    kind = type(law)
+    if kind is dists.Normal:
         return law.loc, law.scale
-    if type(law) is dists.Dirac:
+    if kind is dists.Dirac:
         return law.loc, 0.0
-    if type(law) is dists.LinearD:
+    if kind is dists.LinearD:
         base = _line(law.base_dist)
         return base and (law.a * np.asarray(base[0]) + law.b, np.abs(law.a) * np.asarray(base[1]))
+    if any_kind and kind is dists.Logistic:
+        return law.loc, np.pi / np.sqrt(3) * np.asarray(law.scale)
+    if any_kind and kind is dists.Laplace:
+        return law.loc, np.sqrt(2) * np.asarray(law.scale)
+    if any_kind and kind is dists.Student and np.min(law.df) > 2:
+        return law.loc, np.sqrt(law.df / (law.df - 2)) * law.scale
     return None
 
 
@@ -122,23 +130,5 @@ def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
     Known are Gaussians and laws that the state shifts. Counts and rates are left out: their moments change by orders of
     magnitude within the spread of the state, where Kalman's update may lose a filter.
     """
-    law = present_law(law)
-    known = as_gaussians(law, n)
-    if known is not None:
-        return known.means, known.covariances[: 1 if known.shared() else n]
-    entries = _stack_entries(law, n, _moments_on_line)
-    return None if entries is None else (entries[0], entries[1][:, :, None] * np.eye(entries[0].shape[1]))
-
-
-def _moments_on_line(law: Any) -> tuple[Any, Any] | None:
-    """Return mean and variance of a distribution in one dimension; None if they are not known."""
-    kind, line = type(law), _line(law)
-    if line is not None:
-        return line[0], np.square(line[1])
-    if kind is dists.Logistic:
-        return law.loc, np.square(law.scale) * np.pi**2 / 3
-    if kind is dists.Laplace:
-        return law.loc, 2 * np.square(law.scale)
-    if kind is dists.Student and np.min(law.df) > 2:
-        return law.loc, np.square(law.scale) * law.df / (law.df - 2)
-    return None
+    known = as_gaussians(present_law(law), n, any_kind=True)
+    return known and (known.means, known.covariances[: 1 if known.shared() else n])

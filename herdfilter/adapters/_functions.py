@@ -128,29 +128,3 @@ def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array
                 f"{values[:, i].round(6)} in entry {i} for {TRIAL_DIFFERENCES.round(6)}, or others that change: {_ADVICE}"
             )
     return tuple(circular)
-
-
-def check_addition(name: str, add: Callable[[Any, Any], Any], base: Array, circular: tuple[int, ...]) -> None:
-    """Raise ValueError unless a function adds vectors (d,), but for whole turns of the circular entries."""
-    small = 0.1 * (1 + np.arange(len(base))) / len(base)
-    added = np.ravel(add(base.copy(), small.copy()))
-    if added.shape != base.shape or np.abs(wrap_angles(added - base - small, circular)).max() > 1e-6:
-        raise ValueError(f"{name}: expected a sum, angles wrapped or not, got {added} for {base} and {small}: {_ADVICE}")
-
-
-def check_mean(name: str, mean: Callable[[Any, Any], Any] | None, base: Array, circular: tuple[int, ...]) -> None:
-    """Raise ValueError unless a function (points (m, d), weights (m,)) -> (d,) averages near points, those about pi too."""
-    if mean is None:
-        return
-    offsets = 1e-3 * np.sin(np.outer(1.0 + np.arange(2 * len(base) + 1), 1 + np.arange(len(base))))
-    weights = (1.0 + np.arange(len(offsets))) / np.arange(1, len(offsets) + 1).sum()
-    across = base.copy()
-    across[list(circular)] = np.pi
-    for centre in (base, across):
-        averaged = np.ravel(mean(wrap_angles(centre + offsets, circular), weights.copy()))
-        expected = centre + weights @ offsets
-        if averaged.shape != base.shape or np.abs(wrap_angles(averaged - expected, circular)).max() > 1e-6:
-            raise ValueError(
-                f"{name}: expected the weighted mean, circular in the entries {circular} that the residual function wraps, "
-                f"got {averaged} for points about {centre}: {_ADVICE}"
-            )

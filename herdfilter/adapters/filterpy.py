@@ -47,8 +47,8 @@ def from_filterpy(
     initial distribution. Parts of the filter alone, such as sigma points, are left out.
 
     A trial finds the angles: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
-    difference of :math:`2 \pi + 0.1`. Mean functions and ``state_add`` are tried, too. Entries that are neither numbers nor
-    angles in radians are refused.
+    difference of :math:`2 \pi + 0.1`. Entries that are neither numbers nor angles in radians are refused. Mean functions and
+    ``state_add`` are not converted: our filters average and add entries as what they are.
 
     Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
     their sines and cosines: ours averages them as numbers about that direction. Q does not depend on `dt`, as in filterpy.
@@ -114,7 +114,9 @@ def from_filterpy(
     mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
     k = len(np.atleast_1d(kf.R))
-    P, Q, R = (_copy_covariance(kf, kind, name, size) for name, size in (("P", d), ("Q", d), ("R", k)))
+    P = as_covariance(f"{kind}.P", np.atleast_2d(kf.P), d)
+    Q = as_covariance(f"{kind}.Q", np.atleast_2d(kf.Q), d)  # filterpy would add a number to every entry
+    R = as_covariance(f"{kind}.R", np.atleast_2d(kf.R), k)
     steps = np.diag(np.sqrt(np.diagonal(P)))
     probes = np.vstack([mean, mean + steps, mean - steps])  # states at which functions are tried
     jacobians: dict[str, Callable[..., Array]] = {}
@@ -150,17 +152,19 @@ def from_filterpy(
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
-    angles = _circular_by_filter(kf, kind, "x", mean)
-    observed = functions.circular_entries("residual", residual, z) if residual else _circular_by_filter(kf, kind, "z", z)
-    return FunctionModel(transition, observation, Q, R, mean, P, angles, observed, **jacobians)  # type: ignore[arg-type]
+    circular = functions.circular_entries(f"{kind}.residual_x", getattr(kf, "residual_x", np.subtract), mean)
+    if residual is None:
+        observed = functions.circular_entries(f"{kind}.residual_z", getattr(kf, "residual_z", np.subtract), z)
+    else:
+        observed = functions.circular_entries("residual", residual, z)
+    return FunctionModel(transition, observation, Q, R, mean, P, circular, observed, **jacobians)  # type: ignore[arg-type]
 
 
 def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
     """Return the name of the filter's class in filterpy, after checking that its methods are those of that class."""
     kind = next((name for name in FILTERS if isinstance(kf, getattr(kalman, name))), None)
     if kind is None:
-        got = f"the class {kf.__name__}" if isinstance(kf, type) else type(kf).__name__
-        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {got}")
+        raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {short_repr(kf)}")
     methods = [name for name in vars(getattr(kalman, kind)) if name.startswith(STEP_METHODS)]
     ignored = [one_of("ignore", name, methods) for name in ignore]
     for name in methods:
@@ -183,22 +187,6 @@ def _is_replaced(kf: Any, name: str) -> bool:
     return name in vars(kf) or not getattr(type(kf), name).__module__.startswith("filterpy.")
 
 
-def _copy_covariance(kf: Any, kind: str, name: str, size: int) -> Array:
-    """Return a copy; a number stands for a variance, in one dimension only, as filterpy would add it to every entry."""
-    label, value = f"{kind}.{name}", getattr(kf, name)
-    matrix = np.atleast_2d(value) if np.ndim(value) == 0 else value
-    return as_covariance(label, as_array(label, matrix, (size, size)).copy(), size)
-
-
-def _circular_by_filter(kf: Any, kind: str, of: str, base: Array) -> tuple[int, ...]:
-    """Return the circular entries of states, or of observations, by the filter's functions."""
-    circular = functions.circular_entries(f"{kind}.residual_{of}", getattr(kf, f"residual_{of}", np.subtract), base)
-    functions.check_mean(f"{kind}.{of}_mean", getattr(kf, f"{of}_mean", None), base, circular)
-    if of == "x":
-        functions.check_addition(f"{kind}.state_add", getattr(kf, "state_add", np.add), base, circular)
-    return circular
-
-
 def observation_slopes(function: functions.VectorisedFunction, k: int, x: Array, step: int) -> Array:
     """Return the Jacobians of an observation of k entries at states (n, d), (n, k, d)."""
     return function(x).reshape(len(x), k, -1)
@@ -209,8 +197,6 @@ def timed_transition(
 ) -> Array:
     """Return the transition ``fx(x, dt)`` of states (n, d)."""
     if control is None:
-        if control_name is not None:
-            fx.check_arguments(dt * unit)
         return fx(x, dt * unit)
     if control_name is None:
         raise ValueError(

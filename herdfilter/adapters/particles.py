@@ -80,8 +80,7 @@ def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular:
     [[-1.]]
     """
     if not isinstance(ssm, StateSpaceModel):
-        got = f"the class {ssm.__name__}" if isinstance(ssm, type) else short_repr(ssm)
-        raise TypeError(f"ssm: expected an instance of particles' StateSpaceModel, got {got}")
+        raise TypeError(f"ssm: expected an instance of particles' StateSpaceModel, got {short_repr(ssm)}")
     return ParticlesModel(ssm, circular, observation_circular)
 
 
@@ -191,14 +190,13 @@ class HerdedFilter(Bootstrap):
         return x
 
 
-_SHARED = "expected a Gaussian with one covariance for all states, as at t = 1, got another at"
-
-
 class ParticlesModel:
     """A model that `from_particles` made; `herdfilter.models.contract` documents its functions."""
 
     def __init__(self, ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> None:
-        self.ssm, self.circular, self.observation_circular = ssm, tuple(circular), tuple(observation_circular)
+        self.ssm = ssm
+        self.circular = tuple(circular)
+        self.observation_circular = tuple(observation_circular)
         start = ssm.PX0()
         with drawing_from(np.random.default_rng(0)):
             first = np.asarray(start.rvs(size=N_TRIALS))
@@ -249,14 +247,11 @@ class ParticlesModel:
                 "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "
                 "of the state"
             )
-        known = laws.law_moments(at_first, N_TRIALS), laws.law_moments(at_second, N_TRIALS)
-        if known[0] is None or known[1] is None:
-            return
-        means, covariances = known[1]
-        if (means == means[0]).all():
+        first_moments, moments = (laws.law_moments(law, N_TRIALS) for law in (at_first, at_second))
+        if first_moments is None or moments is None or (moments[0] == moments[0][0]).all():
             return
         self.observation_mean = self._observation_mean
-        constant = len(covariances) == 1 and len(known[0][1]) == 1
+        constant = len(moments[1]) == 1 and len(first_moments[1]) == 1
         self.observation_covariance: Any = self._noise if constant else self._noise_at
 
     def theirs(self, x: Array) -> Array:
@@ -292,16 +287,15 @@ class ParticlesModel:
     def _covariance(self, dt: float, step: int) -> Array:
         if step == 1:
             return np.zeros((self.dim, self.dim)) if self._start is None else self._start.covariances[0]
-        found = self._gaussians(self._trials, step)
-        if not found.shared():
-            raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it depends on the state")
-        return np.asarray(found.covariances[0])
+        return np.asarray(self._gaussians(self._trials, step).covariances[0])
 
     def _gaussians(self, xp: Array, step: int) -> laws.Gaussians:
-        found = laws.as_gaussians(law := self.ssm.PX(step - 1, xp), len(xp))
-        if found is None:
-            raise ValueError(f"PX: {_SHARED} t = {step - 1}, where it is a {type(law).__name__}")
-        return found
+        gaussians = laws.as_gaussians(self.ssm.PX(step - 1, xp), len(xp))
+        if gaussians is None or not gaussians.shared():
+            raise ValueError(
+                f"PX: expected a Gaussian with one covariance for all states, as at t = 1, got another law at t = {step - 1}"
+            )
+        return gaussians
 
     def _driven(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         if step == 1 and self._stays:
@@ -325,13 +319,10 @@ class ParticlesModel:
         return laws.present_law(self.ssm.PY(step - 1, None if step == 1 else states, states))
 
     def _observation_moments(self, x: Array, step: int) -> tuple[Array, Array]:
-        found = laws.law_moments(law := self._observation_law(x, step), len(x))
-        if found is None:
-            raise ValueError(
-                f"PY: expected a law with mean and covariance, as at the first times, got {type(law).__name__} at t = "
-                f"{step - 1}"
-            )
-        return found
+        moments = laws.law_moments(self._observation_law(x, step), len(x))
+        if moments is None:
+            raise ValueError(f"PY: expected a law with mean and covariance, as at t = 0, got another at t = {step - 1}")
+        return moments
 
     def _observation_mean(self, x: Array, step: int) -> Array:
         return self._observation_moments(x, step)[0]
@@ -339,9 +330,7 @@ class ParticlesModel:
     def _noise(self, step: int) -> Array:
         covariances = self._observation_moments(self.ours(self._trials), step)[1]
         if len(covariances) > 1:
-            raise ValueError(
-                f"PY: expected one covariance for all states, as at the first times, got some at t = {step - 1}"
-            )
+            raise ValueError(f"PY: expected one covariance for all states, as at t = 0, got some at t = {step - 1}")
         return np.asarray(covariances[0])
 
     def _noise_at(self, step: int, x: Array) -> Array:

@@ -194,7 +194,6 @@ def degrees(a, b):
     ("change", "words"),
     [
         ({"residual_z": degrees}, ["residual_z", "entry 0", "radians"]),
-        ({"residual_z": wrapped([1]), "z_mean": lambda z, w: w @ z}, ["z_mean", "(1,)"]),
         ({"hx": lambda x: x[:1]}, ["hx", "expected 2 numbers", "got 1"]),
         ({"Q": np.eye(3)}, ["UnscentedKalmanFilter.Q", "(4, 4)"]),
     ],

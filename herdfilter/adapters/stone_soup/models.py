@@ -51,7 +51,7 @@ class StoneSoupModel:
         if states.is_linear(transition_model):
             self.transition_jacobian = self._jacobian
         else:
-            self._function = states.ModelFunction("transition_model", transition_model, **time_interval(1.0))
+            self._function = states.ModelFunction(transition_model, **time_interval(1.0))
         if measurement_model is not None:
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
@@ -155,12 +155,12 @@ def noise_covariance(name: str, model: Any, **arguments: Any) -> Array:
     if not isinstance(model, GaussianModel):
         raise TypeError(f"{label}: it is not a GaussianModel")
     try:
-        covariance = model.covar(**arguments)
+        covariance = np.asarray(model.covar(**arguments), dtype=np.float64)
     except NotImplementedError as error:
         raise TypeError(f"{label}: {error}") from error
-    if covariance is None or None in np.asarray(covariance):
-        raise TypeError(f"{label}; its covariance is {short_repr(covariance)}")
-    return np.asarray(covariance, dtype=np.float64)
+    if np.isnan(covariance).any():  # None
+        raise TypeError(f"{label}; its covariance is {short_repr(model.covar(**arguments))}")
+    return covariance
 
 
 def as_sensor(model: Any, dim: int | None = None) -> Sensor:
@@ -183,7 +183,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
     if states.is_linear(model):
         matrix = np.asarray(model.matrix(), dtype=np.float64)
         return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=partial(repeat_matrix, matrix))
-    function = states.ModelFunction("measurement_model", model)
+    function = states.ModelFunction(model)
     return Sensor(function, noise, function.circular, log_likelihood=weigh)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -112,7 +112,10 @@ class HerdfilterProposal(TheirProposal):
             raise TypeError("control_input: expected None, as Stone Soup's control models are not converted")
         prior = states.particle_state("prior", prior)
         measurement = None if isinstance(measurement, MissedDetection) else measurement
-        time, dt = _prediction_time(prior, measurement, time_interval)
+        if measurement is not None and measurement.timestamp is not None:
+            time_interval = measurement.timestamp - prior.timestamp
+        if time_interval is None:
+            raise TypeError("time_interval: expected a timedelta, or a measurement with a time, got None")
         detection = measurement if self.proposal.uses.observation else None
         start, total = states.particles_of_state(prior)
         sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
@@ -122,6 +125,7 @@ class HerdfilterProposal(TheirProposal):
             raise ValueError(
                 f"prior: expected {model.dim} dimensions, as {type(self.transition_model).__name__} has, got {prior.ndim}"
             )
+        dt = time_interval.total_seconds()
         transition = Transition(model, dt, None, 1 + _steps_before(prior))
         still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
         if still:
@@ -133,7 +137,7 @@ class HerdfilterProposal(TheirProposal):
             parent=prior if still or not self.proposal.uses.weights else None,
             state_vector=states.as_state_vectors(predicted.x, prior),
             log_weight=predicted.log_weights + total,
-            timestamp=time,
+            timestamp=prior.timestamp + time_interval,
             transition_model=self.transition_model,
             prior=prior,
         )
@@ -160,26 +164,9 @@ class HerdfilterProposal(TheirProposal):
 
 
 def _steps_before(state: ParticleState) -> int:
-    """Return the number of predictions that led to a state: a prediction, or an update of one or of several."""
-    hypothesis = getattr(state, "hypothesis", None)
-    hypothesis = (getattr(hypothesis, "single_hypotheses", None) or [hypothesis])[0]
-    prediction = getattr(hypothesis, "prediction", state)
+    """Return the number of predictions that led to a state: a prediction, or an update of one."""
+    prediction = getattr(getattr(state, "hypothesis", None), "prediction", state)
     return int(getattr(prediction, STEP_ATTRIBUTE, 0))
-
-
-def _prediction_time(
-    prior: ParticleState, measurement: Detection | None, time_interval: timedelta | None
-) -> tuple[datetime, float]:
-    """Return the time of a prediction, and the seconds until then."""
-    end = None if measurement is None else measurement.timestamp
-    try:
-        duration = time_interval if end is None else end - prior.timestamp
-        return prior.timestamp + duration, duration.total_seconds()  # type: ignore[union-attr]
-    except (AttributeError, TypeError):
-        raise TypeError(
-            "time_interval: expected times of prior and measurement, both with a time zone or both without, or a timedelta; "
-            f"got {short_repr(prior.timestamp)}, {short_repr(end)} and {short_repr(time_interval)}"
-        ) from None
 
 
 class HerdfilterResampler(TheirResampler):
@@ -229,7 +216,7 @@ class HerdfilterResampler(TheirResampler):
         nparts : int, optional
             Must be the number of particles given.
         """
-        if isinstance(particles, list) and particles and isinstance(particles[0], Particle):
+        if isinstance(particles, list):
             particles = ParticleState(None, particle_list=particles)
         copies = isinstance(self.resampling, CopyingResampling)
         state = states.particle_state("particles", particles, plain=not copies)

@@ -11,7 +11,7 @@ from stonesoup.models.base import GaussianModel, LinearModel
 from stonesoup.models.measurement import nonlinear
 from stonesoup.models.measurement.linear import LinearGaussian
 from stonesoup.types import state as states
-from stonesoup.types.angle import Angle
+from stonesoup.types.angle import Angle, Azimuth, Bearing, EclipticLongitude
 from stonesoup.types.array import StateVectors
 from stonesoup.types.mixture import GaussianMixture as TheirMixture
 
@@ -81,11 +81,11 @@ class ModelFunction:
     A trial with further `arguments` shows how it can be called; models made of the same classes are tried once.
     """
 
-    def __init__(self, name: str, model: Any, **arguments: Any) -> None:
+    def __init__(self, model: Any, **arguments: Any) -> None:
         self.model = model
         key = class_key(model)
         if key not in _TRIALS:
-            _TRIALS[key] = _try_function(name, model, arguments)
+            _TRIALS[key] = _try_function(model, arguments)
         self._together, self.circular = _TRIALS[key]
         self._plain = method_function(model, "function") is ANGLE_MODEL.__dict__.get("function")
 
@@ -105,17 +105,11 @@ class ModelFunction:
 _TRIALS: dict[Hashable, tuple[bool, tuple[int, ...]]] = {}
 
 
-def _try_function(name: str, model: Any, arguments: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
+def _try_function(model: Any, arguments: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
     """Return True if a call with many states gives what each gives alone, and the indices of the entries that wrap."""
     trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
     with np.errstate(all="ignore"):
-        try:
-            alone = [np.asarray(model.function(as_state(x[None]), noise=False, **arguments)) for x in trial]
-        except Exception as error:
-            raise ValueError(
-                f"{name}: {type(model).__name__} cannot be converted, its function fails for a state of "
-                f"{model.ndim_state} numbers: {type(error).__name__}: {' '.join(str(error).split())}"
-            ) from error
+        alone = [np.asarray(model.function(as_state(x[None]), noise=False, **arguments)) for x in trial]
         values = np.concatenate([as_rows(value) for value in alone])
         try:
             together = as_rows(model.function(as_state(trial), noise=False, **arguments))
@@ -133,12 +127,7 @@ def class_key(model: Any) -> Hashable:
 
 def circular_entries_of(entries: Any) -> tuple[int, ...]:
     """Return the indices of angles that are the same after whole turns and no less; an elevation is not."""
-
-    def wraps(entry: Any) -> bool:
-        rests = [wrap_angles(np.array([entry.mod_angle(a) - a]), (0,))[0] for a in (-3.0, -1.7, 1.7, 3.0)]
-        return bool(np.abs(rests).max() < 1e-9)
-
-    return tuple(i for i, entry in enumerate(entries) if isinstance(entry, Angle) and wraps(entry))
+    return tuple(i for i, entry in enumerate(entries) if isinstance(entry, Azimuth | Bearing | EclipticLongitude))
 
 
 def circular_of_state(state: Any) -> tuple[int, ...]:
@@ -190,7 +179,7 @@ def as_state_vectors(x: Array, like: states.ParticleState) -> StateVectors:
         return StateVectors(np.array(x.T, order="C"))
     rows = np.empty(x.shape[::-1], dtype=object)
     for i, entry in enumerate(column):
-        kind = type(entry) if hasattr(entry, "mod_angle") else float
+        kind = type(entry) if isinstance(entry, Angle) else float
         rows[i] = [kind(value) for value in x[:, i]]
     return StateVectors(rows)
 

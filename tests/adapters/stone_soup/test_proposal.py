@@ -124,7 +124,7 @@ def particles(**changes):
         (
             ParticleState(**particles()),
             {"measurement": Detection([1.0, 2.0], datetime(2030, 1, 1, tzinfo=UTC))},
-            "time_interval: .*both with a time zone",
+            "offset-naive and offset-aware",
         ),
         (ParticleState(**particles(log_weight=np.full(3, -np.inf))), {"time_interval": SECOND}, "log_weight: .* weight z"),
     ],
