@@ -140,10 +140,8 @@ def own_parts(folder: str) -> dict[str, Part]:
     if folder:
         return _public_parts(importlib.import_module(f"herdfilter.{folder}"))
     package = importlib.import_module("herdfilter")
-    every = {name: part for folder in FOLDERS for name, part in own_parts(folder).items()}
-    return {name: part for name, part in every.items() if name in package.__all__} | {
-        "GaussianMixture": package.GaussianMixture
-    }
+    names = {"GaussianMixture", *(name for folder in FOLDERS for name in own_parts(folder))}
+    return {name: getattr(package, name) for name in sorted(names.intersection(package.__all__))}
 
 
 def _public_parts(module: ModuleType) -> dict[str, Part]:

@@ -58,8 +58,8 @@ class StoneSoupModel:
             self.initial, self.circular = states.initial_distribution(prior, self.dim), states.circular_of_state(prior)
 
     def __repr__(self) -> str:
-        parts = [self.transition_model, *([self.measurement_model] if self.measurement_model else [])]
-        return f"StoneSoupModel({', '.join(type(part).__name__ for part in parts)}, dim={self.dim})"
+        models = f"{type(self.transition_model).__name__}, {type(self.measurement_model).__name__}"
+        return f"StoneSoupModel({models}, dim={self.dim})"
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Stone Soup's transition function without noise, (n, d) -> (n, d)."""

@@ -82,9 +82,7 @@ class HerdfilterProposal(TheirProposal):
     def initial(self, prior: Any, n_particles: int) -> ParticleState:
         """Return the first particles, drawn from a state of Stone Soup as in `from_stonesoup`."""
         model = StoneSoupModel(self.transition_model, prior=prior)
-        count = check_count("n_particles", n_particles)
-        particles = self.proposal.initial(model, count, self._rng)
-        Particles.checked(particles, self.proposal, "initial", (count, model.dim))
+        particles = self.proposal.initial(model, check_count("n_particles", n_particles), self._rng)
         return ParticleState(
             states.as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
         )

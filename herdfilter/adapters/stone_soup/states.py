@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from stonesoup.models.base import GaussianModel, LinearModel
-from stonesoup.models.measurement import nonlinear
 from stonesoup.models.measurement.linear import LinearGaussian
+from stonesoup.models.measurement.nonlinear import _AngleNonLinearGaussianMeasurement as AngleModel
 from stonesoup.types import state as states
 from stonesoup.types.angle import Angle, Azimuth, Bearing, EclipticLongitude
 from stonesoup.types.array import StateVectors
@@ -22,10 +22,7 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 
-ANGLE_MODEL: Any = getattr(nonlinear, "_AngleNonLinearGaussianMeasurement", GaussianModel)
-"""Class of the measurement models of angles; its `_function` gives plain numbers."""
-
-GAUSSIAN_LOG_DENSITIES = (GaussianModel.logpdf, ANGLE_MODEL.logpdf)
+GAUSSIAN_LOG_DENSITIES = (GaussianModel.logpdf, AngleModel.logpdf)
 
 LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)  # functions that multiply by a model's `matrix`
 
@@ -87,7 +84,9 @@ class ModelFunction:
         if key not in _TRIALS:
             _TRIALS[key] = _try_function(model, arguments)
         self._together, self.circular = _TRIALS[key]
-        self._plain = method_function(model, "function") is ANGLE_MODEL.__dict__.get("function")
+        self._plain = (
+            method_function(model, "function") is AngleModel.function
+        )  # its _function gives plain numbers, and no object for each angle
 
     def __call__(self, x: Array, **arguments: Any) -> Array:
         """Return the values at states (n, d)."""
@@ -97,7 +96,6 @@ class ModelFunction:
     def _call_once(self, x: Array, arguments: dict[str, Any]) -> Array:
         if not self._plain:
             return as_rows(self.model.function(as_state(x), noise=False, **arguments))
-        # plain numbers, and no object for each angle
         values = as_rows(self.model._function(as_state(x), noise=False, **arguments))
         return wrap_angles(values, self.circular)
 
