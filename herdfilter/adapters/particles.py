@@ -217,21 +217,25 @@ class ParticlesModel:
 
     def _offer_transition(self, start: Any, law: Any) -> None:
         """Set the functions of the transition that the law allows, and the initial distribution."""
-        d, known = self.dim, laws.as_gaussians(law, N_TRIALS)
+        d = self.dim
+        gaussians = laws.as_gaussians(law, N_TRIALS)
+        has_mean = gaussians is not None and gaussians.shared()
         self._start = laws.as_gaussians(start, 1)
         self._stays = False  # at the transition to step 1
         self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
         if self._start is not None:
             self.initial = GaussianMixture([1.0], self._start.means, self._start.covariances[0])
-        if known is not None and known.shared():
-            self.transition_mean, self.transition_covariance = self._mean, self._covariance
+        if has_mean:
+            self.transition_mean = self._mean
+            self.transition_covariance = self._covariance
             self._stays = self._start is None
         elif laws.has_quantiles(law):
-            self.transition, self.noise_dim = self._driven, d
+            self.transition = self._driven
+            self.noise_dim = d
             self._stays = not laws.has_quantiles(start)
         else:
             self.sample_transition = self._drawn
-        if known is None or not known.shared():
+        if not has_mean:
             self.transition_log_density = self._log_density
         if self._stays:
             self.initial = laws.as_mixture_on_line(start) or InitialLaw(self, start)

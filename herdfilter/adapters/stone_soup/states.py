@@ -84,9 +84,8 @@ class ModelFunction:
         if key not in _TRIALS:
             _TRIALS[key] = _try_function(model, arguments)
         self._together, self.circular = _TRIALS[key]
-        self._plain = (
-            method_function(model, "function") is AngleModel.function
-        )  # its _function gives plain numbers, and no object for each angle
+        # The _function of these gives plain numbers, and no object for each angle.
+        self._plain = method_function(model, "function") is AngleModel.function
 
     def __call__(self, x: Array, **arguments: Any) -> Array:
         """Return the values at states (n, d)."""
