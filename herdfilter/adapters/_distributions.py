@@ -100,9 +100,9 @@ def has_quantiles(law: Any) -> bool:
 
 def map_noise(law: Any, noise: Array) -> Array:
     """Map standard normal noise (n, d) to states (n, d), through quantiles where the law is not Gaussian."""
-    known = as_gaussians(law, len(noise))
-    if known is not None:
-        return known.at(noise)
+    gaussians = as_gaussians(law, len(noise))
+    if gaussians is not None:
+        return gaussians.at(noise)
     if type(law) is dists.IndepProd:
         return np.hstack([map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
     u = np.clip(scipy.special.ndtr(noise), SMALLEST_PROBABILITY, 1 - 2.0**-53)
@@ -130,5 +130,5 @@ def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
     Known are Gaussians and laws that the state shifts. Counts and rates are left out: their moments change by orders of
     magnitude within the spread of the state, where Kalman's update may lose a filter.
     """
-    known = as_gaussians(present_law(law), n, any_kind=True)
-    return known and (known.means, known.covariances[: 1 if known.shared() else n])
+    gaussians = as_gaussians(present_law(law), n, any_kind=True)
+    return gaussians and (gaussians.means, gaussians.covariances[: 1 if gaussians.shared() else n])

@@ -131,8 +131,8 @@ def from_filterpy(
         else:
             fx.check_arguments(unit, **{control: None})
     elif extended and "predict_x" not in ignore and _is_replaced(kf, "predict_x"):
-        transition = own = PredictX(kf)
-        jacobians["transition_jacobian"] = own.jacobian
+        transition = predict_x = PredictX(kf)
+        jacobians["transition_jacobian"] = predict_x.jacobian
     else:
         F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
         transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))

@@ -347,9 +347,10 @@ class InitialLaw:
 
     def __init__(self, model: ParticlesModel, law: Any) -> None:
         self.model, self.law = model, law
-        known = laws.law_moments(law, 1)
-        if known is not None:
-            self.mean, self.covariance = known[0][0], known[1][0]
+        moments = laws.law_moments(law, 1)
+        if moments is not None:
+            self.mean = moments[0][0]
+            self.covariance = moments[1][0]
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw `n` states, (n, d)."""

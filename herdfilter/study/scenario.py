@@ -40,6 +40,9 @@ def _check_different(key: str, dims: Sequence[int]) -> None:
 
 TypedTable = Annotated[Mapping[str, Any], _check_typed]
 
+EXCLUDED = {"data": ("models", "truth"), "targets": ("models", "truth", "reference", "divergence")}
+"""Table -> the keys that cannot stand beside it."""
+
 
 @dataclass(frozen=True)
 class Scenario:
@@ -100,10 +103,10 @@ class Scenario:
         if self.models is not None and "seed" in self.model:
             seed = short_repr(self.model["seed"])
             raise ValueError(f"model.seed: cannot be combined with `models`, which seed themselves (got {seed})")
-        for key, others in {"data": ["models", "truth"], "targets": ["models", "truth", "reference", "divergence"]}.items():
-            for other in others if getattr(self, key) is not None else []:
-                if getattr(self, other) is not None:
-                    raise ValueError(f"{other}: cannot be combined with [{key}] (got {short_repr(getattr(self, other))})")
+        for table, excluded in EXCLUDED.items():
+            for key in excluded:
+                if getattr(self, table) is not None and getattr(self, key) is not None:
+                    raise ValueError(f"{key}: cannot be combined with [{table}] (got {short_repr(getattr(self, key))})")
         if self.targets is not None:
             self.targets.check_truth(recorded=self.data is not None)
 
@@ -199,8 +202,8 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
         if not os.path.isfile(path):
             raise FileNotFoundError(f"scenario: no file {shortened(str(path), 200)}")
     else:
-        known = scenario_files()
-        path = known[one_of("scenario", text, known)]
+        files = scenario_files()
+        path = files[one_of("scenario", text, files)]
     with prefix_errors(f"{shortened(path.name, 80)}: ", RecursionError):
         return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8-sig")))
 

@@ -30,7 +30,7 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
     if base in (Union, UnionType):
         if value is None and NoneType in arguments:
             return None
-        kinds = [other for other in arguments if other is not NoneType]  # of two, the first is a list
+        kinds = [alternative for alternative in arguments if alternative is not NoneType]  # of two, the first is a list
         return _converted(key, kinds[0 if isinstance(value, list | tuple) else -1], value)
     if base is Annotated:
         value = _converted(key, arguments[0], value)

@@ -165,7 +165,7 @@ class Targets:
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
         births = self.births
-        birth = births.for_tracker() if isinstance(births, Anywhere) else [one.for_tracker() for one in births]
+        birth = births.for_tracker() if isinstance(births, Anywhere) else [birth.for_tracker() for birth in births]
         return {"birth": birth, "survival_probability": self.survival_probability}
 
     def check_truth(self, recorded: bool) -> None:
@@ -177,8 +177,8 @@ class Targets:
 
     def check_beside_model(self, dim: int, steps: int) -> None:
         """Raise ValueError unless states have `dim` entries and all targets begin within the steps."""
-        for place in [self.births] if isinstance(self.births, Anywhere) else self.births:
-            as_array("targets.births: mean", place.mean, (dim,))
+        for births in [self.births] if isinstance(self.births, Anywhere) else self.births:
+            as_array("targets.births: mean", births.mean, (dim,))
         for track in self.tracks:
             as_array("targets.tracks: initial", track.initial, (dim,))
             if track.first > steps:

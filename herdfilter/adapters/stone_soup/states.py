@@ -58,8 +58,8 @@ def is_linear(model: Any) -> bool:
 
 def method_function(model: Any, name: str) -> Any:
     """Return the function behind a model's method: its class's, or one that was set on the model itself."""
-    found = getattr(model, name)
-    return getattr(found, "__func__", found)
+    method = getattr(model, name)
+    return getattr(method, "__func__", method)
 
 
 def as_state(x: Array) -> states.State:
