@@ -91,8 +91,9 @@ class HerdedFilter(Bootstrap):
     True, ``M`` draws new ones from all of them by a proposal of ours, and ``logG`` returns their weights. The arguments
     `resampling` and `ESSrmin` of `SMC` have no effect.
 
-    Estimates, evidence, collectors and backward sampling of the library work as usual. Ancestors, ``SMC.A``, genealogies
-    and the smoothers that follow them have no meaning. `qmc`, conditional SMC and particle Gibbs are refused. With a
+    Estimates, evidence, collectors and backward sampling of the library work as usual. So do ancestors, ``SMC.A``, and
+    genealogies with a proposal whose particles have ancestors, such as `RankedProposal`; of one that draws from a fit to all
+    of them, as `AutomaticProposal` does at a Gaussian, they have no meaning. `qmc`, conditional SMC and particle Gibbs are refused. With a
     deterministic proposal the evidence has no randomness: particle Metropolis-Hastings takes it for the likelihood.
 
     Parameters
@@ -147,6 +148,8 @@ class HerdedFilter(Bootstrap):
         self.proposal.check(self.model)
         self.rng = as_generator(rng)
         self._particles: Particles | None = None  # the weighted particles that are to be moved
+        self._smc: Any = None
+        self._ancestors: Any = None
         self._drawn: tuple[Array, Array] | None = None  # states as the library has them, and their log-weights
 
     def M0(self, N: int) -> Array:  # noqa: N802
@@ -157,11 +160,15 @@ class HerdedFilter(Bootstrap):
     def time_to_resample(self, smc: Any) -> bool:
         """Keep the weighted particles; always true."""
         self._particles = Particles.weighted(self.model.ours(smc.X), smc.W)
+        self._smc = smc
         return True
 
     def M(self, t: int, xp: Array) -> Array:  # noqa: N802
-        """Draw the particles of time t from the weighted ones before."""
-        return self._moved(t)
+        """Draw the particles of time t from the weighted ones before; the library then has their ancestors for its own."""
+        x = self._moved(t)
+        if self._ancestors is not None:
+            self._smc.A = self._ancestors
+        return x
 
     def logG(self, t: int, xp: Array | None, x: Array) -> Array:  # noqa: N802
         """Return the log-weights of the particles just drawn: the logarithm of their mean estimates the evidence."""
@@ -185,6 +192,7 @@ class HerdedFilter(Bootstrap):
         if particles.log_weights.max() == -np.inf:
             raise DegenerateWeightsError(t + 1, len(particles))
         log_offset = 0.0 if observation is None else observation.log_offset or 0.0
+        self._ancestors = particles.ancestors
         x = self.model.theirs(particles.x)
         self._particles, self._drawn = None, (x.copy(), particles.log_weights + log_offset + math.log(len(particles)))
         return x

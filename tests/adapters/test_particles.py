@@ -205,3 +205,23 @@ def test_other_uses_of_the_herded_filter_are_refused():
         HerdedFilter(ssm, data, hf.BootstrapProposal())
     with pytest.raises(ValueError, match="logG: expected the particles that M returned"):
         particles.SMC(fk=HerdedFilter(ssm, data), N=8, qmc=True).run()
+
+
+def test_genealogies_of_the_library_are_those_of_the_particles():
+    """Without noise on the way a particle is its ancestor moved on."""
+
+    class Still(ssms.StateSpaceModel):
+        def PX0(self):  # noqa: N802
+            return dists.Normal(scale=3.0)
+
+        def PX(self, t, xp):  # noqa: N802
+            return dists.Normal(loc=xp + 1.0, scale=1e-9)
+
+        def PY(self, t, xp, x):  # noqa: N802
+            return dists.Normal(loc=x, scale=1.0)
+
+    fk = HerdedFilter(Still(), [0.5, 1.5, 2.5], hf.RankedProposal())
+    smc = particles.SMC(fk=fk, N=40, store_history=True)
+    smc.run()
+    for t in (1, 2):
+        np.testing.assert_allclose(smc.hist.X[t], smc.hist.X[t - 1][smc.hist.A[t]] + 1.0, atol=1e-6)
