@@ -14,8 +14,7 @@ from herdfilter.filters import resampling as schemes
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.transition import Transition
-from herdfilter.models import contract, series
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models import resolved
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +61,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def __init__(
         self,
-        model: contract.Model,
+        model: Any,
         n_particles: int = 100,
         proposal: proposals.Proposal | None = None,
         resampling: schemes.Resampling | None = None,
@@ -70,7 +69,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         rng: np.random.Generator | int | None = None,
         on_degeneracy: Literal["raise", "predict"] = "raise",
     ) -> None:
-        self.model = model = contract.only_mode(model)
+        self.model = model = resolved.only_mode(model)
         self.n_particles = checks.check_count("n_particles", n_particles)
         self.resampling = schemes.SystematicResampling() if resampling is None else resampling
         checks.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
@@ -79,7 +78,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = checks.as_generator(rng)
         self.proposal.check(self._check_particle_model())
-        self._motion, self._measurement = Motion(model), Measurement(model)
+        self._motion = resolved.Motion(model)
+        self._measurement = resolved.Measurement(model)
         self._circular = self._motion.circular
         self.reset()
 
@@ -92,10 +92,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        if type(dt) is not float or not 0.0 < dt < np.inf:
-            dt = series.as_duration("dt", dt)
-        if control is not None:
-            control = series.as_control(checks.unmasked("control", control))
+        transition = Transition.checked(self._motion, dt, control, self.step + 1)
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
@@ -104,7 +101,6 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
-        transition = Transition(self._motion, dt, control, self.step + 1)
         if self.proposal.uses.observation:
             self._waiting = transition.snapshot()  # of the model as it is now
             self._particles = particles
@@ -113,7 +109,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             moved = self._checked(self.proposal.propose(transition, particles, self.rng), "propose")
             self._particles = moved.traced(particles.ancestors) if self._resampled else moved
         self.step += 1
-        self._clock = self._clock._replace(since=self._clock.since + dt)
+        self._clock = self._clock._replace(since=self._clock.since + transition.dt)
         self._untouched = False
 
     def update(self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
@@ -154,8 +150,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         """
         if self.step == 0:
             self._check_order(sensor)
-        own = sensor is None and not self._needs_sensor
-        measurement = self._measurement if own else Measurement(self._observed_by(sensor))
+        by_model = sensor is None and not self._needs_sensor
+        measurement = self._measurement if by_model else resolved.Measurement(self._observed_by(sensor))
         observation = Observation.read(measurement, z, self.step)
         outcome = results.Outcome.MISSING
         increment = 0.0
@@ -163,7 +159,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             observation = None
             outcome = results.Outcome.GATED
         if observation is not None:
-            if not own:
+            if not by_model:
                 self.proposal.check(measurement.model)
             updated, log_sum = self._weigh(observation).normalised()
             if log_sum > -np.inf:

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_any, short_repr
+from herdfilter._checks import Array, as_any, short_repr, unmasked
 from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import FactoredCovariance, Model
 from herdfilter.models.resolved import Motion
-from herdfilter.models.series import as_duration
+from herdfilter.models.series import as_control, as_duration
 
 
 class Transition:
@@ -70,6 +70,15 @@ class Transition:
         self.circular = motion.circular
         self.additive = motion.additive
         self.simulated_only = motion.simulated_only
+
+    @classmethod
+    def checked(cls, motion: Motion, dt: Any, control: Any, step: int) -> Transition:
+        """Return a transition with a duration and a control input as users give them."""
+        if type(dt) is not float or not 0.0 < dt < np.inf:
+            dt = as_duration("dt", dt)
+        if control is not None:
+            control = as_control(unmasked("control", control))
+        return cls(motion, dt, control, step)
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dt=self.dt, control=self.control, step=self.step)

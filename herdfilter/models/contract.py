@@ -132,11 +132,6 @@ def in_mode(model: Model, mode: int) -> Model:
     return model.models[mode]
 
 
-def only_mode(model: Model) -> Model:
-    """Return the model of the mode if there is a single one, else the model itself."""
-    return in_mode(model, 0) if jumps(model) and len(model.models) == 1 else model
-
-
 def kind(model: Model) -> str:
     """Return the name of a model's class, for errors."""
     return str(getattr(model, "kind_in_errors", type(model).__name__))

@@ -222,3 +222,8 @@ class Measurement(Resolved):
         if not self.takes_state:
             return mean + white @ self.noise(mean.shape[1], step).factor.T
         return mean + contract.correlated(white, self.noises(x, mean.shape[1], step))
+
+
+def only_mode(model: Model) -> Model:
+    """Return the model of the mode if there is a single one, else the model itself."""
+    return contract.in_mode(model, 0) if contract.jumps(model) and len(model.models) == 1 else model

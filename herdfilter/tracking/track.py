@@ -16,7 +16,8 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.results import DegenerateWeightsError, Outcome
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular, only_mode
+from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular
+from herdfilter.models.resolved import only_mode
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import Factor
