@@ -100,51 +100,6 @@ class HerdedFilter(Bootstrap):
     Parameters
     ----------
     ssm : particles.state_space_models.StateSpaceModel
-    circular, observation_circular : sequence of int
-        Entries of states and of observations that are angles in radians. The likelihood of an angle is that of the value
-        nearest to the mean, among those a whole turn apart.
-
-    Returns
-    -------
-    ParticlesModel
-        It takes observations as vectors (k,): ``np.reshape(data, (len(data), -1))`` makes them of a list of theirs.
-
-    Raises
-    ------
-    ImportError
-        If the library is not installed.
-    ValueError
-        If states have named fields, or the observation depends on the state before; within a filter, if a covariance
-        begins to depend on the state.
-
-    Examples
-    --------
-    >>> from particles.state_space_models import StochVol
-    >>> from herdfilter.adapters.particles import from_particles
-    >>> model = from_particles(StochVol(mu=-1.0, rho=0.9, sigma=0.3))
-    >>> print(model.transition_mean(np.array([[0.0]]), 1.0, None, 1))  # mu + rho (x - mu)
-    [[-1.]]
-    """
-    if not isinstance(ssm, StateSpaceModel):
-        raise TypeError(f"ssm: expected an instance of particles' StateSpaceModel, got {short_repr(ssm)}")
-    return ParticlesModel(ssm, circular, observation_circular)
-
-
-class HerdedFilter(Bootstrap):
-    """A Feynman-Kac model that makes `SMC` of the library `particles` a herded filter: ``SMC(fk=HerdedFilter(ssm, data))``.
-
-    The library resamples before its kernel ``M`` is called. So ``time_to_resample`` keeps the weighted particles and returns
-    True, ``M`` draws new ones from all of them by a proposal of ours, and ``logG`` returns their weights. The arguments
-    `resampling` and `ESSrmin` of `SMC` have no effect.
-
-    Estimates, evidence, collectors and backward sampling of the library work as usual. So do ancestors, ``SMC.A``, and
-    genealogies with a proposal whose particles have ancestors, such as `RankedProposal`; of one that draws from a fit to all
-    of them, as `AutomaticProposal` does at a Gaussian, they have no meaning. `qmc`, conditional SMC and particle Gibbs are refused. With a
-    deterministic proposal the evidence has no randomness: particle Metropolis-Hastings takes it for the likelihood.
-
-    Parameters
-    ----------
-    ssm : particles.state_space_models.StateSpaceModel
     data : list
         As the library takes it; NaN where an observation is missing.
     proposal : Proposal, optional

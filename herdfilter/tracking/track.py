@@ -17,8 +17,8 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.results import DegenerateWeightsError, Outcome
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular
-from herdfilter.models.resolved import only_mode
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
+from herdfilter.models.resolved import only_mode
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import Factor
 from herdfilter.tracking.status import DetectionHistory
