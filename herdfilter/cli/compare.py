@@ -78,7 +78,7 @@ def compare_command(
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
         raise InputError(f"particles: expected integers separated by commas, got {particles!r}") from None
-    with live_line(f"preparing {scenario}", not quiet):
+    with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     with finishing(out, FILE_NAME):

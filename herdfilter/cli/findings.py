@@ -73,7 +73,7 @@ class Findings:
 
         result = self.result
         try:
-            with live_line("figures and report", not self.quiet):
+            with live_line("figures and report", visible=not self.quiet):
                 plans = drawings(result)
                 figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
