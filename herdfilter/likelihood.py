@@ -293,7 +293,7 @@ class _LogLikelihood:
 def _fit_steps(
     f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array, tries: int
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return steps (p,) of about `WIDE_STEP` standard errors of each parameter given the others, and if it is off its bounds."""
+    """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and if it is off its bounds."""
     steps = steps.copy()
     room = np.minimum(x - lower, upper - x)
     free = np.ones(len(x), dtype=bool)
@@ -363,7 +363,7 @@ class _Curvature:
         return cls(free, steps, -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None, roughness)
 
     def newton_step(self, f: _LogLikelihood, lower: Array, upper: Array) -> float:
-        """Try a step of Newton's method from the best place; return its length in standard errors, infinite if there is none."""
+        """Try a step of Newton's method from the best place; return its length in standard errors, inf if there is none."""
         if self.information is None:
             return np.inf
         x = f.best()

@@ -81,8 +81,8 @@ def check_everything(
     `affine` is "unit" or "any" if points move with origin and unit of the state, or with any affine map of it. `moments`
     promises equal quality in either order of the components, and an energy distance up to independent draws' mean, too;
     `far_components` that components far apart get their shares of the points, of 40 at most two too many or too few, and
-    that no point lies between them. Random points of 16 seeds are pooled: correct samplers with independent draws fail less than
-    once in 1,000 times. `largest` is the most points to ask for.
+    that no point lies between them. Random points of 16 seeds are pooled: correct samplers with independent draws fail less
+    than once in 1,000 times. `largest` is the most points to ask for.
     """
     if largest is not None:
         sampler = Limited(sampler, largest)

@@ -29,7 +29,7 @@ _last_line = [time.monotonic()]  # when the latest line of the log was written
 def live_line(
     text: str, total: int | None = None, done: int = 0, unit: str = "", visible: bool = True
 ) -> Iterator[tqdm[Any]]:
-    """Show what is being done, and for how long; with a `total`, how far the work is, which ``update(n)`` of the bar counts."""
+    """Show what is being done, and for how long; with a `total`, how far the work is: ``update(n)`` of the bar counts."""
     from tqdm import tqdm
 
     redraws = sys.stderr.isatty() or is_notebook()
@@ -38,7 +38,7 @@ def live_line(
         total=total,
         initial=done,
         unit=f" {unit}",
-        bar_format=None if total is not None else "{desc} ({elapsed}){bar}",  # an empty bar has it cut to the terminal's width
+        bar_format=None if total is not None else "{desc} ({elapsed}){bar}",  # tqdm cuts only lines with a bar
         smoothing=0,
         ascii=" #",
         leave=False,
