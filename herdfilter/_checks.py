@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
-HIDDEN = "entries that are masked or NA; fill them in or leave them out"
-PLAIN = {bool, int, float, np.float64}  # types of which no value is hidden
+PLAIN = {bool, int, float, np.float64}  # types of entries that are not missing, unless they are NaN
 
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 SMALLEST = 1e-140  # positive number: its square is not below that
@@ -78,55 +77,32 @@ def fits(shape: tuple[int, ...], expected: Shape) -> bool:
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:
     """Return `value` as a float64 array, unless it holds text, dates or complex numbers; `shape` is for the error only.
 
-    What a mask hides, and ``pandas.NA``, is NaN where entries may be `missing`, and refused elsewhere.
+    In an observation, whose entries may be `missing`, what a mask hides and ``pandas.NA`` are NaN.
     """
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
-    found = ""
+    got = short_repr(value)
     with suppress(TypeError, ValueError, RecursionError):
-        hidden = _hides(value)
-        array = np.asarray(_filled(value) if hidden else value)
+        array = np.asarray(with_nan(value) if missing else value)
         text = any(isinstance(x, str | bytes | np.timedelta64 | np.datetime64) for x in array.flat if array.dtype == object)
-        if hidden and not missing:
-            found = HIDDEN
-        elif array.dtype.kind in "biufO" and not text:
+        if array.dtype.kind in "biufO" and not text:
             return array.astype(np.float64, copy=False)
-        elif array.dtype.kind == "c":
-            found = "complex numbers"
-    found = found or short_repr(value)
-    raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
-
-
-def unmasked(name: str, value: Any) -> Any:
-    """Return `value` unless a mask hides an entry, or one is ``pandas.NA``."""
-    if _hides(value):
-        raise ValueError(f"{name}: expected every entry, got {HIDDEN}")
-    return value
+        if array.dtype.kind == "c":
+            got = "complex numbers"
+    raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {got}")
 
 
 def with_nan(value: Any) -> Any:
-    """Return `value`; as lists of numbers with NaN for entries that are masked or ``pandas.NA``, if there are any."""
-    return _filled(value) if _hides(value) else value
-
-
-def _hides(value: Any) -> bool:
+    """Return an observation with NaN for entries that are masked or ``pandas.NA``."""
     if hasattr(value, "to_numpy"):  # a table
         value = value.to_numpy()
-    if isinstance(value, np.ndarray):
-        if np.ma.is_masked(value) or value.dtype != object:
-            return bool(np.ma.is_masked(value))
-        value = value.ravel().tolist()
-    if isinstance(value, list | tuple):
-        return not {*map(type, value)} <= PLAIN and any(map(_hides, value))
-    return type(value).__name__ == "NAType"
-
-
-def _filled(value: Any) -> Any:
-    if hasattr(value, "__array__"):
-        value = np.ma.asarray(value).tolist()  # None where there is a mask
-    if isinstance(value, list | tuple):
-        return [_filled(entry) for entry in value]
-    return np.nan if value is None or type(value).__name__ == "NAType" else value
+    if isinstance(value, np.ma.MaskedArray):
+        return value.astype(object).filled(np.nan).tolist()
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.tolist()
+    if isinstance(value, list | tuple) and not {*map(type, value)} <= PLAIN:
+        return [with_nan(entry) for entry in value]
+    return np.nan if type(value).__name__ == "NAType" else value
 
 
 def read_only(value: Array) -> Array:
@@ -317,8 +293,7 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
 
 
 def as_any(name: str, value: Any) -> np.ndarray:
-    """Return `value` as an array of any type; entries must have one shape, and none may be masked."""
-    unmasked(name, value)
+    """Return `value` as an array of any type; entries must have one shape."""
     try:
         return np.asarray(value)
     except ValueError:

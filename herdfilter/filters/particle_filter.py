@@ -21,7 +21,6 @@ from herdfilter._checks import (
     check_flags,
     one_of,
     short_repr,
-    unmasked,
 )
 from herdfilter._repr import summary_repr
 from herdfilter.filters.observation import Observation, predicted_observation
@@ -188,7 +187,7 @@ class ParticleFilter(OnlineFilter):
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        self._advance(as_duration("dt", dt), as_control(unmasked("control", control)))
+        self._advance(as_duration("dt", dt), as_control(control))
         if self._pending is not None:
             self._pending = self._pending.snapshot()
 

@@ -24,7 +24,6 @@ from herdfilter._checks import (
     read_only,
     shape_text,
     short_repr,
-    unmasked,
 )
 from herdfilter.mixture import GaussianMixture
 
@@ -241,7 +240,7 @@ class _Function(PicklesFunctions):
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
         given = {name: given[name] for name in self.names}
         if not self.vectorised:
-            return np.array([np.atleast_1d(unmasked(self.name, self.function(row, **given))) for row in x])
+            return np.array([np.atleast_1d(self.function(row, **given)) for row in x])
         try:
             return self.function(x, **given)
         except Exception as error:

@@ -19,7 +19,6 @@ from herdfilter._checks import (
     one_of,
     read_only,
     short_repr,
-    unmasked,
 )
 from herdfilter.models.sensors import Sensor
 
@@ -153,9 +152,9 @@ def series(
             f"{name}: have dates, from {own[0]} on; give the date of the filter's state as start to use them, or dt=1.0 for "
             "equal steps"
         )
-    times, observations, dt = own if times is None else times, as_list(name, observations), unmasked("dt", dt)
+    times, observations, dt = own if times is None else times, as_list(name, observations), dt
     steps = len(observations)
-    given = [None] * steps if controls is None else as_list("controls", unmasked("controls", controls))
+    given = [None] * steps if controls is None else as_list("controls", controls)
     inputs = [as_control(control) for control in given]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
