@@ -204,28 +204,25 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     least = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
     scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), least[..., None]))
     scale = np.where(scale > 0, scale, 1.0)
-    gap = np.abs(array - np.swapaxes(array, -1, -2))
-    if (gap > rounding * (scale[..., :, None] * scale[..., None, :])).any():
+    scales = scale[..., :, None] * scale[..., None, :]
+    transposed = np.swapaxes(array, -1, -2)
+    gap = np.abs(array - transposed)
+    if (gap > rounding * scales).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
-    array = array + 0.5 * (np.swapaxes(array, -1, -2) - array)
+    array = array + 0.5 * (transposed - array)
     variances = np.diagonal(array, axis1=-2, axis2=-1)
-    tiny = (variances > 0) & (variances < UNDERFLOW)
-    if tiny.any():
+    tiny = variances[(variances > 0) & (variances < UNDERFLOW)]
+    if tiny.size:
         raise ValueError(
-            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {variances[tiny].min()}, whose products "
-            "underflow; choose smaller units"
+            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {tiny[0]}, whose products underflow; choose "
+            "smaller units"
         )
-    try:
+    with suppress(np.linalg.LinAlgError):
         np.linalg.cholesky(array)
         return array
-    except np.linalg.LinAlgError:
-        pass
-    lowest = np.linalg.eigvalsh(array / scale[..., :, None] / scale[..., None, :])[..., 0]
-    if (lowest < -rounding).any():
-        raise ValueError(
-            f"{name}: expected positive semi-definite matrices, got an eigenvalue of "
-            f"{np.linalg.eigvalsh(array)[..., 0].min():g}"
-        )
+    if np.linalg.eigvalsh(array / scales).min() < -rounding:
+        lowest = np.linalg.eigvalsh(array).min()
+        raise ValueError(f"{name}: expected positive semi-definite matrices, got an eigenvalue of {lowest:g}")
     no_spread = variances < 0  # by rounding
     array[no_spread[..., :, None] | no_spread[..., None, :]] = 0.0
     return array
@@ -326,28 +323,13 @@ def as_generator(rng: Any) -> np.random.Generator:
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """Return `value` if it is known; else name the nearest known one."""
-    all_of(name, [value], known)
-    return value
-
-
-def all_of(name: str, values: Iterable[str], known: Iterable[str]) -> None:
-    """Raise ValueError unless all values are known; it names each that is not, and the nearest known one."""
     known = list(known)
-    wrong = [value for value in values if not (isinstance(value, str) and value in known)]
-    if wrong:
-        near = [_nearest(str(value), known) for value in wrong]
-        form = "{}; did you mean {!r}?" if len(wrong) == 1 else "{} (did you mean {!r}?)"
-        told = [form.format(short_repr(v), one) if one else short_repr(v) for v, one in zip(wrong, near, strict=True)]
-        listed = "" if all(near) else f"; expected one of {', '.join(known)}"
-        raise ValueError(f"{name}: unknown {', '.join(told)}{listed}")
-
-
-def _nearest(value: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a value, None if none is."""
-    folded = {name.casefold(): name for name in reversed([*known])}
-    near = get_close_matches(value, folded.values(), n=1, cutoff=0.5)
-    near = near or [folded[name] for name in get_close_matches(value.casefold(), folded, n=1, cutoff=0.5)]
-    return near[0] if near else None
+    if not isinstance(value, str) or value not in known:
+        folded = {text.casefold(): text for text in reversed(known)}
+        near = get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
+        hint = f"; did you mean {folded[near[0]]!r}?" if near else f"; expected one of {', '.join(known)}"
+        raise ValueError(f"{name}: unknown {short_repr(value)}{hint}")
+    return value
 
 
 def printable(text: str) -> str:

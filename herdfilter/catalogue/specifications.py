@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import all_of, check_label, short_repr
+from herdfilter._checks import check_label, one_of, short_repr
 from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part
 
 FilterFactory = Callable[..., Any]
@@ -183,12 +183,11 @@ def resolve_filters(
         filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
-    all_of("filter", [entry for entry in filters.values() if isinstance(entry, str)], known)
     factories: dict[str, FilterFactory] = {}
     for name, entry in filters.items():
         check_label("filters: name", name)
         if isinstance(entry, str):
-            entry = known[entry]
+            entry = known[one_of("filter", entry, known)]
         if isinstance(entry, Mapping):
             entry = FilterSpec.from_table(name, entry, imports)
         if not callable(entry):
