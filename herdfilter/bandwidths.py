@@ -159,15 +159,10 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
         raise ValueError(f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself")
     if isinstance(bandwidth, BandwidthRule):
         return bandwidth
-    if isinstance(bandwidth, np.ndarray) and bandwidth.ndim == 0:
-        bandwidth = bandwidth.item()
-    if not isinstance(bandwidth, list | tuple | np.ndarray):
-        return as_positive("bandwidth", bandwidth)
-    if not any(isinstance(row, list | tuple | np.ndarray) for row in bandwidth):
-        widths = as_array("bandwidth", bandwidth, (None,))
-        if not (widths > 0).all() or widths.size == 0:
-            raise ValueError(f"bandwidth: expected positive widths, got {widths.tolist()}")
-        return tuple(as_positive("bandwidth", width) for width in widths.tolist())
+    if not isinstance(bandwidth, list | tuple | np.ndarray) or np.ndim(bandwidth) == 0:
+        return as_positive("bandwidth", getattr(bandwidth, "item", lambda: bandwidth)())
+    if np.ndim(bandwidth) == 1:
+        return tuple(as_positive("bandwidth", width) for width in as_array("bandwidth", bandwidth, (None,)).tolist())
     return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
 
 

@@ -90,8 +90,8 @@ class Clock(NamedTuple):
             spacing = np.spacing(np.abs(array).max())
             if spacing > usual / LONGEST_START:
                 raise ValueError(
-                    f"{name}: expected times of type float64, got equal ones of type {array.dtype}, which tells no {spacing:g} "
-                    "apart; count them from a later zero"
+                    f"{name}: expected times of type float64, got equal ones of type {array.dtype}, which tells no "
+                    f"{spacing:g} apart; count them from a later zero"
                 )
         return since
 
