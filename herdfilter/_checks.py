@@ -97,7 +97,7 @@ def with_nan(value: Any) -> Any:
     if hasattr(value, "to_numpy"):  # a table
         value = value.to_numpy()
     if isinstance(value, np.ma.MaskedArray):
-        return value.astype(object).filled(np.nan).tolist()
+        return np.ma.filled(value.astype(object), np.nan).tolist()
     if isinstance(value, np.ndarray) and value.dtype == object:
         value = value.tolist()
     if isinstance(value, list | tuple) and not {*map(type, value)} <= PLAIN:

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import (
     LARGEST,
     Array,
-    as_any,
     as_array,
     as_covariance,
+    as_dims,
     as_generator,
     as_numbers,
     as_points,
@@ -79,8 +79,8 @@ class GaussianMixture:
     def from_sklearn(cls, gmm: Any) -> GaussianMixture:
         """Convert a fitted ``GaussianMixture`` or ``BayesianGaussianMixture`` of scikit-learn, of any covariance type.
 
-        A Bayesian one gives its ``weights_``, ``means_`` and ``covariances_``, without their uncertainty. TypeError if `gmm` is
-        something else, or not fitted.
+        A Bayesian one gives its ``weights_``, ``means_`` and ``covariances_``, without their uncertainty. TypeError if `gmm`
+        is something else, or not fitted.
         """
         try:
             covariances = gmm.covariances_
@@ -238,12 +238,10 @@ class GaussianMixture:
         return np.asarray(self.means[labels] + scaled)
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
-        index = np.atleast_1d(as_any("dims", dims))
-        if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-            raise ValueError(f"dims: expected an index or a list of indices, got {short_repr(dims)}")
-        if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
-            raise ValueError(f"dims: expected distinct indices from 0 to {self.dim - 1}, got {short_repr(dims)}")
-        return index
+        index = as_dims("dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim)
+        if len(set(index)) != max(1, len(index)):
+            raise ValueError(f"dims: expected distinct indices, at least one, got {short_repr(dims)}")
+        return np.array(index)
 
 
 def as_mixture(name: str, value: Any) -> GaussianMixture:
@@ -268,15 +266,7 @@ def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:
     """Return covariances of m components, full, shared, diagonal or spherical by their shape, as (m, d, d) or (1, d, d)."""
     array = as_numbers("covariances", value, (d, d))
     if array.shape in ((m, d, d), (d, d)):
-        try:
-            return as_covariance("covariances", value, d).reshape(-1, d, d)
-        except ValueError as error:
-            if array.shape != (m, d) or d == 1 or not np.isfinite(array).all():
-                raise
-            raise ValueError(
-                f"{error}; as there are as many components as dimensions, shape ({d}, {d}) is one matrix shared by all: for "
-                f"diagonal ones, with the variances of a component in each row, pass covariances[:, None] * np.eye({d})"
-            ) from None
+        return as_covariance("covariances", value, d).reshape(-1, d, d)
     if array.shape not in ((m, d), (m,)):
         by_axis = f", ({m}, {d}) for diagonal" if m != d else ""
         raise ValueError(

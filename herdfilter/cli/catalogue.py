@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.terminal import FilterNames, PathName, ScenarioName, echo, with_text
+from herdfilter.cli.terminal import PathName, complete_filters, complete_scenario, echo, with_text
 
 if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
 
 
 @click.command(short_help="List the scenarios, or describe one.")
-@click.argument("name", required=False, type=ScenarioName())
+@click.argument("name", required=False, shell_complete=complete_scenario)
 def scenarios(name: str | None) -> None:
     """List the scenarios of the package, or describe one and name its source.
 
@@ -82,7 +82,7 @@ def _describe(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 @click.command(short_help="List the filters, or tell how one is built.")
-@click.argument("name", required=False, type=FilterNames())
+@click.argument("name", required=False, shell_complete=complete_filters)
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
     from herdfilter._checks import one_of

@@ -215,11 +215,6 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
 
 def is_reading(name: str, entry: Any) -> bool:
     """Return True if an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
-    if hasattr(entry, "state_vector"):
-        raise ValueError(
-            f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for those of Stone Soup "
-            "give herdfilter.adapters.stone_soup.readings(detections)"
-        )
     if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False
     if isinstance(entry[1], str):
