@@ -145,17 +145,14 @@ def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
 
 def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool = False) -> Array:
     """Return weights normalised to sum to 1; non-negative ones, unless `signed`."""
-    weights = as_array(name, value, (n,), finite=False)
-    if weights.size == 0:
-        raise ValueError(f"{name}: expected at least one weight, got none")
-    if not np.isfinite(weights).all():
-        raise ValueError(f"{name}: expected finite weights, got {weights[~np.isfinite(weights)][0]}")
+    weights = as_array(name, value, (n,))
     if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")
-    if np.abs(weights).max() > LARGEST:  # their sum might overflow
-        weights = weights / np.abs(weights).max()
+    largest = np.abs(weights).max(initial=0.0)
+    if largest > LARGEST:  # their sum might overflow
+        weights = weights / largest
     total = float(weights.sum())
-    if not 0 < total < np.inf:
+    if not total > 0:
         raise ValueError(f"{name}: expected a positive finite sum, got {total:g}")
     return weights / total
 

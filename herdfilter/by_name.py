@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, ove
 
 import numpy as np
 
-from herdfilter import filters, samplers
+from herdfilter import filters
 from herdfilter._checks import as_generator, one_of, short_repr
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.expressions import evaluate
 from herdfilter.catalogue.specifications import catalogue_spec, parameter_names, prefix_errors
 from herdfilter.filters import kalman as kf
-from herdfilter.filters import proposals, resampling
 from herdfilter.filters.kalman.rules import MomentRule
 
 if TYPE_CHECKING:
@@ -144,40 +143,18 @@ def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, 
     if not isinstance(name, str):
         raise TypeError(f"name: expected the name of a filter, such as 'auto', got {short_repr(name)}")
     spec = catalogue_spec(one_of("name", name, catalogue()))
+    known = [key for key in parameter_names(spec.built()) if key not in ("model", "n_particles", "rng")]
     for key, value in options.items():
-        if key not in _options(name):
-            expected = f"expected an option of {name} ({', '.join(_options(name)) or 'it has none'})"
-            raise ValueError(f"{key}: {expected}, got {short_repr(value)}{_advice(name, key, short_repr(value, 30))}")
+        if key not in known:
+            near = get_close_matches(key, [*known, "n_particles", "rng"], n=1, cutoff=0.5)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            if "proposal" in known and not near:
+                hint = "; parts take their own options, as in proposal=hf.RankedProposal(guided=False)"
+            expected = f"an option of {name} ({', '.join(known) or 'it has none'})"
+            raise ValueError(f"{key}: expected {expected}, got {short_repr(value)}{hint}")
         if isinstance(value, str) and "(" in value:
             with prefix_errors(f"{key}: "):
                 options[key] = evaluate(value)
     if spec.tracker and "birth" not in options:
         raise ValueError("birth: expected where targets may appear, such as [hf.tracking.Birth(0.1, initial)], got none")
     return spec(model, n_particles, as_generator(rng), **options)
-
-
-PLACES = {proposals: "proposal=hf.{}", resampling: "resampling=hf.{}", samplers: "proposal=hf.HerdedProposal(hf.{})"}
-"""Folder of the parts of a particle filter -> the option that takes one."""
-
-
-def _options(name: str) -> list[str]:
-    return [key for key in parameter_names(catalogue_spec(name).built()) if key not in ("model", "n_particles", "rng")]
-
-
-def _advice(name: str, key: str, value: str) -> str:
-    """Return what to write in place of an option that the class of a filter does not take."""
-    if key in ("seed", "random_state", "generator"):
-        return f"; randomness is rng={value}"
-    own = str(catalogue()[name].get("proposal")).partition("(")[0]
-    parts = sorted(
-        (part != own, place.format(f"{part}({key}={value})"))
-        for folder, place in PLACES.items()
-        for part in {*folder.__all__} - {"Uses"}
-        if "proposal" in _options(name) and key in parameter_names(getattr(folder, part))
-    )
-    takers = [other for other in catalogue() if key in _options(other)][:6]
-    if parts and not (takers and parts[0][0]):  # the filter's own proposal comes before other filters
-        return f"; give it to a part: {parts[0][1]}"
-    near = get_close_matches(key, [*_options(name), "n_particles", "rng"], n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"; it is an option of {', '.join(takers)}" if takers else hint

@@ -217,7 +217,7 @@ TWO = [[0.0, 0.0], [1.0, 1.0]]
 test_bad_mixtures_are_named = refuses(
     GaussianMixture,
     ([-0.5, 1.5], TWO, EYE, r"weights: expected non-negative weights, got -0\.5"),
-    ([np.nan, 1.0], TWO, EYE, r"weights: expected finite weights, got nan"),
+    ([np.nan, 1.0], TWO, EYE, r"weights: expected finite numbers, got 1 non-finite"),
     ([0.0, 0.0], TWO, EYE, r"weights: expected a positive finite sum, got 0"),
     ([0.5, 0.5], [0.0, 1.0], EYE, r"means: expected shape \(2, \*\), got \(2,\)"),
     ([1.0], [[0.0, np.nan]], EYE, r"means: expected finite numbers, got 1 non-finite"),

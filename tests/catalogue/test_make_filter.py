@@ -47,23 +47,16 @@ OF_PARTICLES = r"\(proposal, resampling, resample_below, on_degeneracy\)"
 
 test_an_option_that_the_class_does_not_take_is_told_where_it_belongs = refuses(
     lambda name, options: hf.make_filter(name, MODEL, **options),
-    ("auto", {"seed": 3}, f"^seed: expected an option of auto {OF_PARTICLES}, got 3; randomness is rng=3$"),
-    ("auto", {"alpha": 0.5}, f"^alpha: expected an option of auto {OF_PARTICLES}, got 0.5; it is an option of ukf$"),
-    ("ekf", {"alpha": 0.5}, r"^alpha: expected an option of ekf \(it has none\), got 0.5; it is an option of ukf$"),
-    ("ranked", {"guided": False}, r"^guided: .* got False; give it to a part: proposal=hf.RankedProposal\(guided=False\)$"),
-    ("auto", {"scramble": False}, r"^scramble: .*: proposal=hf.HerdedProposal\(hf.SobolSampling\(scramble=False\)\)$"),
+    (
+        "auto",
+        {"alpha": 0.5},
+        f"^alpha: expected an option of auto {OF_PARTICLES}, got 0.5; parts take their own options, as",
+    ),
+    ("ekf", {"alpha": 0.5}, r"^alpha: expected an option of ekf \(it has none\), got 0.5$"),
     ("auto", {"n_particle": 5}, r"^n_particle: .*, got 5; did you mean 'n_particles'\?$"),
     ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none$"),
     ("bootstrap", {"resampling": "ResidualResamplin()"}, r"^resampling: 'Resid.*: .*did you mean 'ResidualResampling'"),
 )
-
-
-def test_the_ways_out_that_an_error_names_are_ways_out():
-    for name, key, value in [("ranked", "guided", False), ("auto", "scramble", False), ("auto", "rest", "systematic")]:
-        with pytest.raises(ValueError, match="give it to a part") as caught:
-            hf.make_filter(name, MODEL, **{key: value})
-        option = eval(f"dict({str(caught.value).partition('part: ')[2]})", {"hf": hf})
-        hf.make_filter(name, MODEL, **option)
 
 
 def names_in(hint):
