@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_list, as_numbers, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_list, as_numbers, as_particles, check_count, short_repr
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
@@ -156,24 +156,20 @@ def maximise_likelihood(
     >>> found.log_likelihood >= build([1.0]).run(z).log_likelihood
     True
     """
-    theta0, lower, upper = _as_box(theta0, bounds)
-    p = len(theta0)
+    start, lower, upper = _as_box(theta0, bounds)
+    p = len(start)
     if names is None:
         names = [f"theta[{i}]" for i in range(p)]
-    else:
-        names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
-        if len(names) != p or len(set(names)) < p or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"names: expected {p} different texts, one per parameter, got {short_repr(names)}")
-    observations = as_list("observations", observations)
-    f = _LogLikelihood(build, observations, run)
-    if not np.isfinite(f(theta0)):
-        raise ValueError(
-            f"theta0: expected a finite log-likelihood there, got {f.values[tuple(theta0)]} at {theta0.tolist()}"
-        )
+    names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
+    if len(names) != p or len(set(names)) < p:
+        raise ValueError(f"names: expected {p} different texts, one per parameter, got {short_repr(names)}")
+    f = _LogLikelihood(build, as_list("observations", observations), run)
+    if not np.isfinite(f(start)):
+        raise ValueError(f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}")
     most = check_count("max_evaluations", max_evaluations)
     width = upper - lower
-    steps = np.where(np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(theta0), 1.0))
-    steps = _fit_steps(f, theta0, lower, upper, steps, tries=1)[0]
+    steps = np.where(np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(start), 1.0))
+    steps = _fit_steps(f, start, lower, upper, steps, tries=1)[0]
     for _ in range(MAX_SEARCHES):
         converged = _search(f, lower, upper, steps / WIDE_STEP, most)
         local = _Curvature.at(f, f.best(), lower, upper, steps)
@@ -188,7 +184,7 @@ def maximise_likelihood(
     message = "converged" if converged else f"stopped after {max_evaluations} evaluations"
     if at_bound:
         message += f"; {', '.join(at_bound)} at a bound, without standard error"
-    if local.information is None and local.free.any() and local.smooth:
+    if local.smooth and local.information is None and local.free.any():
         message += "; the Hessian is not negative definite, so that there are no standard errors"
     if not local.smooth:
         worst = int(np.nanargmax(local.roughness))
@@ -208,19 +204,14 @@ def maximise_likelihood(
 
 def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     """Return start, lower and upper bounds, (p,) each, checked."""
-    theta0 = as_array("theta0", np.atleast_1d(as_numbers("theta0", theta0, (None,))), (None,))
-    p = len(theta0)
-    if not p:
-        raise ValueError("theta0: expected at least one parameter, got none")
-    box = as_numbers("bounds", bounds, (p, 2))
-    if box.shape != (p, 2) or np.isnan(box).any():
-        raise ValueError(f"bounds: expected a pair for each of {p} parameters, got {short_repr(bounds)}")
+    start = as_particles("theta0", np.atleast_2d(as_numbers("theta0", theta0, (None,))))[0]
+    box = as_array("bounds", bounds, (len(start), 2), finite=False)
     lower, upper = box.T
     if not (lower < upper).all():
         raise ValueError(f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}")
-    if ((theta0 < lower) | (theta0 > upper)).any():
-        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}")
-    return theta0, lower, upper
+    if ((start < lower) | (start > upper)).any():
+        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}")
+    return start, lower, upper
 
 
 def _search(f: _LogLikelihood, lower: Array, upper: Array, scale: Array, most: int) -> bool:

@@ -128,8 +128,10 @@ def list_files() -> None:
 @click.option("--data", "source", type=PathName(), metavar="DIR", help="Folder to copy them from, without a network.")
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of the data set NAME and compare their checksums; files that are there stay."""
+    from herdfilter.filters.progress import live_line
     from herdfilter.study.data import fetch, files_of
 
     for name in files_of(data_set):
-        path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
+        with live_line(f"fetching {name}"):
+            path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
         click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -104,9 +104,10 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. If the comparison was cut off, only runs that all filters have
     finished count.
     """
+    from herdfilter.filters.progress import live_line
     from herdfilter.study.store import open_for_reading
 
-    with open_for_reading(file) as store, output_folder(out):
+    with live_line(f"reading {file}", visible=not quiet), open_for_reading(file) as store, output_folder(out):
         result = store.result()
     findings = Findings(result, wide, quiet, verbose)
     findings.print_all()

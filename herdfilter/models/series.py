@@ -206,7 +206,7 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
     dts = []
     for k, value in enumerate(given):
         try:
-            first = not k and not isinstance(value, np.void) and (value == 0 or value == timedelta(0))
+            first = not k and (value == 0 or value == timedelta(0))
             dts.append(0.0 if first else as_duration("dt", value))
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
