@@ -86,7 +86,7 @@ def _describe(scenario: Scenario) -> list[tuple[str, str]]:
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
     from herdfilter._checks import one_of
-    from herdfilter.catalogue.specifications import WORDS, catalogue
+    from herdfilter.catalogue.specifications import catalogue
 
     known: dict[str, Any] = catalogue()
     if name is None:
@@ -97,13 +97,8 @@ def filters(name: str | None) -> None:
         echo("\n".join(with_text(["name", "what it is"], rows)))
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
-    table = known[one_of("filter", name, known)]
-    tracker = table.get("tracker")
-    left_out = (*WORDS, "tracker" if tracker else "filter")
-    arguments = ["model", *(["birth", "survival_probability"] if tracker else [])]
-    arguments += [f"{key}={value}" for key, value in table.items() if key not in left_out]
-    call = f"{tracker or table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
-    echo("\n".join(with_text(None, [("name", name), ("what it is", table.get("about", "")), ("built as", call)])))
+    parts = {"filter": "ParticleFilter", **known[one_of("filter", name, known)]}
+    echo("\n".join(with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])))
 
 
 @click.group(short_help="Fetch the real data sets.")
