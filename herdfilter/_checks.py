@@ -340,3 +340,16 @@ def check_label(name: str, value: Any) -> None:
         raise ValueError(f"{name}: expected a text, got {short_repr(value)}")
     if len(value) > LONGEST_LABEL or value != printable(value):
         raise ValueError(f"{name}: expected at most {LONGEST_LABEL} printable characters, got {short_repr(value)}")
+
+
+def check_part(name: str, part: object, kind: type, expected: str) -> None:
+    """Raise TypeError unless `part` is an instance of this kind."""
+    if isinstance(part, type):
+        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
+    if isinstance(part, str):
+        raise TypeError(
+            f"{name}: expected {expected}, got {part!r}; to make a filter by its name, call "
+            f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
+        )
+    if not isinstance(part, kind):
+        raise TypeError(f"{name}: expected {expected}, got {part!r}")

@@ -127,7 +127,7 @@ def test_refusals_count_where_they_are_what_is_measured(counted, scripts):
 def test_a_module_that_is_needed_for_refusals_alone_is_not_needed(scripts):
     dependencies = scripts("dependencies")
     names = {name for name, path in dependencies.modules().items() if path in dependencies.needed(["filters"])}
-    assert {"filters.particle_filter", "models.contract", "mixture"} <= names
+    assert {"filters.filter", "models.contract", "mixture"} <= names
     assert names.isdisjoint(dependencies.NO_NUMBERS)
     assert set(dependencies.CAUGHT) <= set(dependencies.modules())
 

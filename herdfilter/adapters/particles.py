@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, short_repr
+from herdfilter._checks import Array, as_generator, check_part, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles, check_particles
 from herdfilter.filters.proposals import AutomaticProposal, Proposal
-from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.results import DegenerateWeightsError
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation
@@ -181,7 +180,7 @@ class HerdedFilter(Bootstrap):
         observation = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
         given = observation if self.proposal.uses.observation else None
         particles = self.proposal.propose(transition, self._particles, self.rng, given)
-        particles = check_particles(particles, self.proposal, "propose", self._particles.x.shape)
+        particles = Particles.checked(particles, self.proposal, "propose", self._particles.x.shape)
         if observation is not None and given is None:
             particles = observation.weigh(particles)
         if particles.log_weights.max() == -np.inf:

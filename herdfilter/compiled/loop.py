@@ -22,12 +22,12 @@ from herdfilter.compiled import moves
 from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
 from herdfilter.filters.proposals.balanced import SETS, balanced_noise
 from herdfilter.filters.resampling import SystematicResampling
-from herdfilter.filters.results import FilterResult, Outcome, StepRecord
+from herdfilter.filters.results import ALONE, FilterResult, Outcome, StepRecord, warn_if_partial, warn_of_loss
 from herdfilter.filters.series import run as run_in_steps
+from herdfilter.filters.state import Particles
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
 from herdfilter.models.sensors import Sensor, sensed
@@ -77,7 +77,7 @@ def _noise(n: int, dim: int) -> Any:
     return moves.Noise(sets, plain_array(points), plain_array(weights))
 
 
-def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
+def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResult | None:
     """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop.
 
     None if the filter has no steps for the loop.
@@ -85,6 +85,7 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
     if not takes(online):
         return None
     parts: list[FilterResult] = []
+    kept: list[Any] | None = [] if keep_particles else None
     times = [step.time for step in steps]
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
@@ -94,8 +95,10 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
                 done = 0 if segment is None else segment.run(online, len(left), parts, kept)
                 if not done:
                     done = len(left) if segment is None else 1
-                    own = {"collect": FilterResult.collect, "update": online._update}
-                    parts.append(run_in_steps(online, left[:done], online.model.dim, kept, **own))
+                    part = run_in_steps(online, left[:done], keep_particles)
+                    parts.append(part)
+                    if kept is not None:
+                        kept.extend(zip(part.particles, part.weights, strict=True))
                 online._clock, left = left[done - 1].clock, left[done:]
     except (Exception, KeyboardInterrupt) as error:
         parts += [error.result] if hasattr(error, "result") else []
@@ -106,7 +109,7 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
 
 def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any) -> FilterResult:
     """Return one result of consecutive parts."""
-    parts = parts or [FilterResult.collect([], online.model.dim)]
+    parts = parts or [FilterResult.collect([], online.model)]
     columns = ("means", "covariances", "ess", "resampled", "log_likelihoods", "steps")
     values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
     outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
@@ -147,7 +150,8 @@ class Segment:
         self.indices = online.step + np.cumsum(self.dts > 0)
         self.controls = np.array([self.model.f.inputs(step.control) for step in steps])
         self.kinds = np.full(len(steps), USED)
-        self.z = self._observations([step.z for step in steps])
+        self.given = [step.z for step in steps]
+        self.z = self._observations(self.given)
         self.kinds[self.indices == 0] = BY_ITSELF
         Q, ways = self.model.Q, zip(self.dts.tolist(), self.indices.tolist(), strict=True)
         constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
@@ -227,6 +231,11 @@ class Segment:
         parts.append(FilterResult(means[:done], covariances[:done], ess, resampled, increments, outcomes, steps=steps))
         online._particles, online.step = Particles.unchecked(x, log_weights), int(steps[last])
         online._particles.weights, online._resampled = weights, bool(resampled[last])
+        for t in range(done):
+            if outcomes[t] is Outcome.MISSING:
+                warn_if_partial(self.given[part][t])
+            elif ess[t] < ALONE:
+                warn_of_loss(int(steps[t]), len(x), alone=True)
         online.log_likelihood += float(increments.sum())
         figures = float(ess[last]), online._resampled, float(increments[last])
         online.record = StepRecord(online.step, means[last], covariances[last], *figures, outcomes[last])

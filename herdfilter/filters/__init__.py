@@ -1,6 +1,7 @@
 """Filters on one model contract."""
 
 from herdfilter.filters import proposals, resampling
+from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.flow import DaumHuangFilter
 from herdfilter.filters.forecast import Forecast
 from herdfilter.filters.grid import GridFilter
@@ -16,8 +17,6 @@ from herdfilter.filters.kalman import (
     UnscentedKalmanFilter,
 )
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particle_filter import ParticleFilter
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import *  # noqa: F403
 from herdfilter.filters.replay import Replay
 from herdfilter.filters.resampling import *  # noqa: F403
@@ -29,6 +28,7 @@ from herdfilter.filters.results import (
     PartialObservationWarning,
     StepRecord,
 )
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 
 __all__ = [

@@ -16,7 +16,7 @@ from herdfilter.angles import mean_and_covariance, unwrap
 from herdfilter.filters.observation import linear_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
-from herdfilter.filters.state import FilterState
+from herdfilter.filters.saved import FilterState
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.sensors import Sensor, sensed, unobserved

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_any, as_array, as_list, as_numbers, check_count, check_flags, read_only
 from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.results import Views, warn_of_partial
+from herdfilter.filters.results import Views, hold_warnings, warn_if_partial, warn_of_run
 from herdfilter.models import contract
 from herdfilter.models.sensors import sensed, to_check
 from herdfilter.models.series import Late, Reading, Step, series
@@ -156,7 +156,10 @@ class GridFilter:
             means[k], covariances[k] = self._moments(mass)
             if masses is not None:
                 masses[k] = mass
-        warn_of_partial(missing)
+        with hold_warnings(UserWarning) as warnings:
+            for z in missing:
+                warn_if_partial(z)
+        warn_of_run(warnings)
         return GridResult(means, covariances, log_likelihood, masses)
 
     def smooth(

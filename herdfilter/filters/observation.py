@@ -12,8 +12,8 @@ from scipy.special import gammaincinv
 
 from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import mean_and_covariance, merged, wrap
-from herdfilter.filters.particles import Particles
+from herdfilter.angles import wrap
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, read_scan
@@ -119,6 +119,11 @@ class Observation:
     def has_moments(self) -> bool:
         """True if the model has a mean and a covariance of the observation, as Kalman's update needs."""
         return contract.has(self.model, contract.OBSERVED)
+
+    @cached_property
+    def is_scan(self) -> bool:
+        """True if it is a scan of detections, each of which can guide particles."""
+        return isinstance(self.model, WithClutter) and self.has_moments
 
     @cached_property
     def guides(self) -> bool:
@@ -247,33 +252,3 @@ def linear_observation(model: contract.Model, x: Array, covariances: Array, step
     )
     observed = noises + slopes @ cross[:, dims]
     return means, observed, np.broadcast_to(cross, (len(observed), *cross.shape[1:]))
-
-
-def predicted_observation(model: contract.Model, particles: Particles, step: int) -> tuple[Array, Array]:
-    """Mean (k,) and covariance (k, k) of the observation of weighted particles, in their modes if the model jumps."""
-    x, weights, modes = particles.x, particles.weights, particles.modes
-    if particles.covariances is not None:
-        means, covariances, _ = linear_observation(model, x, particles.covariances, step)
-        covariances = np.broadcast_to(covariances, (len(x), *covariances.shape[1:]))
-        return merged(means, covariances, weights, contract.observation_circular(model, means.shape[1]))
-    if modes is None:
-        mean, covariance, noise = predicted_moments(model, x, weights, step)
-        return mean, covariance + noise
-    parts = []
-    for mode in np.unique(modes):
-        own, members = contract.in_mode(model, int(mode)), modes == mode
-        share = weights[members].sum()
-        if share > 0:
-            mean, covariance, noise = predicted_moments(own, x[members], weights[members] / share, step)
-            parts.append((share, mean, covariance + noise))
-    shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
-    return merged(means, covariances, shares, contract.observation_circular(own, means.shape[1]))
-
-
-def predicted_moments(model: contract.Model, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
-    """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
-    values = contract.observation_mean(model, x, step)
-    size = values.shape[1]
-    noises = contract.observation_covariances(model, x, size, step)
-    noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
-    return *mean_and_covariance(values, weights, contract.observation_circular(model, size)), noise

@@ -1,24 +1,24 @@
-"""Parts that the filters of one state share: where they stand can be put away as arrays, and taken up again."""
+"""What the filters of one state share: the loop over a series, and a state that can be put away as arrays."""
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, SUM_ERROR, as_any, as_covariance, short_repr
+from herdfilter._checks import Array, check_flags
 from herdfilter._repr import html_repr, summary_repr
 from herdfilter.filters.forecast import Forecaster
-from herdfilter.filters.results import StepRecord
-from herdfilter.filters.state import FilterState
-from herdfilter.models.contract import Model, jumps
-from herdfilter.models.sensors import Sensor
-from herdfilter.models.series import Clock, Timed
+from herdfilter.filters.results import FilterResult, StepRecord, hold_warnings, warn_of_run
+from herdfilter.filters.saved import FilterState, SavedState, as_text
+from herdfilter.filters.series import Watcher, run
+from herdfilter.models import contract
+from herdfilter.models.contract import Model
+from herdfilter.models.sensors import Sensor, sensed, to_check
+from herdfilter.models.series import Clock, Late, Reading, Timed, series
 
 VERSION = 1  # of the state of a filter, to be raised when its entries change
 
@@ -31,6 +31,8 @@ class OnlineFilter(Forecaster, Timed):
     log_likelihood: float
     record: StepRecord | None
     rng: Any = None  # the generator of a filter that draws
+    has_weights = False  # True of a filter of weighted particles, which a run may keep
+    _needs_sensor = True  # False if the model has observation functions of its own
     _by_model_at_start = False  # True if the model's own observation functions have read one of the initial state
 
     _repr_html_ = html_repr
@@ -42,7 +44,8 @@ class OnlineFilter(Forecaster, Timed):
         Particles and weights, or the moments of a Kalman filter; step, time and log-likelihood; the state of the random
         generator; a prediction that waits for its observation; of which filter and proposal it is, and the version of this
         list. ``np.savez(path, **pf.state)`` keeps it on the disk. The model and the options of the parts are not in it, nor
-        is `record`. ValueError if the waiting prediction has a control input that is no array, number or text.
+        are `record` and the ancestors of particles. ValueError if the prediction that waits has a control input that is no
+        array, number or text.
         """
         clock = self._clock
         given = {
@@ -57,7 +60,7 @@ class OnlineFilter(Forecaster, Timed):
             "by_model_at_start": self._by_model_at_start,
         }
         for _, numbers in FilterState.of(self).streams:
-            given["generator"] = _as_text(numbers)
+            given["generator"] = as_text(numbers)
         return {name: np.array(value) for name, value in {**given, "entries": " ".join(given)}.items()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
@@ -97,12 +100,92 @@ class OnlineFilter(Forecaster, Timed):
         self._clock, self._by_model_at_start = Clock(), False
         self._rewind()
 
+    def run(
+        self,
+        observations: Iterable[ArrayLike | None] | Iterable[Reading],
+        dt: float | Sequence[float] | Array | None = None,
+        controls: Sequence[Any] | Array | None = None,
+        keep_particles: bool = False,
+        times: ArrayLike | None = None,
+        watcher: Watcher | None = None,
+        start: Any = None,
+        late: Late = "raise",
+        gate: float | None = None,
+    ) -> FilterResult:
+        """Predict to, and update with, each observation in turn.
+
+        Parameters
+        ----------
+        observations : iterable, length T
+            One observation per step; None or NaN where it is missing. Or readings ``(time, sensor, z)`` of any sensors in
+            any order; those of the same time are updates at one step, and None for a sensor is the model's own.
+        dt : float or sequence of float, length T
+            Time from the step before to each observation, 1 unless `times` are given; a `timedelta` counts in seconds. A
+            first entry of 0 makes the first observation one of the state where the filter stands.
+        controls : sequence, length T, optional
+            Control input on the way to each observation.
+        keep_particles : bool
+            Keep all particles, weights and ancestors in the result, where the filter has some.
+        times : array_like, shape (T,), optional
+            In place of `dt`: the time of each observation, increasing. Durations and dates count in seconds. Dates in the
+            index of a table of pandas, or in the first coordinate of an array of xarray, are taken unless `dt` is given.
+        watcher : Watcher, optional
+            Looks at the filter between prediction and update, and after the update, of every step.
+        start : float or date, optional
+            Time of the state where the filter now stands: its own `time` unless given, which is 0 at first, so that the
+            first dates need it, and numbers that count from elsewhere, such as seconds since 1970.
+        late : {"raise", "replay"}
+            What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
+            its place. See `Replay` for readings that come one by one.
+        gate : float, optional
+            As in `update`, for all observations.
+
+        Raises
+        ------
+        DegenerateWeightsError, ValueError
+            As in `update`, with the steps completed as ``result``; ValueError before the first step if lengths differ, a
+            time step is not positive, times do not increase or are the same number though they differ, a reading is late, or
+            the first step is over 1,000 times the median of the others and `start` is None.
+
+        Warns
+        -----
+        DegeneracyWarning
+            If at some steps one particle has all the weight.
+        PartialObservationWarning
+            If observations with NaN in some entries are left out whole.
+        """
+        check_flags(keep_particles=keep_particles)
+        steps = series(observations, dt, controls, times, start, late, clock=self._clock)
+        with hold_warnings(UserWarning) as warnings:
+            result: FilterResult | None = None
+            engine: str = getattr(self.model, "series_engine", "")
+            if engine and watcher is None and gate is None:
+                result = import_module(engine).run(self, steps, keep_particles)
+            if result is None:
+                result = run(self, steps, keep_particles, watcher, gate)
+        warn_of_run(warnings)
+        return result
+
     def _check_order(self, sensor: Sensor | None) -> None:
         """Raise RuntimeError if the model reads a second observation of the initial state: `predict` was forgotten."""
         if self.step == 0 and sensor is None and self._by_model_at_start:
             raise RuntimeError(
                 "update: expected one observation of the initial state, step 0, got a second; call predict between them"
             )
+
+    def _observed_by(self, sensor: Sensor | None) -> Model:
+        """Return the model that reads an observation: the filter's own, or one with the functions of a sensor."""
+        return sensed(self.model, sensor)
+
+    def _check_particle_model(self) -> Model:
+        """Check state and likelihood; return the model as a proposal checks it, with some sensor if it needs one."""
+        model, observed_model = self.model, to_check(self.model)
+        modes = range(len(model.models)) if contract.jumps(model) else ()
+        for checked_model in (*(contract.in_mode(model, mode) for mode in modes), model):
+            contract.check_state(checked_model, type(self).__name__, "sample")
+        contract.require_likelihood(observed_model, type(self).__name__)
+        self._needs_sensor = observed_model is not model
+        return observed_model
 
     def _settle(self) -> None:
         """Let a prediction stand that waits for its observation."""
@@ -118,81 +201,3 @@ class OnlineFilter(Forecaster, Timed):
     def _rewind(self) -> None:
         """Go back to the initial distribution."""
         raise NotImplementedError
-
-
-NUMBERS = "f8", lambda x: (np.abs(x) <= LARGEST).all(), f"up to {LARGEST:g}"
-MEANINGS: dict[str, Any] = {
-    name: meaning
-    for names, *meaning in (
-        ("weights mode_probabilities", "f8", lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR, "with the sum 1"),
-        ("log_weights", "f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
-        ("covariance covariances", "f8", lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2, "definite"),
-        ("step", "i", lambda x: x >= 0, "from 0 on"),
-        ("origin", "M8", lambda x: True, "a date"),
-        ("zoned by_model_at_start resampled untouched gaussian", "b", lambda x: True, "True or False"),
-    )
-    for name in names.split()
-}
-"""Last part of the name of an array in a state -> the code of its type, a test of its values, and what is expected.
-
-Other arrays are `NUMBERS`: means, members, factors of covariances.
-"""
-
-
-class SavedState:
-    """A state that `restore` is given: each entry is checked when it is read."""
-
-    def __init__(self, entries: Mapping[str, Any], model: Model) -> None:
-        if not isinstance(entries, Mapping):
-            raise TypeError(
-                f"state: expected a mapping as the attribute state of a filter has it, got {short_repr(entries)}"
-            )
-        missing = [name for name in str(entries.get("entries", "entries")).split() if name not in entries]
-        if missing:
-            raise ValueError(f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}")
-        count = len(model.models) if jumps(model) else 1
-        modes = "i", lambda x: np.isin(x, range(count)).all(), f"from 0 to {count - 1}"
-        self.entries, self.meanings = entries, {**MEANINGS, "modes": modes}
-
-    def expect(self, name: str, value: Any) -> None:
-        """Raise ValueError unless an entry is this number or text."""
-        found = str(self.entries.get(name, "none"))
-        if found != str(value):
-            raise ValueError(f"state: expected {name} {value}, as this filter has, got {short_repr(found)}")
-
-    def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
-        """Return a copy of an array; ValueError unless it has this shape, and the type and the meaning of its name."""
-        array = as_any(f"state: {name}", self.entries.get(name))
-        code, fits, expected = self.meanings.get(name.rpartition(".")[2], NUMBERS)
-        if array.shape != shape or code not in array.dtype.str or not fits(array):
-            raise ValueError(
-                f"state: expected {name} {shape} of type {code}, {expected}, got {array.dtype} {array.shape}: "
-                f"{short_repr(array.tolist())}"
-            )
-        return array.astype(np.int64 if code == "i" else array.dtype.newbyteorder("="))
-
-    def generator(self, stream: Any) -> Any:
-        """Return the state of a generator such as `stream`."""
-        trial, text = copy.deepcopy(stream), str(self.entries.get("generator"))
-        with suppress(Exception):
-            trial.state = numbers = json.loads(text)
-            places = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}  # NumPy reads the memory at any
-            if 0 <= places["pos"] <= 624 and 0 <= places["buffer_pos"] <= 4 and _as_text(trial.state) == text:
-                return trial.state
-        raise ValueError(f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}")
-
-
-def _as_text(numbers: Any) -> str:
-    return json.dumps(numbers, default=np.ndarray.tolist)
-
-
-def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in the beliefs that it holds."""
-    if hasattr(value, "combine"):  # a belief
-        changes = {
-            field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
-        }
-        return replace(value, **changes)
-    if isinstance(value, tuple) and value and hasattr(value[0], "combine"):
-        return tuple(exchanged(part, exchange, f"{name}.{k}") for k, part in enumerate(value))
-    return exchange(name[1:], value)

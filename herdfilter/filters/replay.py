@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import check_methods, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.filters.results import StepRecord
-from herdfilter.filters.state import FilterState
+from herdfilter.filters.saved import FilterState
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock, Timed
 

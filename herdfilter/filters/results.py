@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_list, as_numbers, short_repr
 from herdfilter._repr import fields_in_line, html_repr, summary_repr
+from herdfilter.models.contract import circular_dims
 from herdfilter.models.series import as_objects
 
 if TYPE_CHECKING:
@@ -188,6 +189,10 @@ class StepRecord:
     outcome : Outcome
     mode_probabilities : ndarray, shape (J,), or None
         Of a model that jumps between J modes.
+    distinct_ancestors : float
+        Number of particles of the step before that have a successor: few tell a collapse that `ess` hides, where all
+        successors of few particles have equal weights. NaN of a proposal that makes its particles of all together, and in
+        filters without particles.
 
     Examples
     --------
@@ -198,6 +203,8 @@ class StepRecord:
     (1, (5,), (5, 5), 'UPDATED')
     >>> record.log_likelihood == pf.log_likelihood, 1 <= record.ess <= 50, record.resampled
     (True, True, False)
+    >>> 1 <= record.distinct_ancestors <= 50
+    True
     """
 
     step: int
@@ -208,6 +215,7 @@ class StepRecord:
     log_likelihood: float
     outcome: Outcome
     mode_probabilities: Array | None = None
+    distinct_ancestors: float = np.nan
 
     __repr__ = fields_in_line
 
@@ -234,6 +242,11 @@ class FilterResult(Views):
         Indices of the angle-valued dimensions, and of those that the model calls positions.
     mode_probabilities : ndarray, shape (T, J), or None
         Of a model that jumps between J modes.
+    distinct_ancestors : ndarray, shape (T,)
+        As in `StepRecord`.
+    ancestors : ndarray of int, shape (T, n), or None
+        Of the particles that were kept: ``result.particles[t - 1][result.ancestors[t]]`` are those that particles t come
+        from. None also if they are not known at every step.
 
     Examples
     --------
@@ -261,6 +274,8 @@ class FilterResult(Views):
     circular: tuple[int, ...] = ()
     mode_probabilities: Array | None = None
     position_dims: tuple[int, ...] = ()
+    distinct_ancestors: Array | None = None
+    ancestors: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.means)
@@ -285,28 +300,31 @@ class FilterResult(Views):
     def collect(
         cls,
         records: list[StepRecord],
-        dim: int,
-        kept: list[tuple[Array, Array]] | None = None,
+        model: Any,
+        kept: list[tuple[Array, ...]] | None = None,
         times: Sequence[Any] | None = None,
-        circular: tuple[int, ...] = (),
-        position_dims: tuple[int, ...] = (),
     ) -> FilterResult:
-        """Stack step records, the particles and weights kept beside them, and the times of as many of the first steps."""
+        """Stack step records; particles, weights and ancestors kept beside them; times of as many of the first steps."""
         modes = [r.mode_probabilities for r in records]
+        columns: dict[str, Any] = {}
+        if kept is not None:
+            particles, weights, ancestors = zip(*kept, strict=True) if kept else ((), (), ())
+            columns = {"particles": np.array(particles), "weights": np.array(weights)}
+            columns["ancestors"] = None if any(indices is None for indices in ancestors) else np.array(ancestors)
         return cls(
-            means=np.array([r.mean for r in records]).reshape(-1, dim),
-            covariances=np.array([r.covariance for r in records]).reshape(-1, dim, dim),
+            means=np.array([r.mean for r in records]).reshape(-1, model.dim),
+            covariances=np.array([r.covariance for r in records]).reshape(-1, model.dim, model.dim),
             ess=np.array([r.ess for r in records]),
             resampled=np.array([r.resampled for r in records], dtype=bool),
             log_likelihoods=np.array([r.log_likelihood for r in records]),
             outcomes=tuple(r.outcome for r in records),
-            particles=None if kept is None else np.array([x for x, _ in kept]),
-            weights=None if kept is None else np.array([w for _, w in kept]),
             steps=np.array([r.step for r in records], dtype=int),
             times=None if times is None else as_objects(times[: len(records)]),
-            circular=circular,
-            position_dims=position_dims,
+            circular=circular_dims(model),
             mode_probabilities=np.array(modes) if modes and modes[0] is not None else None,
+            position_dims=getattr(model, "position_dims", ()),
+            distinct_ancestors=np.array([r.distinct_ancestors for r in records]),
+            **columns,
         )
 
 
@@ -351,7 +369,10 @@ class DegenerateWeightsError(RuntimeError):
 
 
 class DegeneracyWarning(UserWarning):
-    """One particle has all the weight after an update: the observation lies far from all, or they are too few.
+    """Few particles are left after an update: the observation lies far from all, or they are too few.
+
+    One of them has all the weight; or the effective sample size hides that all come from few ancestors, and the transition
+    noise has not spread them (`FilterResult.distinct_ancestors`).
 
     The text is the same at every step, so that Python shows it once for each place that calls the filter.
 
@@ -403,15 +424,49 @@ class PartialObservationWarning(UserWarning):
     """
 
 
-def warn_of_partial(missing: Iterable[Any]) -> None:
-    """Warn, once, if one of the observations that were taken for missing has an entry that is not NaN."""
-    numbers = [as_numbers("z", z, (None,), missing=True) for z in missing]
-    if any(not np.isnan(z).all() for z in numbers):
+ALONE = 1.1  # effective sample size below which one particle has all the weight
+FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
+
+
+def warn_of_step(record: StepRecord, z: Any, particles: Any, circular: tuple[int, ...]) -> None:
+    """Warn if few particles are left after an update, or if an observation with some numbers was left out."""
+    if record.outcome is Outcome.UPDATED:
+        if record.ess < ALONE or particles.hides_collapse(circular):
+            warn_of_loss(record.step, len(particles), record.ess < ALONE)
+    elif record.outcome is Outcome.MISSING and z is not None:
+        warn_if_partial(z)
+
+
+def warn_of_loss(step: int, n: int, alone: bool) -> None:
+    """Warn that one of n particles has all the weight, or else that few are the ancestors of all."""
+    if n >= FEWEST_TO_WARN:
+        weights = f"one of {n} particles has all the weight"
+        families = f"{n} particles come from few, and have not spread,"
+        warning = DegeneracyWarning(
+            f"{weights if alone else families} after an update; what helps: gate=0.999 against outliers, heavier tails, "
+            "more particles, RegularisedResampling() where the transition has little noise, or a filter such as auto"
+        )
+        warning.steps = [step]
+        WARN.get()(warning, stacklevel=4)
+
+
+def warn_if_partial(z: Any) -> None:
+    """Warn if an observation that was taken for missing has an entry that is not NaN."""
+    if not np.isnan(as_numbers("z", z, (None,), missing=True)).all():
         warning = PartialObservationWarning(
             "an observation with NaN in some entries is left out whole, as log_likelihood is not said to take NaN; if it "
             "leaves out such entries, give the model or the Sensor partial_observations=True"
         )
-        WARN.get()(warning, stacklevel=3)
+        WARN.get()(warning, stacklevel=4)
+
+
+def warn_of_run(warnings: list[Any]) -> None:
+    """Give the warnings of the steps of a run, one of each kind."""
+    for kind in dict.fromkeys(map(type, warnings)):
+        of_kind: list[Any] = [warning for warning in warnings if type(warning) is kind]
+        if kind is DegeneracyWarning:
+            of_kind[0].steps = [step for warning in of_kind for step in warning.steps]
+        WARN.get()(of_kind[0], stacklevel=3)
 
 
 WARN: ContextVar[Any] = ContextVar("WARN", default=warnings.warn)

@@ -1,34 +1,401 @@
-"""The state of a filter: taken as one frozen thing, and given back."""
+"""Weighted particles that know their ancestors, and what a filter says of the state by them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import copy
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles, as_weighted_particles, check_count
+from herdfilter._repr import summary_repr
+from herdfilter.angles import mean_and_covariance, merged, unwrap
+from herdfilter.models import contract
+from herdfilter.models.sensors import Sensor, sensed
+
+Indices = NDArray[np.integer[Any]]
+NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
+ALONE_SHARE = 1e-3  # families of less weight do not count beside one that has the rest
+ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
+"""Name in a saved state -> attribute; a kind of particles adds those of its own."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FilterState:
-    """The state of a filter or a tracker; what it holds is replaced at every step, never changed.
+class Particles:
+    """Weighted particles; the weights and their effective sample size are computed once, when first asked for.
 
-    That is its particles or belief, a transition that waits for its observation, step, clock and log-likelihood; and the
-    states of its generators, and of those of its tracks. `OnlineFilter.state` is the same as arrays.
+    Parameters
+    ----------
+    particles : array_like, shape (n, d)
+        States; not copied.
+    log_weights : array_like, shape (n,)
+        Logarithms of weights, which sum to 1 unless an observation has just been taken up; -inf for weights of zero.
+    modes : ndarray of int, shape (n,), optional
+        The mode of each particle, where the model jumps between some.
+    n_next : int, optional
+        How many particles a proposal that uses the weights, or a resampling scheme, makes of these; n unless given. So a
+        hypothesis gets its share of the particles, and the union of several hypotheses is brought back to n.
+    ancestors : ndarray of int, shape (n,), optional
+        Index, among the particles that these were made of, of the one that each comes from; None where they come from all
+        of them together, as points of a fitted mixture do.
+
+    Examples
+    --------
+    Three equal particles meet the likelihoods 1, 2 and 1, whose weighted sum is the evidence.
+
+    >>> particles = hf.Particles.equal(np.array([[0.0], [1.0], [3.0]]))
+    >>> posterior, log_evidence = particles.reweighted(np.log([1.0, 2.0, 1.0])).normalised()
+    >>> np.round(posterior.weights, 12).tolist(), np.allclose(np.exp(log_evidence), 4 / 3)
+    ([0.25, 0.5, 0.25], True)
+    >>> round(particles.ess, 6), round(posterior.ess, 6)
+    (3.0, 2.666667)
+    >>> hf.SystematicResampling().resample(posterior, np.random.default_rng(0)).ancestors.tolist()
+    [0, 1, 2]
     """
 
-    attributes: dict[str, Any]
-    streams: list[tuple[Any, Any]]  # bit generators, each with its state
+    covariances: Any = None
+    """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
+    ancestors: Indices | None
+    FIELDS: ClassVar[tuple[str, ...]] = ("x", "log_weights", "modes", "n_next", "ancestors")
+    """Names of all that is not computed from the rest."""
+
+    def __init__(
+        self,
+        particles: ArrayLike,
+        log_weights: ArrayLike,
+        modes: NDArray[np.int64] | None = None,
+        n_next: int | None = None,
+        ancestors: Indices | None = None,
+    ) -> None:
+        self.x = as_particles("particles", particles)
+        n = len(self.x)
+        self.log_weights = as_array("log_weights", log_weights, (n,), finite=False)
+        if not (self.log_weights < np.inf).all():  # NaN, too
+            raise ValueError(f"log_weights: expected numbers below infinity, got {self.log_weights.max()}")
+        for name, labels in (("modes", modes), ("ancestors", ancestors)):
+            if labels is not None and (shape := as_any(name, labels).shape) != (n,):
+                raise ValueError(f"{name}: expected shape ({n},), got {shape}")
+        self.modes = modes
+        self.ancestors = ancestors
+        self.n_next = n if n_next is None else check_count("n_next", n_next)
 
     @classmethod
-    def of(cls, online: Any) -> FilterState:
-        """Take the state of a filter or a tracker."""
-        filters = [online, *(track.filter for track in getattr(online, "tracks", ()))]
-        generators = [one.rng for one in filters if isinstance(getattr(one, "rng", None), np.random.Generator)]
-        return cls(dict(vars(online)), [(rng.bit_generator, rng.bit_generator.state) for rng in generators])
+    def unchecked(
+        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, ancestors: Any = None
+    ) -> Self:
+        """Build without validation, for arrays that are valid by construction."""
+        self = object.__new__(cls)
+        self.x = particles
+        self.log_weights = log_weights
+        self.modes = modes
+        self.ancestors = ancestors
+        self.n_next = len(particles) if n_next is None else n_next
+        return self
 
-    def give_back(self, online: Any) -> None:
-        """Let the filter or tracker stand there again."""
-        vars(online).clear()
-        vars(online).update(self.attributes)
-        for stream, state in self.streams:
-            stream.state = state
+    @classmethod
+    def equal(cls, particles: ArrayLike, ancestors: Any = None) -> Self:
+        """Particles (n, d) of equal weight."""
+        x = as_particles("particles", particles)
+        return cls.unchecked(x, np.full(len(x), -math.log(len(x))), ancestors=ancestors)
+
+    @classmethod
+    def weighted(cls, particles: ArrayLike, weights: ArrayLike) -> Self:
+        """Particles (n, d) with weights (n,) that sum to 1."""
+        x, weights = as_weighted_particles(particles, weights)
+        with np.errstate(divide="ignore"):
+            weighted = cls.unchecked(x, np.log(weights))
+        weighted.weights = weights
+        return weighted
+
+    @classmethod
+    def of(cls, particles: Any) -> Self:
+        """Return particles as those of this kind."""
+        alike: Self = particles
+        return alike
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def fits(self, shape: tuple[int, int]) -> bool:
+        """Return True if they may be the particles (n, d) of a filter."""
+        return np.shape(self.x) == shape and np.shape(self.log_weights) == shape[:1]
+
+    @cached_property
+    def weights(self) -> Array:
+        """Weights (n,)."""
+        return np.exp(self.log_weights)
+
+    @cached_property
+    def ess(self) -> float:
+        r"""Effective sample size :math:`1 / \sum_i w_i^2`."""
+        total = float(self.weights @ self.weights)
+        return 1.0 / total if total else math.inf
+
+    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
+        """Mean (d,), its angles wrapped, and covariance (d, d)."""
+        return mean_and_covariance(self.x, self.weights, circular)
+
+    def points(self, circular: tuple[int, ...], step: int) -> Particles:
+        """Points that stand for the whole distribution at a step: the particles themselves, unless they have a spread."""
+        return self
+
+    def updated(self, observation: Any) -> Particles:
+        """Return the particles with their weights times the likelihood, not normalised."""
+        updated: Particles = observation.weigh(self)
+        return updated
+
+    def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
+        """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
+        modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
+        parts = []
+        for mode in np.unique(modes).tolist():
+            mode_model = model if self.modes is None else contract.in_mode(model, mode)
+            members = modes == mode
+            share = self.weights[members].sum()
+            if share > 0:
+                weights = self.weights if self.modes is None else self.weights[members] / share
+                mean, covariance, noise = predicted_moments(mode_model, self.x[members], weights, step)
+                parts.append((share, mean, covariance + noise))
+        shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
+        return merged(means, covariances, shares, contract.observation_circular(mode_model, means.shape[1]))
+
+    def reweighted(self, log_factors: Array) -> Self:
+        """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
+        return self._with(self.log_weights + log_factors)
+
+    def take(self, which: Any) -> Self:
+        """Return the particles at these indices (m,), with the weights that they have."""
+        n = len(self.x)
+        fields = {}
+        for name in self.FIELDS:
+            values = self.__dict__[name]  # an array may have one row for all
+            fields[name] = values.take(which, axis=0) if isinstance(values, np.ndarray) and len(values) == n else values
+        rows = object.__new__(type(self))
+        rows.__dict__ = fields
+        return rows
+
+    @classmethod
+    def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Self:
+        """Concatenate parts, with the weights that they have; the next step makes `n_next` particles, or as many."""
+        kinds: list[Any] = [cls, *map(type, parts)]
+        kind = max(kinds, key=lambda kind: len(kind.FIELDS))
+        joined: Self = object.__new__(kind)
+        for name in kind.FIELDS:
+            columns = [getattr(kind.of(part), name) for part in parts]
+            if name != "n_next" and not any(column is None for column in columns):
+                rows = [
+                    np.broadcast_to(column, (len(part), *column.shape[1:]))
+                    for column, part in zip(columns, parts, strict=True)
+                ]
+                setattr(joined, name, np.concatenate(rows))
+            else:
+                setattr(joined, name, None)
+        joined.n_next = len(joined.x) if n_next is None else n_next
+        return joined
+
+    def traced(self, indices: Indices | None) -> Self:
+        """Let the ancestors be counted among the particles that their set was taken from, at these indices; return self."""
+        if self.ancestors is not None:
+            self.ancestors = None if indices is None else indices[self.ancestors]
+        return self
+
+    def normalised(self) -> tuple[Self, float]:
+        """Return the particles with weights that sum to 1, and the logarithm of the sum before.
+
+        Where all weights are zero they stay so, and the logarithm is minus infinity. Weights do not depend on a constant
+        added to their logarithms, however large.
+        """
+        return self._normalised
+
+    @cached_property
+    def _normalised(self) -> tuple[Self, float]:
+        peak = self.log_weights.max()
+        if peak == -np.inf:
+            return self, -np.inf
+        relative = self.log_weights - peak
+        weights = np.exp(relative)
+        total = float(np.add.reduce(weights))
+        particles = self._with(relative - math.log(total))
+        particles.weights = weights / total
+        return particles, float(peak) + math.log(total)
+
+    def _with(self, log_weights: Array) -> Self:
+        fields = self.__dict__
+        particles = object.__new__(type(self))
+        particles.__dict__ = {name: fields[name] for name in self.FIELDS}
+        particles.log_weights = log_weights
+        return particles
+
+    @cached_property
+    def ancestor_weights(self) -> Array:
+        """Total weight of the successors of each ancestor, (m,); none where these are not known."""
+        return np.zeros(0) if self.ancestors is None else np.bincount(self.ancestors, self.weights).astype(np.float64)
+
+    @property
+    def distinct_ancestors(self) -> float:
+        """Number of particles before that have a successor of any weight; NaN where that is not known."""
+        return math.nan if self.ancestors is None else float(np.count_nonzero(self.ancestor_weights))
+
+    def hides_collapse(self, circular: tuple[int, ...]) -> bool:
+        r"""Return True if the effective sample size hides that the particles come from few ancestors.
+
+        Fewer than :math:`\sqrt n` of these count, :math:`m = 1 / \sum_j v_j^2` with the total weights :math:`v_j` of their
+        successors, though more of the particles do; and the transition noise has not closed the gaps between their families:
+        in some dimension less than the share :math:`1 / m^2` of the variance is within families. Or all are of one family.
+        """
+        weights = self.ancestor_weights
+        if self.ancestors is None:
+            return False
+        count = 1 / (weights @ weights)
+        if not count < math.sqrt(len(self)) <= self.ess:
+            return False
+        families = np.flatnonzero(weights > ALONE_SHARE)
+        if len(families) == 1:
+            return True
+        x = unwrap(self.x, self.weights, circular)
+        centred = x - self.weights @ x
+        sums = np.array([np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T])
+        between = (sums**2 / weights[families]).sum(axis=1)
+        total = self.weights @ centred**2
+        return bool(((total - between) * count**2 < total).any())
+
+    @classmethod
+    def checked(cls, particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
+        """Return the result of a part's method if it is particles of this shape, else raise an error that names it."""
+        if isinstance(particles, Particles) and particles.fits(shape):
+            return particles
+        name = f"{type(part).__name__}.{method}"
+        if not isinstance(particles, Particles):
+            raise TypeError(
+                f"{name}: expected a herdfilter.filters.Particles(particles, log_weights), got {type(particles).__name__}"
+            )
+        raise ValueError(
+            f"{name}: expected particles of shape {shape} and as many weights, got {np.shape(particles.x)} and "
+            f"{np.shape(particles.log_weights)}; look at the model's initial and dim, or at the sampler"
+        )
+
+    def arrays(self) -> dict[str, Any]:
+        """Return all that `restored` needs, as arrays by name."""
+        names = ARRAYS | {name: name for name in self.FIELDS[len(Particles.FIELDS) :]}
+        arrays = {name: getattr(self, attribute) for name, attribute in names.items()}
+        return {name: array for name, array in arrays.items() if array is not None}
+
+    @staticmethod
+    def restored(saved: Any, n_next: int, dim: int) -> Particles:
+        """Return the particles of a `SavedState`, of the kind that has the arrays that are there."""
+        kinds: list[type[Particles]] = sorted((Particles, *Particles.__subclasses__()), key=lambda kind: -len(kind.FIELDS))
+        kind = next(kind for kind in kinds if {*kind.FIELDS[len(Particles.FIELDS) :]} <= {*saved.entries})
+        n = np.size(saved.entries["weights"])
+        names = [name for name in ARRAYS if name in saved.entries]
+        arrays = {ARRAYS[name]: saved.read(name, (n, dim) if name == "particles" else (n,)) for name in names}
+        particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
+        vars(particles).update(arrays, **kind.restored_spread(saved, n, dim))
+        if not (np.abs(np.exp(particles.log_weights) - particles.weights) <= SUM_ERROR).all():
+            raise ValueError("state: expected log_weights that are the logarithms of weights, got others")
+        return particles
+
+    @classmethod
+    def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, Array]:
+        """Return the arrays of a saved state that this kind of particles has besides points."""
+        return {}
+
+    def __repr__(self) -> str:
+        return summary_repr(self, n=len(self), dim=self.x.shape[1])
+
+
+def predicted_moments(model: Any, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
+    """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
+    values = contract.observation_mean(model, x, step)
+    size = values.shape[1]
+    noises = contract.observation_covariances(model, x, size, step)
+    noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
+    return *mean_and_covariance(values, weights, contract.observation_circular(model, size)), noise
+
+
+class ParticleEstimates:
+    """What a filter of particles says of the state where it stands."""
+
+    model: contract.Model
+    n_particles: int
+    step: int
+    has_weights = True
+    _circular: tuple[int, ...]
+    _current: Callable[[], Particles]
+
+    @property
+    def particles(self) -> Array:
+        """The particles, shape (n, d); where each carries a Gaussian (`RaoBlackwellisedProposal`), the means of these.
+
+        A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
+        it is asked for, and asking does not change what follows.
+        """
+        return self._points().x
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the particles, shape (n,), summing to 1."""
+        return self._points().weights
+
+    @property
+    def ancestors(self) -> Indices | None:
+        """Index, among the particles of the step before, of the one that each comes from, shape (n,).
+
+        None at the start, and of a proposal that makes its particles of all of those together, by a fit.
+        """
+        return self._points().ancestors
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the weighted particles, shape (d,); circular in angle-valued dimensions."""
+        return self._current().moments(self._circular)[0]
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the weighted particles, shape (d, d)."""
+        return self._current().moments(self._circular)[1]
+
+    @property
+    def ess(self) -> float:
+        r"""Effective sample size :math:`1 / \sum_i w_i^2`."""
+        return float(self._current().ess)
+
+    @property
+    def mode_probabilities(self) -> Array:
+        """Probability of each mode of a model that jumps between J of them, shape (J,); of any other, of its one mode."""
+        particles = self._current()
+        if particles.modes is None:
+            return np.ones(1)
+        return np.bincount(particles.modes, particles.weights, len(self.model.models)).astype(np.float64)
+
+    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
+        """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
+
+        None where the model, or the sensor, has no mean and covariance of the observation.
+        """
+        model = self.model if sensor is None else sensed(self.model, sensor)
+        if not contract.has(contract.in_mode(model, 0), contract.OBSERVED):
+            return None
+        return self._current().predicted_observation(model, self.step)
+
+    def combine(self, others: Sequence[Any], weights: Array) -> Self:
+        """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
+
+        The next step makes as many particles of the union as one filter has.
+        """
+        heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
+        log_weights = np.log(weights[heavy] / weights[heavy].sum())
+        parts = [others[i]._current().reweighted(log_weight) for i, log_weight in zip(heavy, log_weights, strict=True)]
+        union = copy.copy(self)
+        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None, record=None)
+        return union
+
+    def _points(self) -> Particles:
+        """Return the particles, with points in place of the Gaussians of histories."""
+        return self._current().points(self._circular, self.step)
+
+    def __repr__(self) -> str:
+        shown = ("n_particles", "proposal", "resampling", "step", "log_likelihood")
+        return summary_repr(self, model=self.model, dim=self.model.dim, **{name: getattr(self, name) for name in shown})

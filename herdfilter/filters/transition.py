@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_any, short_repr
 from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.series import as_duration
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -149,21 +150,53 @@ class Transition:
 
         A change inside an array or a list that the model holds is not kept out.
         """
-        try:
-            model = copy.copy(self.model)
-        except TypeError:  # a module cannot be copied, what it holds can
-            names = [name for name in dir(self.model) if name[:2] != "__"]
-            model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
-        if model is not self.model and contract.jumps(model):
+        model = _copied(self.model)
+        if model is self.model:
+            return self
+        if contract.jumps(model):
             with suppress(AttributeError):
                 modes = tuple(self.of(mode).snapshot().model for mode in model.models)
                 object.__setattr__(model, "models", modes)
         frozen = self.of(model)
-        if model is not self.model and contract.has(model, contract.ADDITIVE):
+        if contract.has(model, contract.ADDITIVE):
             with suppress(AttributeError):  # an object with slots has no room
                 object.__setattr__(model, "transition_covariance", partial(_constant, self.covariance))
                 vars(frozen).update(_noise=self._noise)
         return frozen
+
+    def arrays(self) -> dict[str, Any]:
+        """Return what `restored` needs besides a model, for the state of a filter in which it waits for an observation."""
+        if self.control is None:
+            return {"pending_dt": self.dt}
+        return {"pending_dt": self.dt, "pending_control": as_saved_control(self.control)}
+
+    @classmethod
+    def restored(cls, saved: Any, model: contract.Model) -> Transition | None:
+        """Return the transition that waits for an observation in a `SavedState`, by a model; None if there is none."""
+        if "pending_dt" not in saved.entries:
+            return None
+        control = None
+        if "pending_control" in saved.entries:
+            control = as_saved_control(saved.entries["pending_control"])[()]
+        dt = as_duration("state: pending_dt", saved.read("pending_dt").item())
+        return cls(model, dt, control, saved.read("step").item()).snapshot()
+
+
+def as_saved_control(control: Any) -> np.ndarray:
+    """Return a control input as an array for a state; ValueError if it is no array, number or text."""
+    array = np.array(as_any("control", control))
+    if array.dtype.hasobject or hasattr(control, "to_numpy"):
+        raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
+    return array
+
+
+def _copied(model: contract.Model) -> contract.Model:
+    """Return a shallow copy of a model."""
+    try:
+        return copy.copy(model)
+    except TypeError:  # a module cannot be copied, what it holds can
+        names = [name for name in dir(model) if name[:2] != "__"]
+        return SimpleNamespace(**{name: getattr(model, name) for name in names})
 
 
 def _constant(covariance: Array, dt: float, step: int) -> Array:

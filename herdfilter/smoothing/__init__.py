@@ -6,7 +6,7 @@ from herdfilter.smoothing.particles import Trajectories, backward_simulation, ma
 from herdfilter.smoothing.results import SmoothedResult, UnreachableStateError
 from herdfilter.smoothing.rts import rts_smoother
 
-__all__ = [
+__all__: list[str] = [
     "FixedLagSmoother",
     "SmoothedResult",
     "Trajectories",

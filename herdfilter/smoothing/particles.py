@@ -20,9 +20,9 @@ from herdfilter._checks import Array, as_generator, check_count, read_only
 from herdfilter._repr import summary_repr
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
+from herdfilter.filters.state import Particles
 from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numbers, require
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 

@@ -13,9 +13,10 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
+from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter, merge_by_owner
 from herdfilter.filters.kalman.gaussian import GaussianBelief, unwrapped
-from herdfilter.filters.particle_filter import NEGLIGIBLE_SET, ParticleFilter
+from herdfilter.filters.state import NEGLIGIBLE_SET
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, in_mode, jumps
 from herdfilter.models.sensors import Sensor, sensed

@@ -23,7 +23,7 @@ from herdfilter.filters.kalman.gaussian import expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
-from herdfilter.models.contract import OBSERVED, check_state, circular_dims, require
+from herdfilter.models.contract import OBSERVED, check_state, require
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import Factor, WithClutter
@@ -322,9 +322,7 @@ class LMBTracker(Timed):
             increase or a reading is late. The attribute ``result`` of an error holds the results so far.
         """
         steps = series(scans, dt, controls, times, start, late, "scans", self._clock)
-        positions = tuple(getattr(self.model, "position_dims", ()))
-        collect = partial(TrackingResult.collect, circular=circular_dims(self.model), position_dims=positions)
-        result: TrackingResult = run(self, steps, self.model.dim, watcher=watcher, collect=collect)
+        result: TrackingResult = run(self, steps, watcher=watcher, collect=TrackingResult.collect)
         return result
 
     def __repr__(self) -> str:

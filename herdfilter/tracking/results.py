@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_list
 from herdfilter._repr import fields_in_line, html_repr, summary_repr
+from herdfilter.models.contract import circular_dims
 from herdfilter.models.series import as_objects
 from herdfilter.tracking.status import DetectionHistory
 from herdfilter.tracking.track import Label
@@ -109,13 +110,14 @@ class TrackingResult:
     _repr_html_ = html_repr
 
     @classmethod
-    def collect(cls, records: Sequence[TrackingRecord], times: Sequence[Any], dim: int, **drawn: Any) -> TrackingResult:
-        """Stack records, with the times of the first steps; `drawn` holds `circular` and `position_dims`."""
+    def collect(cls, records: Sequence[TrackingRecord], model: Any, kept: Any, times: Sequence[Any]) -> TrackingResult:
+        """Stack records of a tracker's model, with the times of the first steps; no particles are kept."""
         names = "labels", "means", "covariances", "existence", "history"
         lists: dict[str, Any] = {name: [getattr(record, name) for record in records] for name in names}
         steps = np.array([record.step for record in records], dtype=int)
         cardinality = np.array([record.cardinality for record in records])
-        return cls(cardinality=cardinality, steps=steps, times=as_objects(times[: len(records)]), dim=dim, **lists, **drawn)
+        lists |= {"circular": circular_dims(model), "position_dims": tuple(getattr(model, "position_dims", ()))}
+        return cls(cardinality=cardinality, steps=steps, times=as_objects(times[: len(records)]), dim=model.dim, **lists)
 
     def __len__(self) -> int:
         return len(self.labels)

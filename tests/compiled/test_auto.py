@@ -5,11 +5,11 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.compiled import loop
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.state import Particles
 
 
 def rotate(x, out):

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
 from herdfilter.filters import DegenerateWeightsError, HerdedProposal, Outcome, ParticleFilter
@@ -100,10 +100,48 @@ def test_a_long_loop_is_warned_of_once(walk):
     assert (str(copied), copied.steps) == (str(caught[0].message), [1])
 
 
-def test_a_filter_that_looks_at_the_observation_is_advised_to_blind_ones_only(walk):
-    for name, advised in (("bootstrap", True), ("auto", False), ("ranked", False)):
+def test_every_filter_is_warned_of_all_its_steps_at_once(walk):
+    for name in ("bootstrap", "auto", "ranked"):
         pf = hf.make_filter(name, steep(walk), 50, rng=0)
         with pytest.warns(hf.DegeneracyWarning) as caught:
             pf.run([[3.0], [400.0]])
-        assert ("such as auto" in str(caught[0].message)) is advised
         assert caught[0].message.steps == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "auxiliary", "ranked", "sqmc"])
+def test_a_collapse_that_the_effective_sample_size_hides_is_told_by_the_ancestors(name):
+    """Few of the particles of a wide prior are near the first reading, and the transition does not part their successors."""
+    model = hf.models.LinearGaussian([[1]], [[1]], [[1e-4]], [[1]], [0], [[1e4]])
+    told, hidden = 0, 0
+    for seed in range(8):
+        z = hf.simulate(model, 5, rng=seed)[1]
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = hf.make_filter(name, model, 200, rng=seed).run(z)
+        told += [one.category for one in caught] == [hf.DegeneracyWarning]
+        hidden += (result.ess[:2].max() > 100) and result.distinct_ancestors[:2].min() < 30
+    assert told >= 7
+    assert hidden >= 6
+
+
+def test_successors_that_the_noise_parts_are_not_warned_of():
+    """As few ancestors, but the transition noise is as wide as the prior; and of a Gaussian there are no ancestors."""
+    model = hf.models.LinearGaussian([[1]], [[1]], [[1e4]], [[1]], [0], [[1e4]])
+    z = hf.simulate(model, 5, rng=1)[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = hf.make_filter("guided", model, 200, rng=1).run(z)
+    assert result.ess.min() > 100
+    assert np.isnan(hf.make_filter("auto", model, 200).run(z).distinct_ancestors).all()
+
+
+def test_ancestors_are_where_particles_come_from():
+    """Without noise a particle is its ancestor moved on; also through resampling, modes and a scan."""
+    still = hf.models.from_functions(lambda x: x + 1.0, lambda x: x, [[0.0]], [[1.0]], [0.0], [[9.0]])
+    jumping = hf.models.JumpMarkov([still, still], [[0.9, 0.1], [0.2, 0.8]])
+    for model in (still, jumping, hf.models.WithClutter(still, 0.9, 0.02)):
+        z = [[[0.5]], [[1.5], [9.0]], [[2.0]]] if model not in (still, jumping) else [[0.5], [1.5], [2.0]]
+        for name in ("bootstrap", "sqmc", "ranked", "auxiliary"):
+            result = hf.make_filter(name, model, 50, rng=0).run(z, keep_particles=True)
+            for t in (1, 2):
+                assert_allclose(result.particles[t], result.particles[t - 1][result.ancestors[t]] + 1.0, atol=1e-9)

@@ -146,7 +146,7 @@ def test_guidance_that_leaves_few_particles_gives_way_to_n_times_its_evidence(mo
         guided = Particles(np.full((n, 1), 7.0), np.where(np.arange(n) < count, 0.0, -np.inf))
         shift = blind.normalised()[1] - guided.normalised()[1] - less
         guided = Particles(guided.x, guided.log_weights + shift)
-        monkeypatch.setattr(Ancestors, "particles", lambda *_, guided=guided: guided)
+        monkeypatch.setattr(Ancestors, "updated", lambda *_, guided=guided: guided)
         found = hf.RankedProposal().propose(transition, particles, rng, seen)
         assert_allclose(found.x, guided.x if is_kept else blind.x)
 

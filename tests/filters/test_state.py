@@ -13,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import herdfilter as hf
-from herdfilter.filters.state import FilterState
+from herdfilter.filters.saved import FilterState
 
 TURN = hf.models.CoordinatedTurn()
 MODES = hf.models.JumpMarkov(

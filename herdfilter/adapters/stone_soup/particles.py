@@ -17,13 +17,11 @@ from stonesoup.types.particle import Particle
 from stonesoup.types.prediction import Prediction
 from stonesoup.types.state import ParticleState
 
-from herdfilter._checks import Array, as_fraction, as_generator, check_count, short_repr
+from herdfilter._checks import Array, as_fraction, as_generator, check_count, check_part, short_repr
 from herdfilter.adapters.stone_soup import states
 from herdfilter.adapters.stone_soup.models import StoneSoupModel, check_transition_model, measurement_model_of
 from herdfilter.filters import AutomaticProposal, Observation, Particles, Resampling, SystematicResampling, Transition
-from herdfilter.filters.particles import check_particles
 from herdfilter.filters.proposals import Proposal
-from herdfilter.filters.proposals.base import check_part
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
@@ -87,7 +85,7 @@ class HerdfilterProposal(TheirProposal):
         model = StoneSoupModel(self.transition_model, prior=prior)
         count = check_count("n_particles", n_particles)
         particles = self.proposal.initial(model, count, self._rng)
-        check_particles(particles, self.proposal, "initial", (count, model.dim))
+        Particles.checked(particles, self.proposal, "initial", (count, model.dim))
         return ParticleState(
             states.as_state_vectors(particles.x, prior), log_weight=particles.log_weights, timestamp=prior.timestamp
         )
@@ -159,10 +157,10 @@ class HerdfilterProposal(TheirProposal):
             observation = RemembersLikelihood.read(model, states.as_rows(detection.state_vector)[0], transition.step)
             if isinstance(observation, RemembersLikelihood):
                 guided = self.proposal.propose(transition, start, self._rng, observation)
-                without = observation.taken_from(check_particles(guided, self.proposal, "propose", shape))
+                without = observation.taken_from(Particles.checked(guided, self.proposal, "propose", shape))
                 if without.log_weights.max() > -np.inf:
                     return without
-        return check_particles(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
+        return Particles.checked(self.proposal.propose(transition, start, self._rng), self.proposal, "propose", shape)
 
 
 class RemembersLikelihood(Observation):

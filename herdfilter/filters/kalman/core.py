@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,13 +13,13 @@ from herdfilter._checks import Array, short_repr
 from herdfilter._repr import brief, summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.online import OnlineFilter, SavedState, exchanged
+from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.series import Watcher, run
+from herdfilter.filters.saved import SavedState, exchanged
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
 from herdfilter.models.sensors import Sensor, sensed, unobserved
-from herdfilter.models.series import Late, Reading, as_control, as_duration, series
+from herdfilter.models.series import as_control, as_duration
 
 
 class Belief(Protocol):
@@ -180,33 +180,6 @@ class KalmanFilter(OnlineFilter):
         if sensor is not None:
             require(model, type(self).__name__, OBSERVED)
         return model
-
-    def run(
-        self,
-        observations: Iterable[ArrayLike | None] | Iterable[Reading],
-        dt: float | Sequence[float] | Array | None = None,
-        controls: Sequence[Any] | Array | None = None,
-        times: ArrayLike | None = None,
-        watcher: Watcher | None = None,
-        start: Any = None,
-        late: Late = "raise",
-        gate: float | None = None,
-    ) -> FilterResult:
-        """Predict to each observation in turn, and update with it.
-
-        Parameters
-        ----------
-        observations, dt, controls, times, watcher, start, late, gate
-            As in `ParticleFilter.run`; NaN in some entries of an observation leaves out these alone.
-
-        Raises
-        ------
-        IndefiniteCovarianceError, ValueError
-            As in `predict` and `update`, with the steps completed as ``result``; else as in `ParticleFilter.run`.
-        """
-        steps = series(observations, dt, controls, times, start, late, clock=self._clock)
-        result: FilterResult = run(self, steps, self.model.dim, watcher=watcher, gate=gate)
-        return result
 
     def _held(self) -> dict[str, Any]:
         held: dict[str, Any] = {}

@@ -12,8 +12,9 @@ from herdfilter._checks import Array, as_generator, check_count
 from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import inverse_factor
-from herdfilter.filters.observation import Observation, predicted_moments
+from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import inverse_cdf
+from herdfilter.filters.state import predicted_moments
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.sensors import to_check

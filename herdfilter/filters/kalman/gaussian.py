@@ -15,7 +15,7 @@ from herdfilter.angles import unwrap, unwrap_angles, wrap, wrap_angles
 from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Linearisation, MomentRule, linearised, moment_rule
 from herdfilter.filters.kalman.update import condition, correct_gaussians, data_association, finite_part, triangular
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract

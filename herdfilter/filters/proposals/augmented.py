@@ -10,11 +10,11 @@ import numpy as np
 from herdfilter._covariances import regularised
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mixture
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.resampling.mixture import check_fit
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers import QuantileSampling
@@ -123,7 +123,7 @@ class AutomaticProposal:
             z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
             blind = update.share(z[:few], np.zeros(few)) >= 0.5
             if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
-                moved = gaussian.particles(guide, update, only, z, even)
+                moved = gaussian.updated(guide, update, only, z, even)
                 weighted, evidence = moved.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
                     return moved

@@ -9,11 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import BaseProposal, Uses
-from herdfilter.filters.proposals.bootstrap import BootstrapProposal
-from herdfilter.filters.resampling.base import CopyingResampling
-from herdfilter.filters.resampling.copies import SystematicResampling
+from herdfilter.filters.proposals.base import BaseProposal, BootstrapProposal, Uses
+from herdfilter.filters.resampling.base import CopyingResampling, SystematicResampling
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 
 
@@ -70,10 +68,10 @@ class AuxiliaryProposal(BootstrapProposal):
     ) -> Particles:
         """See `Proposal`."""
         if observation is None:
-            another_number = particles.n_next != len(particles)
-            return super().propose(
-                transition, self.resampling.resample(particles, rng) if another_number else particles, rng
-            )
+            if particles.n_next == len(particles):
+                return super().propose(transition, particles, rng)
+            copies = self.resampling.resample(particles, rng)
+            return super().propose(transition, copies, rng).traced(copies.ancestors)
         if hasattr(transition.model, "transition_mean"):
             centres = transition.wrapped(transition.mean(particles.x))
         else:  # the transition without noise
@@ -87,4 +85,4 @@ class AuxiliaryProposal(BootstrapProposal):
         ancestors = self.resampling.chosen(np.exp(first - total), particles.n_next, rng)
         moved = transition.sample(particles.x[ancestors], rng)
         second = observation.log_likelihood(moved) - at_centres[ancestors]
-        return Particles(moved, second + total - math.log(len(moved)))
+        return Particles(moved, second + total - math.log(len(moved)), ancestors=ancestors)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
-from herdfilter.filters.resampling.base import Indices, inverse_cdf
+from herdfilter.filters.resampling.base import inverse_cdf
+from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points

@@ -1,14 +1,16 @@
-"""The contract of a proposal: one verb, and the list of all that it uses."""
+"""The contract of a proposal: one verb, and the list of all that it uses; the bootstrap proposal, its plainest case."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -56,7 +58,7 @@ class Proposal(Protocol):
     ...     def propose(self, transition, particles, rng, observation=None):
     ...         noise = rng.standard_normal((len(particles) // 2, transition.noise_dim))
     ...         x = transition.propagate(particles.x, np.concatenate([noise, -noise]))
-    ...         return hf.Particles(x, particles.log_weights)
+    ...         return hf.Particles(x, particles.log_weights, ancestors=np.arange(len(particles)))
     ...
     >>> pf = hf.ParticleFilter(hf.models.linear_chain(1), n_particles=100, proposal=Antithetic(), rng=0)
     >>> before = pf.mean
@@ -88,6 +90,8 @@ class Proposal(Protocol):
         ``observation.log_likelihood`` leaves out (`Observation.log_offset`), which the filter adds. The filter gives an
         observation only to a proposal that uses it. Entries of ``observation.z`` are NaN only where the model takes
         ``partial_observations``.
+
+        The particles know their ``ancestors``, the indices of those in `particles` that each comes from, if there are any.
         """
 
 
@@ -119,14 +123,44 @@ class BaseProposal:
         return Particles(wrap_angles(points.x, contract.circular_dims(model)), points.log_weights)
 
 
-def check_part(name: str, part: object, kind: type, expected: str) -> None:
-    """Raise TypeError unless `part` is an instance of this kind."""
-    if isinstance(part, type):
-        raise TypeError(f"{name}: expected {expected}, an instance, got the class {part.__name__}")
-    if isinstance(part, str):
-        raise TypeError(
-            f"{name}: expected {expected}, got {part!r}; to make a filter by its name, call "
-            f"herdfilter.make_filter({part!r}, model, n_particles, rng)"
-        )
-    if not isinstance(part, kind):
-        raise TypeError(f"{name}: expected {expected}, got {part!r}")
+@dataclass(frozen=True)
+class BootstrapProposal(BaseProposal):
+    """Draws from the transition density (Gordon, Salmond and Smith 1993); weights stay with their particles.
+
+    Examples
+    --------
+    It asks a model for nothing but draws from the transition and a likelihood: here steps of Laplace's distribution, and
+    an observation with noise of that kind.
+
+    >>> class Walk:
+    ...     dim = 1
+    ...     initial = hf.GaussianMixture([1.0], [[0.0]], [[1.0]])
+    ...     def sample_transition(self, x, rng, dt, control, step):
+    ...         return x + rng.laplace(size=x.shape)
+    ...     def log_likelihood(self, z, x, step):
+    ...         return -abs(z - x[:, 0])
+    ...
+    >>> pf = hf.ParticleFilter(Walk(), n_particles=300, proposal=hf.BootstrapProposal(), rng=0)
+    >>> result = pf.run([1.0, 2.0, 3.0, 4.0])
+    >>> bool(abs(result.means[-1, 0] - 4.0) < 1)
+    True
+    """
+
+    uses: ClassVar[Uses] = Uses()
+    transitions = (*BaseProposal.transitions, ("sample_transition",))
+
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+    ) -> Particles:
+        """See `Proposal`."""
+        own = each_its_own(len(particles))
+        moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
+        return moved if observation is None else observation.weigh(moved)
+
+
+@lru_cache(maxsize=64)
+def each_its_own(n: int) -> Indices:
+    """Return the ancestors of n particles each of which has a successor of its own; read-only."""
+    own = np.arange(n)
+    own.flags.writeable = False
+    return own

@@ -11,9 +11,8 @@ from herdfilter._checks import check_count, check_flags
 from herdfilter._covariances import covariance_factor
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Uses
-from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.base import BootstrapProposal, Uses, each_its_own
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import ADDITIVE
 
@@ -96,4 +95,5 @@ class FlowProposal(BootstrapProposal):
         white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
         x = transition.wrapped(means + moved)
         log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
-        return Particles(x, particles.log_weights + log_ratio + observation.log_likelihood(x))
+        log_weights = particles.log_weights + log_ratio + observation.log_likelihood(x)
+        return Particles(x, log_weights, ancestors=each_its_own(len(x)))

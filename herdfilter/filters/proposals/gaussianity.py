@@ -12,7 +12,7 @@ from herdfilter._checks import Array
 from herdfilter._covariances import SUSPECT_VARIANCE, covariance_factor, plain_and_regular
 from herdfilter.angles import unwrap
 from herdfilter.filters.kalman.update import factorise
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.state import Particles
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
 FEW = 500

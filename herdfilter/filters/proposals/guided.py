@@ -14,10 +14,9 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import IteratedRule, update_gaussians, update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Proposal, Uses
-from herdfilter.filters.proposals.bootstrap import BootstrapProposal
+from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses, each_its_own
 from herdfilter.filters.proposals.sampled import SampledProposal, log_ratio
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -93,7 +92,8 @@ class GuidedProposal(BootstrapProposal):
         log_dets, log_det = (np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root))
         log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + log_dets - log_det
         wrapped = transition.wrapped(moved)
-        return Particles(wrapped, particles.log_weights + log_ratio + observation.log_likelihood(wrapped))
+        log_weights = particles.log_weights + log_ratio + observation.log_likelihood(wrapped)
+        return Particles(wrapped, log_weights, ancestors=each_its_own(len(wrapped)))
 
 
 class GuidedSampledProposal(SampledProposal):
@@ -140,19 +140,22 @@ def guided_mixture(
     )
 
 
-def initial_given(
-    observation: Observation, proposal: Proposal, n: int, rng: np.random.Generator, prior: Any
-) -> Particles | None:
-    """Return n particles of a Gaussian prior given its first observation, with exact weights, not normalised; else None.
+def first_update(
+    proposal: Proposal, prior: Any, particles: Particles, observation: Observation, rng: np.random.Generator
+) -> Particles:
+    """Return particles of the prior given its first observation, with exact weights, not normalised.
 
-    They are drawn from what an iterated extended Kalman update makes of the prior, which may be wide: a track may start from
-    its first measurement. Where that leaves uneven weights, a share of the points is of the prior.
+    Of a Gaussian prior they are drawn anew, from what an iterated extended Kalman update makes of it: the prior may be wide,
+    and a track start from its first measurement. Where that leaves uneven weights, a share of the points is of the prior.
+    Else the `particles` of the prior get the likelihood as their weights.
     """
-    model, circular = observation.model, contract.circular_dims(observation.model)
-    if not isinstance(prior, GaussianMixture) or contract.has_scans(model) or not observation.has_moments:
-        return None
-    if any(regularised(covariance) is not covariance for covariance in prior.distinct_covariances):
-        return None
+    model = observation.model
+    with_moments = isinstance(prior, GaussianMixture) and observation.has_moments
+    plain = type(particles) is Particles and particles.modes is None and not contract.has_scans(model)
+    if not (with_moments and plain) or any(regularised(matrix) is not matrix for matrix in prior.distinct_covariances):
+        return particles.updated(observation)
+    n = len(particles)
+    circular = contract.circular_dims(model)
     for share in (0.0, UNGUIDED_SHARE):
         q = guided_mixture(observation, prior, IteratedRule(observation), 0.0, share)
         start = proposal.initial(SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng)

@@ -10,10 +10,10 @@ import numpy as np
 from herdfilter._checks import check_share
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mixture
 from herdfilter.filters.proposals.sampled import SampledProposal
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import ADDITIVE

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, check_part
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import IteratedRule
 from herdfilter.filters.kalman.histories import HistoryBelief, select_histories
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced, base
 from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
-from herdfilter.filters.proposals.scans import parts_from_scan
+from herdfilter.filters.proposals.scans import one_by_one, parts_from_scan
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -84,7 +85,7 @@ class HistoryProposal:
     uses: ClassVar[base.Uses] = base.Uses(weights=True, observation=True, whole_scan=True)
 
     def __post_init__(self) -> None:
-        base.check_part("proposal", self.proposal, AutomaticProposal, "an AutomaticProposal()")
+        check_part("proposal", self.proposal, AutomaticProposal, "an AutomaticProposal()")
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
@@ -98,7 +99,7 @@ class HistoryProposal:
             if contract.simulated_only(own) or not isinstance(own.initial, GaussianMixture):
                 return (self._in_modes if jumps else self.proposal).initial(model, n, rng)
             means, covariances = wrap(own.initial.means, contract.circular_dims(model)), own.initial.covariances
-            given = gaussians(np.log(own.initial.weights), means, covariances)
+            given = Histories.of_gaussians(np.log(own.initial.weights), means, covariances)
             parts.append(label(given, mode, model.initial_modes[mode]) if jumps else given)
         return Particles.join(parts, n)
 
@@ -106,28 +107,29 @@ class HistoryProposal:
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
-        n, circular, known = particles.n_next, transition.circular, particles.gaussian
-        one = contract.in_mode(transition.model, 0)
-        # Gaussians need functions of the noise and moments of the observation
-        if known is not None and (
-            contract.simulated_only(one) or not (observation is None or observation.in_mode(0).has_moments)
-        ):
-            points = as_points(particles, circular, transition.step)
-            return Particles.join(self._points(transition, points, 0.0, n, rng, observation), n)
-        if known is None:
-            whole = settled([particles], n, circular) if particles.modes is None else [_as_part(particles)]
-            particles = Particles.join(whole, n)
-            known = particles.gaussian
+        n = particles.n_next
+        circular = transition.circular
+        if isinstance(particles, Histories):
+            # Gaussians need functions of the noise and moments of the observation
+            moments = observation is None or observation.in_mode(0).has_moments
+            if contract.simulated_only(contract.in_mode(transition.model, 0)) or not moments:
+                points = particles.points(circular, transition.step)
+                return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
+        elif particles.modes is None:
+            particles = Histories.join(settled([particles], n, circular), n)
+        else:
+            particles = Histories.of(particles)
         # points first: the more of the weight is theirs, the fewer have the histories earned
-        parts, log_evidence = [], -np.inf
-        if not known.all():
-            points, log_mass = subset(particles, ~known).normalised()
-            parts = self._points(transition, points, log_mass, n, rng, observation)
-            log_evidence = Particles.join(parts).normalised()[1]
-        if known.any():
-            histories, log_mass = subset(particles, known).normalised()
+        parts: list[Particles] = []
+        log_evidence = -np.inf
+        if not particles.gaussian.all():
+            points, log_mass = particles.plain(~particles.gaussian).normalised()
+            parts += self._points(transition, points, log_mass, n, rng, observation)
+            log_evidence = Histories.join(parts).normalised()[1]
+        if particles.gaussian.any():
+            histories, log_mass = particles.take(np.flatnonzero(particles.gaussian)).normalised()
             parts += self._histories(transition, histories, log_mass, n, rng, observation, log_evidence)
-        return Particles.join(parts, n)
+        return Histories.join(parts, n)
 
     def _points(
         self,
@@ -160,7 +162,7 @@ class HistoryProposal:
     def _histories(
         self,
         transition: Transition,
-        histories: Particles,
+        histories: Histories,
         log_mass: float,
         n: int,
         rng: np.random.Generator,
@@ -169,10 +171,10 @@ class HistoryProposal:
     ) -> list[Particles]:
         """Continue histories of the weight `log_mass` by modes and hypotheses; `log_points` is the evidence of points."""
         kept, weights = select_histories(histories.weights, n)
-        histories = subset(histories, kept)
+        histories = histories.take(kept)
         model, modes = transition.model, histories.modes
         count = len(model.models) if contract.jumps(model) else 1
-        belief = belief_about(histories, weights, count, transition.circular)
+        belief = histories.belief(weights, count, transition.circular)
         predicted = belief.predict(transition)
         matrix = model.transition_matrix if count > 1 else np.ones((1, 1))
         parents = np.nonzero(matrix[belief.modes] > 0)[0]
@@ -186,8 +188,9 @@ class HistoryProposal:
         with np.errstate(divide="ignore"):
             log_weights = np.log(updated.weights) + log_mass + log_density - offset
             log_prior = np.log(predicted.weights[which]) + log_mass - offset
-        made = gaussians(log_weights, updated.means.copy(), updated.covariances.copy())
-        made.modes = None if modes is None else updated.modes
+        made = Histories.of_gaussians(
+            log_weights, updated.means.copy(), updated.covariances.copy(), None if modes is None else updated.modes
+        )
         if log_density == -np.inf:
             return [made]
         shares = np.exp(log_weights - np.logaddexp(log_mass + log_density - offset, log_points))
@@ -207,19 +210,20 @@ class HistoryProposal:
             if not earned[i]:
                 continue
             if found is None:
-                source = gaussians(np.zeros(1), start[0][None], (start[1] @ start[1].T)[None], max(1, round(n * shares[i])))
-                source = as_points(source, transition.circular, transition.step)
+                ancestor = Histories.of_gaussians(np.zeros(1), start[0][None], (start[1] @ start[1].T)[None])
+                ancestor.n_next = max(1, round(n * shares[i]))
+                source = ancestor.points(transition.circular, transition.step)
                 part = self.proposal.propose(onward, source, rng, by[0])
                 log_offset = 0.0 if by[0] is None else by[0].log_offset or 0.0
-                part = _as_part(part.reweighted(np.full(len(part), log_prior[i] + log_offset) + by[1](part.x)))
+                part = Histories.of(part.reweighted(np.full(len(part), log_prior[i] + log_offset) + by[1](part.x)))
                 parts.append(part if modes is None else label(part, mode, 1.0))
             else:
                 made.x[i], made.covariances[i] = wrap(found[0], transition.circular), found[1]
                 made.log_weights[i] = log_prior[i] + found[2]
         if 2 * shares[refused].sum() > shares[tested].sum():
-            points = as_points(histories, transition.circular, transition.step)
+            points = histories.points(transition.circular, transition.step)
             return self._points(transition, points, log_mass, n, rng, observation)
-        return [subset(made, ~(refused & earned)), *parts]
+        return [made.take(np.flatnonzero(~(refused & earned))), *parts]
 
     def _gaussian(
         self,
@@ -240,7 +244,7 @@ class HistoryProposal:
             moved = Particles.equal(gaussian.successors(only, noise))
         else:
             _, update = gaussian.look_ahead(guide)
-            moved = gaussian.particles(guide, update, only, noise, np.full(m, -np.log(m)))
+            moved = gaussian.updated(guide, update, only, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
         weighted, log_evidence = moved.reweighted(log_factors(moved.x) + np.zeros(m)).normalised()
         if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
@@ -253,11 +257,13 @@ class HistoryProposal:
         return ModeProposal(self.proposal)
 
 
-def for_model(proposal: base.Proposal, model: contract.Model, resampling: Any) -> base.Proposal:
+def for_model(proposal: base.Proposal | None, model: contract.Model, resampling: Any) -> base.Proposal:
     """Return the proposal as a filter of this model takes it: by histories, or by modes, where it has any.
 
     On a line exact quantiles of the predictive mixture are as good as histories where all is linear, and better where not.
     """
+    proposal = base.BootstrapProposal() if proposal is None else proposal
+    check_part("proposal", proposal, base.Proposal, "a proposal such as BootstrapProposal()")
     if isinstance(proposal, HistoryProposal):
         return proposal
     if isinstance(proposal, AutomaticProposal) and contract.jumps(model) and model.dim > 1:
@@ -265,12 +271,15 @@ def for_model(proposal: base.Proposal, model: contract.Model, resampling: Any) -
     return in_modes(proposal, model, resampling)
 
 
-def at_step(proposal: base.Proposal, particles: Particles, observation: Observation | None = None) -> base.Proposal:
-    """Return the proposal for a step: by histories once a sensor has given a scan, unless the state is a line."""
-    scan = observation is not None and contract.has_scans(observation.model) and particles.x.shape[1] > 1
-    if isinstance(proposal, AutomaticProposal) and (scan or particles.gaussian is not None):
+def for_step(proposal: base.Proposal, particles: Particles, observation: Observation | None) -> base.Proposal:
+    """Return the proposal as it moves these particles: a scan is taken by histories, or detection by detection.
+
+    An `AutomaticProposal` carries histories from the first scan on, unless the state is a line.
+    """
+    scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
+    if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
         return HistoryProposal(proposal)
-    return proposal
+    return one_by_one(proposal, observation)
 
 
 def guide_of(observation: Observation, hypothesis: int) -> Hypothesis:
@@ -288,76 +297,109 @@ def guide_of(observation: Observation, hypothesis: int) -> Hypothesis:
     return Observation(model.model, scan[hypothesis - 1], step, None) if hypothesis else None, log_factors
 
 
-def gaussians(log_weights: Array, means: Array, covariances: Array, n_next: Any = None) -> Particles:
-    """Return histories, each a Gaussian."""
-    return Particles.unchecked(means, log_weights, None, n_next, covariances, np.ones(len(means), dtype=bool))
+class Histories(Particles):
+    """Particles of which each may stand for the Gaussian of a history."""
+
+    FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances", "gaussian")
+
+    covariances: Array
+    """Covariances (n, d, d) of the Gaussians; zero about points."""
+    gaussian: NDArray[np.bool_]
+    """True (n,) where a particle stands for a Gaussian, else it is a point."""
+
+    @classmethod
+    def of(cls, particles: Particles) -> Self:
+        """Return points as histories without a spread."""
+        if isinstance(particles, cls):
+            return particles
+        n, d = particles.x.shape
+        histories = cls.unchecked(particles.x, particles.log_weights, particles.modes, particles.n_next)
+        histories.covariances = np.broadcast_to(np.zeros((d, d)), (n, d, d))
+        histories.gaussian = np.zeros(n, dtype=bool)
+        return histories
+
+    @classmethod
+    def of_gaussians(cls, log_weights: Array, means: Array, covariances: Array, modes: Any = None) -> Self:
+        """Return histories each of which is a Gaussian."""
+        histories = cls.unchecked(means, log_weights, modes)
+        histories.covariances = covariances
+        histories.gaussian = np.ones(len(means), dtype=bool)
+        return histories
+
+    @classmethod
+    def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, Array]:
+        """See `Particles`."""
+        return {"covariances": saved.read("covariances", (n, dim, dim)), "gaussian": saved.read("gaussian", (n,))}
+
+    def fits(self, shape: tuple[int, int]) -> bool:
+        """See `Particles`: there may be fewer, or more."""
+        return np.shape(self.x)[1:] == shape[1:]
+
+    @cached_property
+    def ess(self) -> float:
+        """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
+        weights = self.weights
+        squares = np.where(self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2)
+        return float(1.0 / squares.sum())
+
+    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
+        """See `Particles`."""
+        mean, covariance = super().moments(circular)
+        return mean, covariance + np.tensordot(self.weights, self.covariances, 1)
+
+    def points(self, circular: tuple[int, ...], step: int) -> Particles:
+        """Deal as many equal points as the next step has to histories by their weights, in place of their Gaussians."""
+        n, d = self.n_next, self.x.shape[1]
+        chosen = balanced.ranked_members(self.x, self.weights, circular, n)
+        noise = balanced.balanced_noise(n, d, step % balanced.SETS)
+        roots = covariance_factor(self.covariances[chosen])
+        points = Particles.equal(wrap(self.x[chosen] + (roots @ noise[:, :, None])[:, :, 0], circular))
+        points.modes = None if self.modes is None else self.modes[chosen]
+        return points
+
+    def belief(self, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE) -> HistoryBelief:
+        """Return the histories, with these weights, as the mixture Kalman filter has them."""
+        modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
+        return HistoryBelief(weights, self.x, covariance_factor(self.covariances), modes, rule, self.n_next, count, circular)
+
+    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
+        """See `Particles`."""
+        return self.belief(self.weights, 0, contract.circular_dims(model)).predicted_observation(model, step)
+
+    def updated(self, observation: Observation) -> Particles:
+        """See `Particles`: Gaussians are updated as Kalman."""
+        circular = contract.circular_dims(observation.model)
+        if not observation.in_mode(0).has_moments:
+            return observation.weigh(self.points(circular, observation.step))
+        parts: list[Particles] = []
+        if self.gaussian.any():
+            rule: Any = UNSCENTED_RULE
+            if observation.step == 0 and not contract.has_scans(observation.model) and self.modes is None:
+                rule = IteratedRule(observation)
+            histories, log_mass = self.take(np.flatnonzero(self.gaussian)).normalised()
+            updated, log_density, *_ = histories.belief(histories.weights, 0, circular, rule).branch(observation)
+            log_weights = observation.less_offset(np.log(updated.weights) + log_mass + log_density)
+            modes = None if self.modes is None else updated.modes
+            parts.append(Histories.of_gaussians(log_weights, updated.means, updated.covariances, modes))
+        if not self.gaussian.all():
+            parts.append(observation.weigh(self.plain(~self.gaussian)))
+        return Histories.join(parts, self.n_next)
+
+    def plain(self, which: Any) -> Particles:
+        """Return those of these entries that are points."""
+        modes = None if self.modes is None else self.modes[which]
+        return Particles.unchecked(self.x[which], self.log_weights[which], modes, self.n_next)
 
 
-def subset(particles: Particles, which: Any) -> Particles:
-    """Return some entries of histories, with the weights that they have; as plain particles if all of them are points."""
-    arrays = particles.modes, particles.covariances, particles.gaussian
-    modes, covariances, gaussian = (None if one is None else one[which] for one in arrays)
-    about = (covariances, gaussian) if gaussian is not None and gaussian.any() else ()
-    return Particles.unchecked(particles.x[which], particles.log_weights[which], modes, particles.n_next, *about)
-
-
-def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[Particles]:
+def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[Histories]:
     """Return one Gaussian in place of each part that n particles could not tell from it, else its points."""
-    found = []
+    settled_parts = []
     for part in parts:
         weighted, log_evidence = part.normalised()
-        made = _as_part(part)
         if log_evidence > -np.inf and (shape := Gaussianity(weighted, circular)).excess(n) <= 2:
-            made = gaussians(np.array([log_evidence]), wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None])
-            made.modes = None if part.modes is None else part.modes[:1]
-        found.append(made)
-    return found
-
-
-def _as_part(points: Particles) -> Particles:
-    """Return points as a part of histories."""
-    (m, d), none = points.x.shape, np.zeros(len(points), dtype=bool)
-    nothing = np.broadcast_to(np.zeros((d, d)), (m, d, d))
-    return Particles.unchecked(points.x, points.log_weights, points.modes, points.n_next, nothing, none)
-
-
-def as_points(particles: Particles, circular: tuple[int, ...], set_index: int) -> Particles:
-    """Return as many equal points as the next step has, dealt to histories by their weights, in place of their Gaussians."""
-    n, d = particles.n_next, particles.x.shape[1]
-    chosen = balanced.ranked_members(particles.x, particles.weights, circular, n)
-    noise = balanced.balanced_noise(n, d, set_index % balanced.SETS)
-    roots = covariance_factor(particles.covariances[chosen])
-    points = Particles.equal(wrap(particles.x[chosen] + (roots @ noise[:, :, None])[:, :, 0], circular))
-    points.modes = None if particles.modes is None else particles.modes[chosen]
-    return points
-
-
-def belief_about(
-    histories: Particles, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE
-) -> HistoryBelief:
-    """Return histories as the mixture Kalman filter has them."""
-    modes = np.zeros(len(histories), dtype=np.int64) if histories.modes is None else histories.modes
-    factors = covariance_factor(histories.covariances)
-    return HistoryBelief(weights, histories.x, factors, modes, rule, histories.n_next, count, circular)
-
-
-def weigh(observation: Observation, particles: Particles) -> Particles:
-    """Return histories with their weights times the likelihood, not normalised; their Gaussians are updated."""
-    circular, known = contract.circular_dims(observation.model), particles.gaussian
-    if not observation.in_mode(0).has_moments:
-        return observation.weigh(as_points(particles, circular, observation.step))
-    parts = []
-    if known.any():
-        rule: Any = UNSCENTED_RULE
-        if observation.step == 0 and not contract.has_scans(observation.model) and particles.modes is None:
-            rule = IteratedRule(observation)
-        histories, log_mass = subset(particles, known).normalised()
-        updated, log_density, *_ = belief_about(histories, histories.weights, 0, circular, rule).branch(observation)
-        made = gaussians(
-            observation.less_offset(np.log(updated.weights) + log_mass + log_density), updated.means, updated.covariances
-        )
-        made.modes = None if particles.modes is None else updated.modes
-        parts.append(made)
-    if not known.all():
-        parts.append(_as_part(observation.weigh(subset(particles, ~known))))
-    return Particles.join(parts, particles.n_next)
+            means, covariances = wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None]
+            modes = None if part.modes is None else part.modes[:1]
+            settled_parts.append(Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes))
+        else:
+            settled_parts.append(Histories.of(part))
+    return settled_parts

@@ -13,10 +13,9 @@ from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE, regress
 from herdfilter.filters.kalman.update import factorise, factorise_noise, rotate
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.quadratic import linear_observations, stencil
-from herdfilter.filters.resampling.base import Indices
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.compiled import IN_PLACE, njit
@@ -50,6 +49,8 @@ class Ancestors(NamedTuple):
         Factor of the covariance about each state.
     means : ndarray, shape (M, d), or None
         Transition means of the states, where the noise is additive and there is no width: computed once.
+    members_are_particles : bool
+        False of one Gaussian for all particles.
     """
 
     transition: Transition
@@ -58,6 +59,7 @@ class Ancestors(NamedTuple):
     noise_dim: int
     root: Array | None = None
     means: Array | None = None
+    members_are_particles: bool = True
 
     @classmethod
     def of(cls, transition: Transition, particles: Particles) -> Ancestors:
@@ -68,7 +70,7 @@ class Ancestors(NamedTuple):
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(transition, mean[None], np.ones(1), len(root) + transition.noise_dim, root)
+        return cls(transition, mean[None], np.ones(1), len(root) + transition.noise_dim, root, None, False)
 
     @classmethod
     def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Ancestors:
@@ -174,13 +176,17 @@ class Ancestors(NamedTuple):
             noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
         return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
-    def particles(
+    def particles(self, chosen: Indices, noise: Array, log_weights: Array) -> Particles:
+        """Successors of the chosen members (m,) at noise (m, noise_dim), with their ancestors if members are particles."""
+        ancestors = chosen if self.members_are_particles else None
+        return Particles.unchecked(self.successors(chosen, noise), log_weights, ancestors=ancestors)
+
+    def updated(
         self, observation: Observation, update: NoiseUpdate, chosen: Indices, z: Array, log_weights: Array
     ) -> Particles:
-        """Successors of the chosen members (m,) at updated noise, z (m, noise_dim) before; with exact weights."""
+        """Do as `particles` at updated noise, z (m, noise_dim) before; with exact weights."""
         noise, log_ratio = update.draw(chosen, z)
-        x = self.successors(chosen, noise)
-        return Particles.unchecked(x, log_weights + log_ratio + observation.log_likelihood(x))
+        return observation.weigh(self.particles(chosen, noise, log_weights + log_ratio))
 
 
 class NoiseUpdate(NamedTuple):

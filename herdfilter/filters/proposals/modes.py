@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array, check_part, one_of
 from herdfilter.filters import resampling as schemes
 from herdfilter.filters.kalman.gaussian import log_evidence
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
-from herdfilter.filters.proposals.scans import propose_from_scan
+from herdfilter.filters.proposals.scans import one_by_one
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers.mapped import largest_remainders
@@ -79,10 +79,10 @@ class ModeProposal:
     resampling: schemes.Resampling | None = None
 
     def __post_init__(self) -> None:
-        base.check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
+        check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
         one_of("modes", self.modes, ("herded", "random"))
         if self.resampling is not None:
-            base.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
+            check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
 
     @property
     def uses(self) -> base.Uses:
@@ -130,14 +130,14 @@ class ModeProposal:
         else:
             parts = self._draw(transition, particles, rng)
         successors = []
-        for mode, (part, mass) in parts.items():
+        for mode, (source, mass) in parts.items():
             if observation is None:
-                part = self.proposal.propose(onward[mode], part, rng)
+                moved = self.proposal.propose(onward[mode], source, rng)
             else:
-                own = observation.in_mode(mode)
-                part = propose_from_scan(self.proposal, onward[mode], part, rng, own)
-                observation.log_offset = own.log_offset  # for all modes the same
-            successors.append(label(part, mode, mass))
+                in_mode = observation.in_mode(mode)
+                moved = one_by_one(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
+                observation.log_offset = in_mode.log_offset  # for all modes the same
+            successors.append(label(moved.traced(source.ancestors), mode, mass))
         return Particles.join(successors)
 
     def _draw(
@@ -148,7 +148,9 @@ class ModeProposal:
         labels = (rng.random(len(particles))[:, None] * steps[:, -1:] >= steps).sum(axis=1)
         parts = {}
         for j in np.unique(labels):
-            part, log_mass = Particles(particles.x[labels == j], particles.log_weights[labels == j]).normalised()
+            members = np.flatnonzero(labels == j)
+            part = Particles(particles.x[members], particles.log_weights[members], ancestors=members)
+            part, log_mass = part.normalised()
             parts[int(j)] = (part, float(np.exp(log_mass)))
         return parts
 
@@ -165,8 +167,9 @@ class ModeProposal:
         masses = joint.sum(axis=0)
         sources = {}
         for j in np.flatnonzero(masses).tolist():
-            leading = joint[:, j] > 0
+            leading: Indices = np.flatnonzero(joint[:, j] > 0)
             sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
+            sources[j].ancestors = leading
         shares = masses
         if observation is not None:  # masses after it, as far as the moments of each mode tell
             log_masses = np.full(len(masses), -np.inf)
@@ -183,7 +186,7 @@ class ModeProposal:
                 continue
             source.n_next = int(counts[j])
             if not self.proposal.uses.weights:  # then it makes as many as it is given
-                source = scheme.resample(source, rng, transition.circular)
+                source = scheme.resample(source, rng, transition.circular).traced(source.ancestors)
                 if len(source) != counts[j]:
                     raise ValueError(
                         "resampling: expected a scheme that can change the number of particles, such as "

@@ -10,7 +10,7 @@ from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.resampling.base import Indices
+from herdfilter.filters.state import Indices
 from herdfilter.filters.transition import Transition
 from herdfilter.samplers.compiled import CALLED, njit
 

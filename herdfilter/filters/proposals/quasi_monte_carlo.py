@@ -9,9 +9,9 @@ import numpy as np
 import scipy.special
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals.balanced import check_hilbert, ranked_members, scrambled_sobol
 from herdfilter.filters.proposals.base import BaseProposal, Uses
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model
@@ -93,5 +93,6 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         """See `Proposal`."""
         u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)  # as ancestors are looked up
         chosen = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
-        moved = Particles.equal(transition.propagate(particles.x.take(chosen, axis=0), scipy.special.ndtri(u[:, 1:])))
+        x = transition.propagate(particles.x.take(chosen, axis=0), scipy.special.ndtri(u[:, 1:]))
+        moved = Particles.equal(x, chosen)
         return moved if observation is None else observation.weigh(moved)

@@ -10,12 +10,12 @@ import scipy.special
 
 from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import balanced
-from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.base import Uses, each_its_own
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.sampled import SampledProposal
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.samplers.base import Sampler
@@ -145,10 +145,11 @@ class RankedProposal(SampledProposal):
             return self.follow(Ancestors.of(transition, particles), particles.n_next, rng, observation)
         n = particles.n_next
         if len(particles) == n <= 2 * particles.ess:  # weights cost less than the chance of another choice
-            moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights)
+            own = each_its_own(n)
+            moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
         else:
             chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, self._places(n, rng))
-            moved = Particles.equal(transition.sample(particles.x[chosen], rng))
+            moved = Particles.equal(transition.sample(particles.x[chosen], rng), chosen)
         return moved if observation is None else observation.weigh(moved)
 
     def follow(
@@ -191,7 +192,7 @@ class RankedProposal(SampledProposal):
         """At even steps through the ranks of where they are."""
         places, noise, _ = self._points(ancestors, n, rng)
         chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
-        moved = Particles.unchecked(ancestors.successors(chosen, noise), np.full(n, -math.log(n)))
+        moved = ancestors.particles(chosen, noise, np.full(n, -math.log(n)))
         return moved if observation is None else observation.weigh(moved)
 
     def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
@@ -205,9 +206,9 @@ class RankedProposal(SampledProposal):
         chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)
         log_weights = log_ratio[chosen] - np.log(n)
         if not (self.randomised and share):
-            return ancestors.particles(observation, update, chosen, noise, log_weights)
+            return ancestors.updated(observation, update, chosen, noise, log_weights)
         noise, mixed = update.draw_mixed(chosen, noise, u < share, share)
-        return observation.weigh(Particles.unchecked(ancestors.successors(chosen, noise), log_weights + mixed))
+        return observation.weigh(ancestors.particles(chosen, noise, log_weights + mixed))
 
 
 @njit(**IN_PLACE)

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, check_part
 from herdfilter._covariances import covariance_factor
-from herdfilter.angles import unwrap, wrap
+from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.observation import Observation, linear_observation
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order
-from herdfilter.filters.proposals.bootstrap import BootstrapProposal
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
-from herdfilter.filters.resampling.base import Indices
+from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
@@ -74,10 +72,10 @@ class RaoBlackwellisedProposal:
     True
     """
 
-    proposal: base.Proposal = field(default_factory=BootstrapProposal)
+    proposal: base.Proposal = field(default_factory=base.BootstrapProposal)
 
     def __post_init__(self) -> None:
-        base.check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
+        check_part("proposal", self.proposal, base.Proposal, "a proposal such as RankedProposal()")
         if isinstance(self.proposal, FlowProposal):
             raise TypeError(
                 "proposal: expected one that does not move what it drew, got FlowProposal; take RankedProposal()"
@@ -113,7 +111,7 @@ class RaoBlackwellisedProposal:
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
-        if particles.covariances is None:
+        if not isinstance(particles, ConditionalGaussians):
             raise ValueError(
                 "resampling: expected a scheme that copies particles with their Gaussians, such as SystematicResampling(), "
                 "got one that drops these"
@@ -127,29 +125,59 @@ class RaoBlackwellisedProposal:
         own = replace(observation, model=part)
         moved = part.whole(self.proposal.propose(onward, given, rng, own))
         observation.log_offset = own.log_offset
-        return _updated(observation, moved)[0]
+        return moved.conditioned(observation)[0]
 
 
-def weigh(observation: Observation, particles: Particles) -> Particles:
-    """Return particles with their weights times the likelihood, not normalised, and the Gaussians about them updated."""
-    if particles.covariances is None:
-        return observation.weigh(particles)
-    updated, log_densities = _updated(observation, particles)
-    return updated.reweighted(observation.less_offset(log_densities))
+class ConditionalGaussians(Particles):
+    """Particles each of which carries the Gaussian of a linear part, given the path of the nonlinear part."""
 
+    FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances")
 
-def _updated(observation: Observation, particles: Particles) -> tuple[Particles, Array]:
-    """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
-    before: Any = particles.covariances
-    means, observed, cross = linear_observation(observation.model, particles.x, before, observation.step)
-    observed, cross = observation.part(observed), cross[..., observation.observed_entries]
-    residuals = observation.residuals(means)
-    log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
-    gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
-    after = before - cross @ gains
-    x = particles.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
-    after = 0.5 * (after + after.transpose(0, 2, 1))
-    return Particles.unchecked(x, particles.log_weights, None, particles.n_next, after), log_densities
+    covariances: Array
+    """Covariances (n, d, d) of the Gaussians about the particles, or (1, d, d) of all."""
+
+    @classmethod
+    def about(cls, x: Array, covariances: Array, particles: Particles) -> Self:
+        """Return Gaussians about states (n, d) with the weights and ancestors that particles have."""
+        gaussians = cls.unchecked(x, particles.log_weights, None, particles.n_next, particles.ancestors)
+        gaussians.covariances = covariances
+        return gaussians
+
+    @classmethod
+    def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, Array]:
+        """See `Particles`."""
+        shared = np.shape(saved.entries["covariances"]) == (1, dim, dim)
+        return {"covariances": saved.read("covariances", (1 if shared else n, dim, dim))}
+
+    def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
+        """See `Particles`."""
+        mean, covariance = super().moments(circular)
+        covariances = self.covariances
+        return mean, covariance + (covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1))
+
+    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
+        """See `Particles`."""
+        means, covariances, _ = linear_observation(model, self.x, self.covariances, step)
+        covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
+        return merged(means, covariances, self.weights, contract.observation_circular(model, means.shape[1]))
+
+    def updated(self, observation: Observation) -> ConditionalGaussians:
+        """See `Particles`: the Gaussians are updated, too."""
+        gaussians, log_densities = self.conditioned(observation)
+        return gaussians.reweighted(observation.less_offset(log_densities))
+
+    def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
+        """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
+        means, observed, cross = linear_observation(observation.model, self.x, self.covariances, observation.step)
+        observed = observation.part(observed)
+        cross = cross[..., observation.observed_entries]
+        residuals = observation.residuals(means)
+        log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
+        gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
+        after = self.covariances - cross @ gains
+        x = self.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
+        after = 0.5 * (after + after.transpose(0, 2, 1))
+        return ConditionalGaussians.about(x, after, self), log_densities
 
 
 class _Gaussians(NamedTuple):
@@ -315,10 +343,9 @@ class _Nonlinear:
         observed = linear_observation(self.observed, *self.given(x), step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
-    def whole(self, moved: Particles) -> Particles:
+    def whole(self, moved: Particles) -> ConditionalGaussians:
         """Return particles of the whole state, each with its Gaussian."""
-        full, covariances = self.given(moved.x)
-        return Particles.unchecked(full, moved.log_weights, None, moved.n_next, covariances)
+        return ConditionalGaussians.about(*self.given(moved.x), moved)
 
 
 class _PartTransition(Transition):

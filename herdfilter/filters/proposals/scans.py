@@ -10,6 +10,7 @@ no bias. Detections expected to have less than `NEGLIGIBLE_SHARE` of the posteri
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.angles import unwrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.base import Proposal
-from herdfilter.filters.resampling.copies import SystematicResampling
+from herdfilter.filters.proposals.base import Proposal, Uses
+from herdfilter.filters.resampling.base import SystematicResampling
+from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
@@ -38,21 +39,46 @@ guidance loses more than it gains, and no particle is guided."""
 NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is left out
 
 
-def propose_from_scan(
-    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
-) -> Particles:
-    """Return the particles that a proposal makes; of a scan detection by detection, unless it uses the whole scan."""
-    parts = parts_from_scan(proposal, transition, particles, rng, observation)
-    return parts[0] if len(parts) == 1 else Particles.join(parts)
+@dataclass(frozen=True)
+class ScanProposal:
+    """Gives a proposal one detection after the other of a scan, each with a share of the particles; see the module."""
+
+    proposal: Proposal
+
+    @property
+    def uses(self) -> Uses:
+        """See `Proposal`."""
+        return self.proposal.uses._replace(whole_scan=True)
+
+    def check(self, model: contract.Model) -> None:
+        """See `Proposal`."""
+        self.proposal.check(model)
+
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+        """See `Proposal`."""
+        return self.proposal.initial(model, n, rng)
+
+    def propose(
+        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
+    ) -> Particles:
+        """See `Proposal`."""
+        return Particles.join(parts_from_scan(self.proposal, transition, particles, rng, observation))
+
+
+def one_by_one(proposal: Proposal, observation: Observation | None) -> Proposal:
+    """Return the proposal as it takes an observation: of a scan detection by detection, unless it uses the whole scan."""
+    if observation is None or proposal.uses.whole_scan or not observation.is_scan:
+        return proposal
+    return ScanProposal(proposal)
 
 
 def parts_from_scan(
     proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
 ) -> list[Particles]:
-    """Return the same in parts, one for each hypothesis that guides particles."""
-    model = None if observation is None else observation.model
-    if not isinstance(model, WithClutter) or proposal.uses.whole_scan or not observation.has_moments:
+    """Return the particles that a proposal makes in parts, one for each hypothesis of a scan that guides particles."""
+    if observation is None or not observation.is_scan:
         return [proposal.propose(transition, particles, rng, observation)]
+    model = observation.model
     n = particles.n_next if proposal.uses.weights else len(particles)
     predicted = proposal.propose(transition, particles, rng)
     rest, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
@@ -63,10 +89,12 @@ def parts_from_scan(
     parts, offsets = [], []
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
-        part = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
+        source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
         if not proposal.uses.weights and quota != len(particles):
-            part = SystematicResampling().resample(part, rng, transition.circular)
-        parts.append(proposal.propose(transition, part, rng, guide))
+            source = SystematicResampling().resample(source, rng, transition.circular)
+            parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
+        else:
+            parts.append(proposal.propose(transition, source, rng, guide))
         offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
         if reader is own:  # its likelihood lacks P_D and the density of clutter
             p = model.detection_probabilities(parts[-1].x, step)

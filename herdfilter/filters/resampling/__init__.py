@@ -1,8 +1,9 @@
-"""Resampling schemes; one file per method."""
+"""Resampling schemes: those that copy particles, and others, one file per method."""
 
-from herdfilter.filters.resampling.base import CopyingResampling, Resampling
-from herdfilter.filters.resampling.copies import (
+from herdfilter.filters.resampling.base import (
+    CopyingResampling,
     MultinomialResampling,
+    Resampling,
     ResidualResampling,
     SSPResampling,
     StratifiedResampling,

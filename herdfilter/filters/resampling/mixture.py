@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from herdfilter.angles import wrap_angles
-from herdfilter.filters.particles import Particles
+from herdfilter.filters.state import Particles
 from herdfilter.fitting.base import Fit
 from herdfilter.samplers.base import Sampler, as_sampler, draw_points
 

@@ -10,8 +10,8 @@ import numpy as np
 from herdfilter._checks import as_positive
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import moments, wrap_angles
-from herdfilter.filters.particles import Particles
-from herdfilter.filters.resampling.copies import SystematicResampling
+from herdfilter.filters.resampling.base import SystematicResampling
+from herdfilter.filters.state import Particles
 
 SMALLEST_REST = 1e-10  # if all other particles together weigh less than this, one particle has all the weight
 
@@ -60,6 +60,6 @@ class RegularisedResampling:
         width = self.scale * n ** (-1 / (d + 4))
         noise = rng.standard_normal((np.count_nonzero(repeated), d))
         x[repeated] += width * noise @ covariance_factor(covariance).T
-        moved = Particles.equal(wrap_angles(x, circular))
+        moved = Particles.equal(wrap_angles(x, circular), ancestors)
         moved.modes = None if particles.modes is None else particles.modes[ancestors]
         return moved

@@ -11,8 +11,8 @@ import numpy as np
 from herdfilter._checks import Array, check_count, one_of
 from herdfilter._covariances import regularised
 from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.filters.particles import Particles
 from herdfilter.filters.resampling.base import inverse_cdf
+from herdfilter.filters.state import Particles
 
 NEGLIGIBLE_MASS = 1e-12  # smaller weights, in shares of one new particle, are lost in the rounding of the linear programme
 SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}

@@ -8,8 +8,7 @@ from scipy.stats import norm
 
 import herdfilter as hf
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.particles import Particles
-from herdfilter.filters.proposals.histories import weigh
+from herdfilter.filters.proposals.histories import Histories
 
 SCANS = [[[0.3], [2.0]], [], None, [[1.1], [-4.0], [0.2]], [[-0.4]]]
 BENT = hf.models.UNGM()
@@ -103,7 +102,9 @@ def test_gaussians_are_updated_and_points_weighted_by_one_observation(gaussian):
     variances = np.where(gaussian, [0.3, 0.2, 0.4, 0.6], 0.0)
     about = variances[:, None, None], np.array(gaussian)
     observation = Observation.read(model, [z], 1)
-    updated, total = weigh(observation, Particles.unchecked(x, np.log(weights), None, 4, *about)).normalised()
+    histories = Histories.unchecked(x, np.log(weights))
+    histories.covariances, histories.gaussian = about
+    updated, total = histories.updated(observation).normalised()
     likelihood = norm(x[:, 0], np.sqrt(variances + 0.5)).pdf(z)
     assert total + observation.log_offset == pytest.approx(np.log(weights @ likelihood), abs=1e-12)
     order = updated.x[:, 0].argsort()

@@ -1,0 +1,246 @@
+"""The particle filter: predict, update, estimate; everything else is a part that is plugged in."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from herdfilter import _checks as checks
+from herdfilter.filters import proposals, results, state
+from herdfilter.filters import resampling as schemes
+from herdfilter.filters.observation import Observation
+from herdfilter.filters.online import OnlineFilter
+from herdfilter.filters.transition import Transition
+from herdfilter.models import contract, series
+
+_log = logging.getLogger(__name__)
+
+
+class ParticleFilter(state.ParticleEstimates, OnlineFilter):
+    """A particle filter whose prediction and resampling steps can be swapped for deterministic ones.
+
+    Parameters
+    ----------
+    model : object
+        A state-space model; see `herdfilter.models.contract`.
+    n_particles : int
+        Number of particles n.
+    proposal : Proposal
+        How particles are carried through the transition; `BootstrapProposal` by default. For a model that jumps between
+        modes it is wrapped in a `ModeProposal` or a `HistoryProposal`, which the attribute and the repr show.
+    resampling : Resampling
+        How uneven weights are evened out; `SystematicResampling` by default. Not used by proposals that draw from the
+        weighted particles as a whole (`HerdedProposal`, `AugmentedProposal`).
+    resample_below : float
+        Resample, before the next prediction, when the effective sample size is below this fraction of n; from 0 (never)
+        to 1 (whenever weights are uneven).
+    rng : numpy.random.Generator or int, optional
+        Source of every random draw. Filters of deterministic parts do not use it.
+    on_degeneracy : {"raise", "predict"}
+        What to do when the likelihood vanishes at every particle: raise `DegenerateWeightsError`, or discard the observation
+        and record `Outcome.DEGENERATE`.
+
+    Attributes
+    ----------
+    step : int
+        Time index of the particles; 0 at the start.
+    log_likelihood : float
+        Estimate of the log-likelihood of all observations so far.
+    record : StepRecord or None
+        The last completed step.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the model lacks a function that the proposal or the update needs, a part is not of its kind, or a number is out
+        of range. The particles are drawn when they are first needed: what only a draw can show is raised then.
+    """
+
+    def __init__(
+        self,
+        model: contract.Model,
+        n_particles: int = 100,
+        proposal: proposals.Proposal | None = None,
+        resampling: schemes.Resampling | None = None,
+        resample_below: float = 0.5,
+        rng: np.random.Generator | int | None = None,
+        on_degeneracy: Literal["raise", "predict"] = "raise",
+    ) -> None:
+        self.model = model = contract.only_mode(model)
+        self.n_particles = checks.check_count("n_particles", n_particles)
+        self.resampling = schemes.SystematicResampling() if resampling is None else resampling
+        checks.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
+        self.proposal = proposals.for_model(proposal, model, self.resampling)
+        self.resample_below = checks.as_fraction("resample_below", resample_below)
+        self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
+        self.rng = checks.as_generator(rng)
+        self.proposal.check(self._check_particle_model())
+        self._circular = contract.circular_dims(model)
+        self.reset()
+
+    def _rewind(self) -> None:
+        self._particles: Any = None  # drawn when first needed
+        self._waiting: Any = None  # the way on from there, of a proposal that waits for the observation
+        self._predicted: Any = None  # the particles at its end without one, and the generator's state after their draw
+        self._resampled = False
+        self._untouched = True
+
+    def predict(self, dt: float = 1.0, control: Any = None) -> None:
+        """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
+        if type(dt) is not float or not 0.0 < dt < np.inf:
+            dt = series.as_duration("dt", dt)
+        if control is not None:
+            control = series.as_control(control)
+        self._settle()
+        particles = self._current()
+        uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
+        self._resampled = not self.proposal.uses.weights and (uneven or len(particles) != particles.n_next)
+        if self._resampled:
+            _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
+            particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
+        transition = Transition(self.model, dt, control, self.step + 1)
+        if self.proposal.uses.observation:
+            self._waiting = transition.snapshot()  # of the model as it is now
+            self._particles = particles
+            self._predicted = None
+        else:
+            moved = self._checked(self.proposal.propose(transition, particles, self.rng), "propose")
+            self._particles = moved.traced(particles.ancestors) if self._resampled else moved
+        self.step += 1
+        self._clock = self._clock.later(dt)
+        self._untouched = False
+
+    def update(self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
+        """Weight the particles by the likelihood of an observation of this step: before the first `predict`, of step 0.
+
+        There may be several updates at one step, by one sensor after the other. The first of a Gaussian prior draws the
+        particles anew, with a look at the observation: it may be wide, so that a track starts from its first measurement.
+
+        Parameters
+        ----------
+        z : array_like or None
+            The observation in the form that the model's `log_likelihood` takes. None means missing, and so does NaN in
+            any entry, unless the model says ``partial_observations = True`` or its likelihood is derived: then only NaN in
+            all entries does. Entries that are masked or ``pandas.NA`` count as NaN.
+        sensor : Sensor, optional
+            What the observation is of, in place of the model's own observation functions.
+        gate : float, optional
+            Leave out, with `Outcome.GATED`, an observation outside the ellipsoid that holds a Gaussian with the predicted
+            mean and covariance with this probability, such as 0.999.
+
+        Raises
+        ------
+        DegenerateWeightsError
+            If the likelihood vanishes at every particle, unless ``on_degeneracy="predict"``; the prediction is kept.
+        RuntimeError
+            If the model reads a second observation of the initial state: `predict` was forgotten.
+        TypeError, ValueError
+            If there is no observation function, the proposal needs more of it, or the model returns a log-likelihood of the
+            wrong shape, or one that is NaN or +inf.
+
+        Warns
+        -----
+        DegeneracyWarning
+            If one particle has all the weight afterwards, or if the effective sample size hides that few ancestors are left.
+            `run` warns once for all its steps.
+        PartialObservationWarning
+            If the observation has NaN in some entries and is left out whole.
+        """
+        if self.step == 0:
+            self._check_order(sensor)
+        model = self.model if sensor is None and not self._needs_sensor else self._observed_by(sensor)
+        observation = Observation.read(model, z, self.step)
+        outcome = results.Outcome.MISSING
+        increment = 0.0
+        if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
+            observation = None
+            outcome = results.Outcome.GATED
+        if observation is not None:
+            if model is not self.model:
+                self.proposal.check(model)
+            updated, log_sum = self._weigh(observation).normalised()
+            if log_sum > -np.inf:
+                self._particles = updated
+                self._waiting = None
+                increment = log_sum + (observation.log_offset or 0.0)
+                outcome = results.Outcome.UPDATED
+                self._untouched = False
+            elif self.on_degeneracy == "raise":
+                raise results.DegenerateWeightsError(self.step, self.n_particles)
+            else:
+                outcome = results.Outcome.DEGENERATE
+                problem = "step %d: the likelihood vanishes at all %d particles; the prediction is kept"
+                _log.warning(problem, self.step, self.n_particles)
+        self._settle()
+        particles = self._current()
+        mean, covariance = particles.moments(self._circular)
+        modes = None if particles.modes is None else self.mode_probabilities
+        self.log_likelihood += increment
+        self._by_model_at_start |= self.step == 0 and sensor is None
+        numbers = (particles.ess, self._resampled, increment, outcome, modes, particles.distinct_ancestors)
+        self.record = results.StepRecord(self.step, mean, covariance, *numbers)
+        results.warn_of_step(self.record, z, particles, self._circular)
+        return self.record
+
+    def _weigh(self, observation: Observation) -> state.Particles:
+        """Return the particles with weights that include the likelihood of an observation, not normalised."""
+        if self._waiting is not None:
+            return self._propose(observation)
+        particles = self._current()
+        if self.step == 0 and self._untouched:
+            return proposals.first_update(self.proposal, self.model.initial, particles, observation, self.rng)
+        return particles.updated(observation)
+
+    def _propose(self, observation: Observation | None = None) -> state.Particles:
+        """Return the particles of the step that waits, their weights times the likelihood, not normalised."""
+        particles = self._particles
+        proposal = proposals.for_step(self.proposal, particles, observation)
+        moved = proposal.propose(self._waiting, particles, self.rng, observation)
+        moved = self._checked(moved, "propose")
+        return moved.traced(particles.ancestors) if self._resampled else moved
+
+    def _current(self) -> state.Particles:
+        """Return the particles where the filter stands: of a step that waits for the observation, those without it.
+
+        These are drawn from where the generator stands, which is then put back: asking does not change what follows.
+        """
+        if self._waiting is not None:
+            if self._predicted is None:
+                stream = self.rng.bit_generator
+                before = stream.state
+                self._predicted = (self._propose(), stream.state)
+                stream.state = before
+            particles: state.Particles = self._predicted[0]
+        elif self._particles is None:
+            drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
+            particles = self._particles = self._checked(drawn, "initial")
+        else:
+            particles = self._particles
+        return particles
+
+    def _settle(self) -> None:
+        """Let a prediction stand that no observation has followed."""
+        if self._waiting is not None:
+            self._current()
+            self._particles, self.rng.bit_generator.state = self._predicted
+            self._waiting = None
+
+    def _checked(self, particles: Any, method: str) -> state.Particles:
+        """Return the particles that a method of a part made; an error names it if they are none, or too few."""
+        part = self.resampling if method == "resample" else self.proposal
+        return state.Particles.checked(particles, part, method, (self.n_particles, self.model.dim))
+
+    def _held(self) -> dict[str, Any]:
+        flags = {"resampled": self._resampled, "untouched": self._untouched}
+        if self._waiting is None:
+            return self._current().arrays() | flags
+        held: dict[str, Any] = self._particles.arrays() | flags | self._waiting.arrays()
+        return held
+
+    def _taken_up(self, saved: Any) -> dict[str, Any]:
+        particles = state.Particles.restored(saved, self.n_particles, self.model.dim)
+        flags = {f"_{name}": saved.read(name).item() for name in ("resampled", "untouched")}
+        return {"_particles": particles, "_waiting": Transition.restored(saved, self.model), "_predicted": None, **flags}

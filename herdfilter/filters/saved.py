@@ -1,0 +1,120 @@
+"""Where a filter stands: taken as one frozen thing and given back, or read from arrays."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from herdfilter._checks import LARGEST, SUM_ERROR, as_any, as_covariance, short_repr
+from herdfilter.models.contract import Model, jumps
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FilterState:
+    """The state of a filter or a tracker; what it holds is replaced at every step, never changed.
+
+    That is its particles or belief, a transition that waits for its observation, step, clock and log-likelihood; and the
+    states of its generators, and of those of its tracks. `OnlineFilter.state` is the same as arrays.
+    """
+
+    attributes: dict[str, Any]
+    streams: list[tuple[Any, Any]]  # bit generators, each with its state
+
+    @classmethod
+    def of(cls, online: Any) -> FilterState:
+        """Take the state of a filter or a tracker."""
+        filters = [online, *(track.filter for track in getattr(online, "tracks", ()))]
+        generators = [one.rng for one in filters if isinstance(getattr(one, "rng", None), np.random.Generator)]
+        return cls(dict(vars(online)), [(rng.bit_generator, rng.bit_generator.state) for rng in generators])
+
+    def give_back(self, online: Any) -> None:
+        """Let the filter or tracker stand there again."""
+        vars(online).clear()
+        vars(online).update(self.attributes)
+        for stream, state in self.streams:
+            stream.state = state
+
+
+NUMBERS = "f8", lambda x: (np.abs(x) <= LARGEST).all(), f"up to {LARGEST:g}"
+MEANINGS: dict[str, Any] = {
+    name: meaning
+    for names, *meaning in (
+        ("weights mode_probabilities", "f8", lambda x: (x >= 0).all() and abs(x.sum() - 1) <= SUM_ERROR, "with the sum 1"),
+        ("log_weights", "f8", lambda x: (x <= SUM_ERROR).all(), "up to 0"),
+        ("covariance covariances", "f8", lambda x: as_covariance("state: covariance", x).max() <= LARGEST**2, "definite"),
+        ("step", "i", lambda x: x >= 0, "from 0 on"),
+        ("origin", "M8", lambda x: True, "a date"),
+        ("zoned by_model_at_start resampled untouched gaussian", "b", lambda x: True, "True or False"),
+    )
+    for name in names.split()
+}
+"""Last part of the name of an array in a state -> the code of its type, a test of its values, and what is expected.
+
+Other arrays are `NUMBERS`: means, members, factors of covariances.
+"""
+
+
+class SavedState:
+    """A state that `restore` is given: each entry is checked when it is read."""
+
+    def __init__(self, entries: Mapping[str, Any], model: Model) -> None:
+        if not isinstance(entries, Mapping):
+            raise TypeError(
+                f"state: expected a mapping as the attribute state of a filter has it, got {short_repr(entries)}"
+            )
+        missing = [name for name in str(entries.get("entries", "entries")).split() if name not in entries]
+        if missing:
+            raise ValueError(f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}")
+        count = len(model.models) if jumps(model) else 1
+        modes = "i", lambda x: np.isin(x, range(count)).all(), f"from 0 to {count - 1}"
+        self.entries, self.meanings = entries, {**MEANINGS, "modes": modes}
+
+    def expect(self, name: str, value: Any) -> None:
+        """Raise ValueError unless an entry is this number or text."""
+        found = str(self.entries.get(name, "none"))
+        if found != str(value):
+            raise ValueError(f"state: expected {name} {value}, as this filter has, got {short_repr(found)}")
+
+    def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
+        """Return a copy of an array; ValueError unless it has this shape, and the type and the meaning of its name."""
+        array = as_any(f"state: {name}", self.entries.get(name))
+        code, fits, expected = self.meanings.get(name.rpartition(".")[2], NUMBERS)
+        if array.shape != shape or code not in array.dtype.str or not fits(array):
+            raise ValueError(
+                f"state: expected {name} {shape} of type {code}, {expected}, got {array.dtype} {array.shape}: "
+                f"{short_repr(array.tolist())}"
+            )
+        return array.astype(np.int64 if code == "i" else array.dtype.newbyteorder("="))
+
+    def generator(self, stream: Any) -> Any:
+        """Return the state of a generator such as `stream`."""
+        trial, text = copy.deepcopy(stream), str(self.entries.get("generator"))
+        with suppress(Exception):
+            trial.state = numbers = json.loads(text)
+            places = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}  # NumPy reads the memory at any
+            if 0 <= places["pos"] <= 624 and 0 <= places["buffer_pos"] <= 4 and as_text(trial.state) == text:
+                return trial.state
+        raise ValueError(f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}")
+
+
+def as_text(numbers: Any) -> str:
+    """Return the state of a generator as a text."""
+    return json.dumps(numbers, default=np.ndarray.tolist)
+
+
+def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in the beliefs that it holds."""
+    if hasattr(value, "combine"):  # a belief
+        changes = {
+            field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
+        }
+        return replace(value, **changes)
+    if isinstance(value, tuple) and value and hasattr(value[0], "combine"):
+        return tuple(exchanged(part, exchange, f"{name}.{k}") for k, part in enumerate(value))
+    return exchange(name[1:], value)
