@@ -14,29 +14,30 @@ if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
 
 
-@click.command(short_help="List the scenarios, or describe one.")
+@click.command(short_help="List the scenarios, or show one.")
 @click.argument("name", required=False, shell_complete=complete_scenario)
 def scenarios(name: str | None) -> None:
-    """List the scenarios of the package, or describe one and name its source.
+    """List the scenarios of the package, or show the file of one, which names its source.
 
     NAME is a scenario of the list, or a TOML file.
     """
     from herdfilter.study.reference import check_reference
     from herdfilter.study.scenario import load_scenario, scenario_files
 
+    files = scenario_files()
     if name is not None:
-        scenario = load_scenario(name)
-        check_reference(scenario)
-        echo("\n".join(with_text(None, _describe(scenario))))
+        check_reference(load_scenario(name))
+        path = files[name] if name in files else Path(name).expanduser()
+        echo(path.read_text(encoding="utf-8-sig").rstrip())
         return
     rows = []
-    for key in scenario_files():
+    for key in files:
         scenario = load_scenario(key)
         steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
         rows.append([key, _dimension(scenario), steps, reference, scenario.title])
     echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
-    echo("\nherdfilter scenarios NAME tells where its numbers come from.")
+    echo("\nherdfilter scenarios NAME shows its file, with the source of its numbers.")
 
 
 def _dimension(scenario: Scenario) -> str:
@@ -46,39 +47,6 @@ def _dimension(scenario: Scenario) -> str:
     if scenario.data is not None:
         return str(len(scenario.labels) or "?")
     return str(scenario.build_model().dim)
-
-
-def _describe(scenario: Scenario) -> list[tuple[str, str]]:
-    """Return everything that a scenario says of itself, by name."""
-    from herdfilter.report.wording import definition, reference
-
-    model = ", ".join(f"{key} = {value}" for key, value in scenario.model.items() if key != "type")
-    steps = str(scenario.steps) if scenario.data is None else "as many as the data have"
-    if scenario.models is not None:
-        steps = f"as many as each model asks for, else {scenario.steps}"
-    entries = [
-        ("name", scenario.name),
-        ("what it is", scenario.title),
-        ("source", " ".join(scenario.source.split())),
-        ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
-        ("dimension", _dimension(scenario)),
-        ("steps", steps),
-        ("reference", reference(scenario)),
-        ("runs", str(scenario.runs) if scenario.models is None else f"{scenario.runs} of each model"),
-        ("particles", ", ".join(map(str, scenario.particles))),
-        ("filters", ", ".join(scenario.filters)),
-    ]
-    if scenario.models is not None:
-        last = scenario.first_model + scenario.models - 1
-        entries.append(("models", f"{scenario.models}, of the seeds {scenario.first_model} to {last}"))
-    if scenario.data is not None:
-        data_set = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
-        entries.append(("data", f"{data_set}; `herdfilter data` lists and fetches the files"))
-    entries += [(name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))]
-    for one in scenario.published:
-        figure = f"{one.value:g} to within {one.tolerance:g}, {one.statistic} of {one.measure} over {one.runs} runs"
-        entries.append(("published", f"{one.filter}, n = {one.n_particles}: {figure} ({one.source})"))
-    return entries
 
 
 @click.command(short_help="List the filters, or tell how one is built.")
