@@ -41,6 +41,10 @@ def check_sampler(
     sizes : callable, optional
         ``(dim, components) -> allowed n``, if others are refused.
     dims : sequence of int
+
+    Examples
+    --------
+    >>> hf.testing.check_sampler(hf.SobolSampling(), dims=(1,))
     """
 
     def draw(mixture: GaussianMixture, n: int, rng: Any = 0) -> Points:
@@ -125,7 +129,13 @@ def _check_moments(draw: Callable[..., Points], deterministic: bool, d: int) -> 
 
 
 def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixture:
-    """Return a mixture of overlapping components of random shape, of a total variance of about 10 per dimension."""
+    """Return a mixture of overlapping components of random shape, of a total variance of about 10 per dimension.
+
+    Examples
+    --------
+    >>> hf.testing.random_mixture(seed=1, dim=2, n_components=3)
+    GaussianMixture(components=3, dim=2)
+    """
     rng = np.random.default_rng(seed)
     roots = rng.standard_normal((n_components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
@@ -135,7 +145,13 @@ def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixtur
 
 
 def hostile_mixture(seed: int) -> GaussianMixture:
-    """Return one of a wide family of mixtures, of up to 20 components in up to 8 dimensions, on which samplers may fail."""
+    """Return one of a wide family of mixtures, of up to 20 components in up to 8 dimensions, on which samplers may fail.
+
+    Examples
+    --------
+    >>> hf.testing.hostile_mixture(1)
+    GaussianMixture(components=13, dim=2, shared)
+    """
     rng = np.random.default_rng([seed, 77])
     dim, components = int(rng.choice([1, 2, 3, 4, 6, 8])), int(rng.integers(1, 21))
     weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
