@@ -19,7 +19,6 @@ from herdfilter._version import __version__ as __version__
 from herdfilter.discrepancy import *
 from herdfilter.discrete.thinning import thin
 from herdfilter.filters import *
-from herdfilter.filters.progress import tell_compilation
 from herdfilter.fitting import *
 from herdfilter.likelihood import MaximumLikelihood, RoughLikelihoodWarning, maximise_likelihood
 from herdfilter.mixture import GaussianMixture
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from herdfilter.smoothing import *
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless the program that uses it sets up logging
-tell_compilation()
 
 __all__ = [
     "Comparison",

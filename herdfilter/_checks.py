@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
-HIDDEN = "entries that are masked or NA; fill them in or leave them out"
-PLAIN = {bool, int, float, np.float64}  # types of which no value is hidden
+PLAIN = {bool, int, float, np.float64}  # types of entries that are not missing, unless they are NaN
 
 UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
 SMALLEST = 1e-140  # positive number: its square is not below that
@@ -78,55 +77,32 @@ def fits(shape: tuple[int, ...], expected: Shape) -> bool:
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:
     """Return `value` as a float64 array, unless it holds text, dates or complex numbers; `shape` is for the error only.
 
-    What a mask hides, and ``pandas.NA``, is NaN where entries may be `missing`, and refused elsewhere.
+    In an observation, whose entries may be `missing`, what a mask hides and ``pandas.NA`` are NaN.
     """
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
-    found = ""
+    got = short_repr(value)
     with suppress(TypeError, ValueError, RecursionError):
-        hidden = _hides(value)
-        array = np.asarray(_filled(value) if hidden else value)
+        array = np.asarray(with_nan(value) if missing else value)
         text = any(isinstance(x, str | bytes | np.timedelta64 | np.datetime64) for x in array.flat if array.dtype == object)
-        if hidden and not missing:
-            found = HIDDEN
-        elif array.dtype.kind in "biufO" and not text:
+        if array.dtype.kind in "biufO" and not text:
             return array.astype(np.float64, copy=False)
-        elif array.dtype.kind == "c":
-            found = "complex numbers"
-    found = found or short_repr(value)
-    raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {found}")
-
-
-def unmasked(name: str, value: Any) -> Any:
-    """Return `value` unless a mask hides an entry, or one is ``pandas.NA``."""
-    if _hides(value):
-        raise ValueError(f"{name}: expected every entry, got {HIDDEN}")
-    return value
+        if array.dtype.kind == "c":
+            got = "complex numbers"
+    raise ValueError(f"{name}: expected numbers of shape {shape_text(shape)}, got {got}")
 
 
 def with_nan(value: Any) -> Any:
-    """Return `value`; as lists of numbers with NaN for entries that are masked or ``pandas.NA``, if there are any."""
-    return _filled(value) if _hides(value) else value
-
-
-def _hides(value: Any) -> bool:
+    """Return an observation with NaN for entries that are masked or ``pandas.NA``."""
     if hasattr(value, "to_numpy"):  # a table
         value = value.to_numpy()
-    if isinstance(value, np.ndarray):
-        if np.ma.is_masked(value) or value.dtype != object:
-            return bool(np.ma.is_masked(value))
-        value = value.ravel().tolist()
-    if isinstance(value, list | tuple):
-        return not {*map(type, value)} <= PLAIN and any(map(_hides, value))
-    return type(value).__name__ == "NAType"
-
-
-def _filled(value: Any) -> Any:
-    if hasattr(value, "__array__"):
-        value = np.ma.asarray(value).tolist()  # None where there is a mask
-    if isinstance(value, list | tuple):
-        return [_filled(entry) for entry in value]
-    return np.nan if value is None or type(value).__name__ == "NAType" else value
+    if isinstance(value, np.ma.MaskedArray):
+        return np.ma.filled(value.astype(object), np.nan).tolist()
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        value = value.tolist()
+    if isinstance(value, list | tuple) and not {*map(type, value)} <= PLAIN:
+        return [with_nan(entry) for entry in value]
+    return np.nan if type(value).__name__ == "NAType" else value
 
 
 def read_only(value: Array) -> Array:
@@ -169,17 +145,14 @@ def as_points(name: str, value: ArrayLike, dim: int | None = None) -> Array:
 
 def as_weights(name: str, value: ArrayLike, n: int | None = None, signed: bool = False) -> Array:
     """Return weights normalised to sum to 1; non-negative ones, unless `signed`."""
-    weights = as_array(name, value, (n,), finite=False)
-    if weights.size == 0:
-        raise ValueError(f"{name}: expected at least one weight, got none")
-    if not np.isfinite(weights).all():
-        raise ValueError(f"{name}: expected finite weights, got {weights[~np.isfinite(weights)][0]}")
+    weights = as_array(name, value, (n,))
     if not signed and (weights < 0).any():
         raise ValueError(f"{name}: expected non-negative weights, got {weights.min():g}")
-    if np.abs(weights).max() > LARGEST:  # their sum might overflow
-        weights = weights / np.abs(weights).max()
+    largest = np.abs(weights).max(initial=0.0)
+    if largest > LARGEST:  # their sum might overflow
+        weights = weights / largest
     total = float(weights.sum())
-    if not 0 < total < np.inf:
+    if not total > 0:
         raise ValueError(f"{name}: expected a positive finite sum, got {total:g}")
     return weights / total
 
@@ -228,28 +201,25 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     least = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
     scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), least[..., None]))
     scale = np.where(scale > 0, scale, 1.0)
-    gap = np.abs(array - np.swapaxes(array, -1, -2))
-    if (gap > rounding * (scale[..., :, None] * scale[..., None, :])).any():
+    scales = scale[..., :, None] * scale[..., None, :]
+    transposed = np.swapaxes(array, -1, -2)
+    gap = np.abs(array - transposed)
+    if (gap > rounding * scales).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
-    array = array + 0.5 * (np.swapaxes(array, -1, -2) - array)
+    array = array + 0.5 * (transposed - array)
     variances = np.diagonal(array, axis1=-2, axis2=-1)
-    tiny = (variances > 0) & (variances < UNDERFLOW)
-    if tiny.any():
+    tiny = variances[(variances > 0) & (variances < UNDERFLOW)]
+    if tiny.size:
         raise ValueError(
-            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {variances[tiny].min()}, whose products "
-            "underflow; choose smaller units"
+            f"{name}: expected variances of 0 or at least {UNDERFLOW:g}, got {tiny[0]}, whose products underflow; choose "
+            "smaller units"
         )
-    try:
+    with suppress(np.linalg.LinAlgError):
         np.linalg.cholesky(array)
         return array
-    except np.linalg.LinAlgError:
-        pass
-    lowest = np.linalg.eigvalsh(array / scale[..., :, None] / scale[..., None, :])[..., 0]
-    if (lowest < -rounding).any():
-        raise ValueError(
-            f"{name}: expected positive semi-definite matrices, got an eigenvalue of "
-            f"{np.linalg.eigvalsh(array)[..., 0].min():g}"
-        )
+    if np.linalg.eigvalsh(array / scales).min() < -rounding:
+        lowest = np.linalg.eigvalsh(array).min()
+        raise ValueError(f"{name}: expected positive semi-definite matrices, got an eigenvalue of {lowest:g}")
     no_spread = variances < 0  # by rounding
     array[no_spread[..., :, None] | no_spread[..., None, :]] = 0.0
     return array
@@ -317,8 +287,7 @@ def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
 
 
 def as_any(name: str, value: Any) -> np.ndarray:
-    """Return `value` as an array of any type; entries must have one shape, and none may be masked."""
-    unmasked(name, value)
+    """Return `value` as an array of any type; entries must have one shape."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -351,28 +320,13 @@ def as_generator(rng: Any) -> np.random.Generator:
 
 def one_of(name: str, value: str, known: Iterable[str]) -> str:
     """Return `value` if it is known; else name the nearest known one."""
-    all_of(name, [value], known)
-    return value
-
-
-def all_of(name: str, values: Iterable[str], known: Iterable[str]) -> None:
-    """Raise ValueError unless all values are known; it names each that is not, and the nearest known one."""
     known = list(known)
-    wrong = [value for value in values if not (isinstance(value, str) and value in known)]
-    if wrong:
-        near = [_nearest(str(value), known) for value in wrong]
-        form = "{}; did you mean {!r}?" if len(wrong) == 1 else "{} (did you mean {!r}?)"
-        told = [form.format(short_repr(v), one) if one else short_repr(v) for v, one in zip(wrong, near, strict=True)]
-        listed = "" if all(near) else f"; expected one of {', '.join(known)}"
-        raise ValueError(f"{name}: unknown {', '.join(told)}{listed}")
-
-
-def _nearest(value: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a value, None if none is."""
-    folded = {name.casefold(): name for name in reversed([*known])}
-    near = get_close_matches(value, folded.values(), n=1, cutoff=0.5)
-    near = near or [folded[name] for name in get_close_matches(value.casefold(), folded, n=1, cutoff=0.5)]
-    return near[0] if near else None
+    if not isinstance(value, str) or value not in known:
+        folded = {text.casefold(): text for text in reversed(known)}
+        near = get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
+        hint = f"; did you mean {folded[near[0]]!r}?" if near else f"; expected one of {', '.join(known)}"
+        raise ValueError(f"{name}: unknown {short_repr(value)}{hint}")
+    return value
 
 
 def printable(text: str) -> str:

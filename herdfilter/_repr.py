@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 from importlib import import_module
-from itertools import groupby
+from itertools import pairwise
 from textwrap import wrap
 from typing import Any
 
@@ -79,34 +79,24 @@ def in_blocks(
     Columns that do not fit into the `width` stand in a further block below, with the first columns, the `keys`, repeated.
     """
     columns = []
-    for i, head in enumerate(heads):
-        cells = [row[i] for row in rows]
+    for i, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
         widest = max([*map(len, cells), *map(len, head.split()), min(len(head), NARROWEST_HEADING)])
-        lines = [*wrap(head, widest), *cells]
-        columns.append([line.rjust(widest) if i else line.ljust(widest) for line in lines])
-    lines = []
-    for block in _column_blocks([len(column[-1]) for column in columns], keys, width):
-        chosen = [columns[i] for i in block]
-        tallest = max(len(column) for column in chosen)
-        padded = [[" " * len(column[-1])] * (tallest - len(column)) + column for column in chosen]
-        laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*padded, strict=True)]
-        rule = "-" * max(map(len, laid))
-        top, body = laid[: tallest - len(rows)], laid[tallest - len(rows) :]
-        lines += ["", *top, rule]
-        groups = [list(group) for _, group in groupby(range(len(rows)), lambda i: rows[i][0])]
-        for group in groups:
-            gap = [""] if group[0] and len(groups) < len(rows) else []
-            lines += [*gap, *(body[i] for i in group)]
+        columns.append([line.rjust(widest) if i else line.ljust(widest) for line in [*wrap(head, widest), *cells]])
+    height = max(map(len, columns))
+    columns = [[" " * len(column[-1])] * (height - len(column)) + column for column in columns]
+    names = [row[0] for row in rows]
+    grouped = any(name == following for name, following in pairwise(names))
+    lines: list[str] = []
+    others = columns[keys:]
+    while others or not lines:
+        block = columns[:keys]
+        while others and (
+            len(block) == keys or width is None or len(COLUMN_GAP.join(c[-1] for c in [*block, others[0]])) <= width
+        ):
+            block.append(others.pop(0))
+        laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]
+        top = height - len(rows)
+        lines += ["", *laid[:top], "-" * max(map(len, laid))]
+        for before, name, line in zip([*names[:1], *names], names, laid[top:], strict=False):
+            lines += ["", line] if grouped and name != before else [line]
     return lines[1:]
-
-
-def _column_blocks(widths: Sequence[int], keys: int, width: int | None) -> list[list[int]]:
-    """Return the columns of each block: the keys, and as many others as fit, at least one."""
-    first = list(range(keys))
-    blocks = [list(first)]
-    for i in range(keys, len(widths)):
-        needed = sum(widths[j] + len(COLUMN_GAP) for j in [*blocks[-1], i]) - len(COLUMN_GAP)
-        if width is not None and needed > width and len(blocks[-1]) > keys:
-            blocks.append(list(first))
-        blocks[-1].append(i)
-    return blocks

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_covariance, as_definite, as_positive, check_count, one_of
+from herdfilter._checks import Array, as_array, as_definite, as_positive, check_count, one_of
 from herdfilter._covariances import rank, regularised
 from herdfilter._repr import listing_of
 from herdfilter.mixture import GaussianMixture, as_mixture
@@ -159,15 +159,10 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
         raise ValueError(f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself")
     if isinstance(bandwidth, BandwidthRule):
         return bandwidth
-    if isinstance(bandwidth, np.ndarray) and bandwidth.ndim == 0:
-        bandwidth = bandwidth.item()
-    if not isinstance(bandwidth, list | tuple | np.ndarray):
-        return as_positive("bandwidth", bandwidth)
-    if not any(isinstance(row, list | tuple | np.ndarray) for row in bandwidth):
-        widths = as_array("bandwidth", bandwidth, (None,))
-        if not (widths > 0).all() or widths.size == 0:
-            raise ValueError(f"bandwidth: expected positive widths, got {widths.tolist()}")
-        return tuple(as_positive("bandwidth", width) for width in widths.tolist())
+    if not isinstance(bandwidth, list | tuple | np.ndarray) or np.ndim(bandwidth) == 0:
+        return as_positive("bandwidth", getattr(bandwidth, "item", lambda: bandwidth)())
+    if np.ndim(bandwidth) == 1:
+        return tuple(as_positive("bandwidth", width) for width in as_array("bandwidth", bandwidth, (None,)).tolist())
     return tuple(map(tuple, as_definite("bandwidth", bandwidth, None).tolist()))
 
 
@@ -190,14 +185,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
     if isinstance(bandwidth, str):
         return Whitened().covariance(mixture, n)
     if isinstance(bandwidth, BandwidthRule):
-        try:
-            cov = as_covariance("covariance", as_array("covariance", bandwidth.covariance(mixture, n), (d, d)))
-            np.linalg.cholesky(cov)
-        except np.linalg.LinAlgError:
-            raise ValueError(f"bandwidth: expected a positive definite matrix from {bandwidth!r}, got another") from None
-        except ValueError as error:
-            raise ValueError(f"bandwidth: expected a covariance from {bandwidth!r}, got another: {error}") from None
-        return cov
+        return as_definite(f"bandwidth: {bandwidth!r}", bandwidth.covariance(mixture, n), d)
     if isinstance(bandwidth, float):
         return bandwidth**2 * np.eye(d)
     given = np.asarray(bandwidth)

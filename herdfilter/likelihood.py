@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from herdfilter._checks import Array, as_array, as_list, as_numbers, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_list, as_numbers, as_particles, check_count, short_repr
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
 
-FIRST_STEP = 0.05
-"""First step, as a share of the distance of the bounds; of the parameter itself, or 1, where they are not finite."""
+FIRST_STEP = 0.05  # as a share of the distance of the bounds; of the parameter itself, or 1, where they are not finite
+START_RADIUS = 1.0  # of the search, in standard errors of a parameter given the others
+END_RADIUS = 0.1
+MAX_SEARCHES = 3
+LONGEST_NEWTON_STEP = 0.5  # in standard errors: after a longer one the search begins anew, as the Hessian was another
+LONGEST_LAST_STEP = 0.1  # after a longer one a second step of Newton's method follows
 
-START_RADIUS, END_RADIUS = 1.0, 0.2  # radius of the search at its start and at its end, in rough standard errors
-MAX_SEARCHES = 3  # most searches, each followed by a step of Newton's method
-
-GRADIENT_RANGE, HESSIAN_RANGE, START_RANGE = 0.1, 0.5, 2.0
-"""Longest steps of Newton's method, in standard errors, for which the gradient, the Hessian or the start still holds."""
-
-WIDE_STEP, NARROW_STEP = 0.4, 0.1  # steps of the second differences, in standard errors of a parameter given the others
-ROUGHNESS_CHECKS = 3  # fewest second differences at narrow steps, over all parameters
+WIDE_STEP = 0.4  # of the Hessian's differences, in standard errors of a parameter given the others
+NARROW_STEPS = 0.25 * 0.6 ** np.arange(3)  # in wide steps: those of the gradient, and of the search for roughness
 LARGEST_ROUGHNESS = 0.005  # above it, the roughness of the log-likelihood may move a maximum by a tenth of a standard error
 
 
@@ -107,8 +105,8 @@ def maximise_likelihood(
     """Find the parameters of greatest likelihood and their standard errors, and check that the likelihood is smooth.
 
     SciPy's COBYQA (Ragonneau 2022, thesis, Hong Kong Polytechnic University) searches without derivatives, in units of a
-    rough standard error of each parameter. Differences at steps of 0.4 standard errors then give gradient and Hessian at
-    the best place, and a step of Newton's method from there. Differences at steps of 0.1 standard errors give the same
+    rough standard error of each parameter. Differences at steps of 0.4 standard errors then give the Hessian at the best
+    place, and one or two steps of Newton's method from there. Differences at steps of 0.1 standard errors give the same
     curvature if the log-likelihood is smooth, and one many times as large if it jumps. Jumps that are rarer than these
     steps go unnoticed. The maximum is a local one: start from several places if there may be more.
 
@@ -127,7 +125,7 @@ def maximise_likelihood(
     names : sequence of str, length p, optional
         Names of the parameters, for messages.
     max_evaluations : int
-        Most runs of the search; Hessian and roughness take about p (p + 3) more.
+        Most runs of the search; Hessian and roughness take about 2 p (p + 4) more.
     **run
         Passed to ``run``: ``dt``, ``times``, ``controls``.
 
@@ -158,39 +156,35 @@ def maximise_likelihood(
     >>> found.log_likelihood >= build([1.0]).run(z).log_likelihood
     True
     """
-    theta0, lower, upper = _as_box(theta0, bounds)
-    p = len(theta0)
+    start, lower, upper = _as_box(theta0, bounds)
+    p = len(start)
     if names is None:
         names = [f"theta[{i}]" for i in range(p)]
-    else:
-        names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
-        if len(names) != p or len(set(names)) < p or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"names: expected {p} different texts, one per parameter, got {short_repr(names)}")
-    observations = as_list("observations", observations)
-    f = _LogLikelihood(build, observations, run)
-    if not np.isfinite(f(theta0)):
-        raise ValueError(
-            f"theta0: expected a finite log-likelihood there, got {f.values[tuple(theta0)]} at {theta0.tolist()}"
-        )
-    steps = _first_steps(f, theta0, lower, upper)
+    names = [names] if isinstance(names, str) else as_list("names", names, f"{p} texts")
+    if len(names) != p or len(set(names)) < p:
+        raise ValueError(f"names: expected {p} different texts, one per parameter, got {short_repr(names)}")
+    f = _LogLikelihood(build, as_list("observations", observations), run)
+    if not np.isfinite(f(start)):
+        raise ValueError(f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}")
     most = check_count("max_evaluations", max_evaluations)
-    done, length = True, np.inf
+    width = upper - lower
+    steps = np.where(np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(start), 1.0))
+    steps = _fit_steps(f, start, lower, upper, steps, tries=1)[0]
     for _ in range(MAX_SEARCHES):
-        if not length <= START_RANGE:
-            _, done = _search(f, f.best(), lower, upper, steps, most)
-        x = f.best()
-        local = _Curvature.at(f, x, lower, upper, steps)
-        x, length = local.newton(f, lower, upper)
-        if not done or length <= HESSIAN_RANGE or not local.smooth:
-            if GRADIENT_RANGE < length <= HESSIAN_RANGE and local.smooth:
-                x = local.with_gradient_at(f, x).newton(f, lower, upper)[0]
+        converged = _search(f, lower, upper, steps / WIDE_STEP, most)
+        local = _Curvature.at(f, f.best(), lower, upper, steps)
+        length = local.newton_step(f, lower, upper)
+        if LONGEST_LAST_STEP < length <= LONGEST_NEWTON_STEP:
+            local.newton_step(f, lower, upper)
+        if not converged or not local.smooth or length <= LONGEST_NEWTON_STEP:
             break
         steps = local.steps
+    x = f.best()
     at_bound = [name for name, free in zip(names, local.free, strict=True) if not free]
-    message = "converged" if done else f"stopped after {max_evaluations} evaluations"
+    message = "converged" if converged else f"stopped after {max_evaluations} evaluations"
     if at_bound:
         message += f"; {', '.join(at_bound)} at a bound, without standard error"
-    if local.covariance is None and local.smooth:
+    if local.smooth and local.information is None and local.free.any():
         message += "; the Hessian is not negative definite, so that there are no standard errors"
     if not local.smooth:
         worst = int(np.nanargmax(local.roughness))
@@ -200,9 +194,8 @@ def maximise_likelihood(
         )
         warnings.warn(text, RoughLikelihoodWarning, stacklevel=2)
         message += f"; {text}"
-    covariance = np.full((p, p), np.nan)
-    if local.covariance is not None and local.smooth:  # where it is rough, that is the curvature of a tooth
-        covariance[np.ix_(local.free, local.free)] = local.covariance
+    # where it is rough, the curvature is that of a tooth
+    covariance = local.covariance if local.smooth else np.full((p, p), np.nan)
     errors = np.sqrt(np.diagonal(covariance))
     return MaximumLikelihood(
         x, errors, covariance, f(x), f.evaluations, local.roughness, local.smooth, message, tuple(names)
@@ -211,57 +204,35 @@ def maximise_likelihood(
 
 def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     """Return start, lower and upper bounds, (p,) each, checked."""
-    theta0 = as_array("theta0", np.atleast_1d(as_numbers("theta0", theta0, (None,))), (None,))
-    p = len(theta0)
-    if not p:
-        raise ValueError("theta0: expected at least one parameter, got none")
-    box = as_numbers("bounds", bounds, (p, 2))
-    if box.shape != (p, 2) or np.isnan(box).any():
-        raise ValueError(f"bounds: expected a pair for each of {p} parameters, got {short_repr(bounds)}")
+    start = as_particles("theta0", np.atleast_2d(as_numbers("theta0", theta0, (None,))))[0]
+    box = as_array("bounds", bounds, (len(start), 2), finite=False)
     lower, upper = box.T
     if not (lower < upper).all():
         raise ValueError(f"bounds: expected each lower bound below its upper one, got {short_repr(bounds)}")
-    if ((theta0 < lower) | (theta0 > upper)).any():
-        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {theta0.tolist()}")
-    return theta0, lower, upper
+    if ((start < lower) | (start > upper)).any():
+        raise ValueError(f"theta0: expected parameters within the bounds {box.tolist()}, got {start.tolist()}")
+    return start, lower, upper
 
 
-def _first_steps(f: _LogLikelihood, theta0: Array, lower: Array, upper: Array) -> Array:
-    """Return rough standard errors of each parameter given the others, by the curvature at the start."""
-    width = upper - lower
-    steps = np.where(np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(theta0), 1.0))
-    room = np.minimum(theta0 - lower, upper - theta0)
-    for i, step in enumerate(steps):
-        if room[i] < 0.2 * step:
-            continue
-        tried = min(step, room[i])
-        curvature = f.derivatives(theta0, i, tried)[1]
-        if -np.inf < curvature < 0:
-            wanted = 1 / np.sqrt(-curvature)
-            # places that have been tried are used again, if they are not far off
-            steps[i] = tried if 0.4 < wanted / tried < 2.5 else np.clip(wanted, 0.1 * tried, 3 * tried)
-    return steps
-
-
-def _search(f: _LogLikelihood, start: Array, lower: Array, upper: Array, scale: Array, most: int) -> tuple[Array, bool]:
-    """Search with COBYQA; return the best place, and True if the search converged."""
+def _search(f: _LogLikelihood, lower: Array, upper: Array, scale: Array, most: int) -> bool:
+    """Search with COBYQA from the best place so far, in units of `scale` (p,); return True if the search converged."""
     from scipy.optimize import Bounds, minimize
 
     def objective(u: Array) -> float:
         value = f(np.clip(u * scale, lower, upper))
         if value > -np.inf:
             return -value
-        known = [v for v in f.values.values() if v > -np.inf]
-        return float(10 * (np.ptp(known) + 1) - min(known))  # no infinity: quadratic models would be lost
+        finite = [v for v in f.values.values() if v > -np.inf]
+        return float(10 * (np.ptp(finite) + 1) - min(finite))  # no infinity: quadratic models would be lost
 
-    found = minimize(
+    result = minimize(
         objective,
-        start / scale,
+        f.best() / scale,
         method="COBYQA",
         bounds=Bounds(lower / scale, upper / scale),
         options={"initial_tr_radius": START_RADIUS, "final_tr_radius": END_RADIUS, "maxfev": max(most - f.evaluations, 1)},
     )
-    return f.best(), bool(found.success)
+    return bool(result.success)
 
 
 class _LogLikelihood:
@@ -305,27 +276,45 @@ class _LogLikelihood:
         """Return the best place so far."""
         return np.array(max(self.values, key=lambda theta: self.values[theta]))
 
-    def derivatives(self, x: Array, i: int, step: float) -> tuple[float, float]:
-        """Return first and second derivative along parameter i, by central differences."""
-        e = np.zeros(len(x))
-        e[i] = step
-        ahead, behind = self(x + e), self(x - e)
-        return (ahead - behind) / (2 * step), (ahead - 2 * self(x) + behind) / step**2
+    def second_difference(self, x: Array, step: Array) -> float:
+        """Return f(x + step) - 2 f(x) + f(x - step)."""
+        return self(x + step) - 2 * self(x) + self(x - step)
+
+
+def _fit_steps(
+    f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array, tries: int
+) -> tuple[Array, NDArray[np.bool_]]:
+    """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and if it is off its bounds."""
+    steps = steps.copy()
+    room = np.minimum(x - lower, upper - x)
+    free = np.ones(len(x), dtype=bool)
+    for i, direction in enumerate(np.eye(len(x))):
+        for _ in range(tries):
+            if room[i] <= 0.25 * steps[i]:
+                free[i] = False
+                break
+            steps[i] = min(steps[i], room[i])
+            difference = f.second_difference(x, steps[i] * direction)
+            ratio = WIDE_STEP / np.sqrt(-difference) if difference < 0 else 3.0
+            ratio = min(ratio, room[i] / steps[i])
+            if 0.5 <= ratio <= 2:
+                break
+            steps[i] *= np.clip(ratio, 0.1, 10)
+    return steps, free
 
 
 @dataclass
 class _Curvature:
-    """Gradient and inverse Hessian of a log-likelihood at x, by differences, for the parameters that are not at a bound.
+    """Curvature of a log-likelihood along the parameters that are not at a bound.
 
-    `steps` (p,) are standard errors of each parameter given the others. `roughness` (p,) is the largest unexpected part of
-    narrow second differences along each parameter.
+    `steps` (p,) are wide steps. `information` (k, k) is the negative Hessian in units of these, for the k free parameters;
+    None where it is not positive definite. `roughness` (p,) is the largest deviation of narrow second differences from those
+    that the Hessian lets expect.
     """
 
-    x: Array
-    free: np.ndarray
+    free: NDArray[np.bool_]
     steps: Array
-    gradient: Array
-    covariance: Array | None
+    information: Array | None
     roughness: Array
 
     @property
@@ -333,72 +322,46 @@ class _Curvature:
         """True if no roughness is above `LARGEST_ROUGHNESS`."""
         return not (self.roughness > LARGEST_ROUGHNESS).any()
 
+    @property
+    def covariance(self) -> Array:
+        """Inverse of the negative Hessian, (p, p), NaN for parameters at a bound."""
+        covariance = np.full((len(self.steps), len(self.steps)), np.nan)
+        if self.information is not None:
+            covariance[np.ix_(self.free, self.free)] = np.linalg.inv(self.information)
+        return covariance * np.outer(self.steps, self.steps)
+
     @classmethod
     def at(cls, f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array) -> _Curvature:
-        """Compute all at x; `steps` are rough standard errors."""
-        p, room, wide = len(x), np.minimum(x - lower, upper - x), WIDE_STEP * steps
-        gradient, hessian = np.zeros(p), np.zeros((p, p))
-        free = np.array([_fit_step(f, x, i, wide, room[i]) for i in range(p)])
-        which, along = [i for i in range(p) if free[i]], np.diag(wide)
-        for i in which:
-            gradient[i], hessian[i, i] = f.derivatives(x, i, wide[i])
-            for j in [j for j in which if j < i]:  # two new values, beside those along both parameters
-                a, b = along[i], along[j]
-                corners = f(x + a + b) + f(x - a - b)
-                edges = f(x + a) + f(x - a) + f(x + b) + f(x - b)
-                hessian[i, j] = hessian[j, i] = (corners - edges + 2 * f(x)) / (2 * wide[i] * wide[j])
-        roughness, slopes = np.full(p, np.nan), np.zeros(p)
-        repeats = -(-ROUGHNESS_CHECKS // max(len(which), 1))
-        for i in which:
-            unexpected = []
-            for step in wide[i] * NARROW_STEP / WIDE_STEP * 0.6 ** np.arange(repeats)[::-1]:
-                slopes[i], curvature = f.derivatives(x, i, step)
-                unexpected.append(abs(curvature - hessian[i, i]) * step**2)
-            roughness[i] = max(unexpected)
-        information, covariance = -hessian[np.ix_(which, which)], None
-        if np.isfinite(information).all():
-            scale = np.sqrt(np.maximum(np.diagonal(information), 1e-300))
-            scaled = information / np.outer(scale, scale)
-            if not which or np.linalg.eigvalsh(scaled)[0] > 1e-10:
-                covariance = np.linalg.inv(scaled) / np.outer(scale, scale)
-        found = cls(x, free, wide / WIDE_STEP, gradient, covariance, roughness)
-        if found.smooth:  # then the narrow steps know the slope better
-            found.gradient = slopes
-        return found
+        """Compute the curvature at x, with steps fitted to it."""
+        from scipy.differentiate import hessian
 
-    def with_gradient_at(self, f: _LogLikelihood, x: Array) -> _Curvature:
-        """Return the same Hessian with the gradient at x, which is near by."""
-        gradient = np.zeros(len(x))
-        for i in np.flatnonzero(self.free).tolist():
-            gradient[i] = f.derivatives(x, i, NARROW_STEP * self.steps[i])[0]
-        return replace(self, x=x, gradient=gradient)
+        steps, free = _fit_steps(f, x, lower, upper, steps, tries=4)
+        roughness = np.full(len(x), np.nan)
+        if not free.any():
+            return cls(free, steps, None, roughness)
+        along = np.diag(steps)[free]
 
-    def newton(self, f: _LogLikelihood, lower: Array, upper: Array) -> tuple[Array, float]:
-        """Return the best place after a step of Newton's method, and the length of that step in standard errors.
+        def values(u: Array) -> Array:
+            return np.apply_along_axis(lambda shift: f(x + shift @ along), 0, u)
 
-        The length is infinite where the log-likelihood is not concave: then no step is made.
-        """
-        if self.covariance is None:
-            return f.best(), np.inf
-        slope = self.gradient[self.free]
-        step = self.covariance @ slope
-        length = float(np.sqrt(max(slope @ step, 0.0)))
-        ahead = self.x.copy()
-        ahead[self.free] += step / max(length, 1.0)
-        f(np.clip(ahead, lower, upper))
-        return f.best(), length
+        with np.errstate(invalid="ignore"):  # -inf where all weights vanish
+            # Half a step, twice: the second differences are those of whole steps.
+            matrix = hessian(values, np.zeros(len(along)), order=2, maxiter=1, initial_step=0.5).ddf
+        shares = NARROW_STEPS[: -(-len(NARROW_STEPS) // len(along))]  # as many checks over all parameters, at least
+        for i, step, expected in zip(np.flatnonzero(free), along, np.diagonal(matrix), strict=True):
+            roughness[i] = max(abs(f.second_difference(x, s * step) - s**2 * expected) for s in shares)
+        eigenvalues = np.linalg.eigvalsh(-matrix) if np.isfinite(matrix).all() else np.zeros(1)
+        return cls(free, steps, -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None, roughness)
 
-
-def _fit_step(f: _LogLikelihood, x: Array, i: int, wide: Array, room: float) -> bool:
-    """Fit the step of parameter i, in place, to the curvature along it; return False if the parameter is at a bound."""
-    for _ in range(4):
-        if room <= 0.25 * wide[i]:
-            return False
-        wide[i] = min(wide[i], room)
-        curvature = f.derivatives(x, i, wide[i])[1]
-        wanted = WIDE_STEP / np.sqrt(-curvature) if curvature < 0 else 3 * wide[i]
-        ratio = min(wanted, room) / wide[i]
-        if 0.5 <= ratio <= 2:
-            break
-        wide[i] *= np.clip(ratio, 0.1, 10)
-    return True
+    def newton_step(self, f: _LogLikelihood, lower: Array, upper: Array) -> float:
+        """Try a step of Newton's method from the best place; return its length in standard errors, inf if there is none."""
+        if self.information is None:
+            return np.inf
+        x = f.best()
+        along = np.diag(self.steps)[self.free]
+        narrow = NARROW_STEPS[0]
+        gradient = np.array([f(x + narrow * step) - f(x - narrow * step) for step in along]) / (2 * narrow)
+        newton = np.linalg.solve(self.information, gradient)
+        length = float(np.sqrt(gradient @ newton))
+        f(np.clip(x + newton @ along / max(length, 1.0), lower, upper))
+        return length

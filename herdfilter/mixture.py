@@ -13,21 +13,19 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import (
     LARGEST,
     Array,
-    as_any,
     as_array,
     as_covariance,
+    as_dims,
     as_generator,
     as_numbers,
     as_points,
     as_weights,
     check_count,
-    one_of,
     short_repr,
 )
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import html_repr
 
-COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 DENSITIES_AT_ONCE = 2**21  # numbers in memory
 
 
@@ -81,30 +79,26 @@ class GaussianMixture:
     def from_sklearn(cls, gmm: Any) -> GaussianMixture:
         """Convert a fitted ``GaussianMixture`` or ``BayesianGaussianMixture`` of scikit-learn, of any covariance type.
 
-        A Bayesian one gives its ``weights_``, ``means_`` and ``covariances_``, without their uncertainty. TypeError or
-        ValueError if `gmm` is something else, or not fitted.
+        A Bayesian one gives its ``weights_``, ``means_`` and ``covariances_``, without their uncertainty. TypeError if `gmm`
+        is something else, or not fitted.
         """
-        if isinstance(gmm, type) or not hasattr(gmm, "covariance_type"):
+        try:
+            covariances = gmm.covariances_
+            if gmm.covariance_type in ("diag", "spherical"):
+                covariances = diagonal(covariances, np.shape(gmm.means_)[1])
+            return cls(gmm.weights_, gmm.means_, covariances)
+        except AttributeError:
             raise TypeError(
-                f"gmm: expected a fitted GaussianMixture or BayesianGaussianMixture of scikit-learn, got {_class_text(gmm)}"
-            )
-        missing = [name for name in ("weights_", "means_", "covariances_") if not hasattr(gmm, name)]
-        if missing:
-            raise ValueError(
-                f"gmm: expected a fitted mixture, got {short_repr(gmm)} without {', '.join(missing)}; call its fit(x) first"
-            )
-        kind = one_of("gmm.covariance_type", gmm.covariance_type, COVARIANCE_TYPES)
-        covariances = np.asarray(gmm.covariances_)
-        if kind in ("diag", "spherical"):
-            covariances = diagonal(covariances, np.shape(gmm.means_)[1])
-        return cls(gmm.weights_, gmm.means_, covariances)
+                f"gmm: expected a fitted GaussianMixture or BayesianGaussianMixture of scikit-learn, got {short_repr(gmm)}"
+            ) from None
 
     @classmethod
     def from_kde(cls, kde: Any) -> GaussianMixture:
         """Convert a ``scipy.stats.gaussian_kde``: one component per data point; TypeError for other objects."""
-        if isinstance(kde, type) or not all(hasattr(kde, name) for name in ("weights", "dataset", "covariance")):
-            raise TypeError(f"kde: expected a scipy.stats.gaussian_kde, got {_class_text(kde)}")
-        return cls(kde.weights, kde.dataset.T, kde.covariance)
+        try:
+            return cls(kde.weights, kde.dataset.T, kde.covariance)
+        except AttributeError:
+            raise TypeError(f"kde: expected a scipy.stats.gaussian_kde, got {short_repr(kde)}") from None
 
     @classmethod
     def unchecked(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
@@ -244,25 +238,19 @@ class GaussianMixture:
         return np.asarray(self.means[labels] + scaled)
 
     def _dims(self, dims: int | Sequence[int] | np.ndarray) -> np.ndarray:
-        index = np.atleast_1d(as_any("dims", dims))
-        if index.ndim != 1 or index.size == 0 or index.dtype.kind not in "iu":
-            raise ValueError(f"dims: expected an index or a list of indices, got {short_repr(dims)}")
-        if (index < 0).any() or (index >= self.dim).any() or len(np.unique(index)) != len(index):
-            raise ValueError(f"dims: expected distinct indices from 0 to {self.dim - 1}, got {short_repr(dims)}")
-        return index
+        index = as_dims("dims", [dims] if isinstance(dims, int | np.integer) else dims, self.dim)
+        if len(set(index)) != max(1, len(index)):
+            raise ValueError(f"dims: expected distinct indices, at least one, got {short_repr(dims)}")
+        return np.array(index)
 
 
 def as_mixture(name: str, value: Any) -> GaussianMixture:
     """Return `value` if it is a mixture; else raise TypeError and name a way to make a mixture of it."""
     if isinstance(value, GaussianMixture):
         return value
-    if isinstance(value, np.ndarray | list | tuple):
-        found = f"numbers of shape {np.shape(np.asarray(value, dtype=object))}"
-        advice = "; GaussianFit().fit(points, weights) makes a mixture of points"
-    else:
-        found = _class_text(value)
-        advice = "; points come first, then the mixture" if type(value).__name__ == "Points" else ""
-    raise TypeError(f"{name}: expected a GaussianMixture, got {found}{advice}")
+    numbers = isinstance(value, np.ndarray | list | tuple)
+    advice = "; GaussianFit().fit(points, weights) makes a mixture of points" if numbers else ""
+    raise TypeError(f"{name}: expected a GaussianMixture, got {short_repr(value)}{advice}")
 
 
 def log_sums(terms: Array, weights: Array) -> Array:
@@ -278,15 +266,7 @@ def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:
     """Return covariances of m components, full, shared, diagonal or spherical by their shape, as (m, d, d) or (1, d, d)."""
     array = as_numbers("covariances", value, (d, d))
     if array.shape in ((m, d, d), (d, d)):
-        try:
-            return as_covariance("covariances", value, d).reshape(-1, d, d)
-        except ValueError as error:
-            if array.shape != (m, d) or d == 1 or not np.isfinite(array).all():
-                raise
-            raise ValueError(
-                f"{error}; as there are as many components as dimensions, shape ({d}, {d}) is one matrix shared by all: for "
-                f"diagonal ones, with the variances of a component in each row, pass covariances[:, None] * np.eye({d})"
-            ) from None
+        return as_covariance("covariances", value, d).reshape(-1, d, d)
     if array.shape not in ((m, d), (m,)):
         by_axis = f", ({m}, {d}) for diagonal" if m != d else ""
         raise ValueError(
@@ -299,8 +279,3 @@ def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:
 def diagonal(variances: Array, d: int) -> Array:
     """Return diagonal covariances (m, d, d) of variances (m, d), or of (m,), one for all dimensions of a component."""
     return variances.reshape(len(variances), 1, -1) * np.eye(d)
-
-
-def _class_text(value: Any) -> str:
-    """Return "the class X" or "an object X", for messages."""
-    return f"the class {value.__name__}" if isinstance(value, type) else f"an object {type(value).__name__}"

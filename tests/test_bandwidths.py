@@ -77,8 +77,8 @@ class Broken:
 
 test_what_a_rule_gives_is_checked = refuses(
     lambda matrix: Polished(KernelHerding(), bandwidth=Broken(matrix)).sample(MIXTURE, 5),
-    (((1.0,),), r"bandwidth: expected a covariance from .*Broken.*: covariance: expected shape \(2, 2\)"),
-    (((1.0, 0.0), (0.0, 0.0)), "bandwidth: expected a positive definite matrix from .*Broken"),
+    (((1.0,),), r"bandwidth: Broken.*: expected shape \(2, 2\)"),
+    (((1.0, 0.0), (0.0, 0.0)), "bandwidth: Broken.*: expected a positive definite"),
     (((1.0, 0.0), (0.0, np.nan)), "expected finite numbers"),
 )
 
@@ -122,7 +122,7 @@ test_bad_bandwidths_are_named = refuses(
     (0, "expected a positive finite number, got 0"),
     (np.nan, "expected a positive finite number, got nan"),
     (True, "expected a positive finite number, got True"),
-    ([0.1, 0.0], r"expected positive widths, got \[0.1, 0.0\]"),
+    ([0.1, 0.0], "expected a positive finite number, got 0.0"),
     ([[1.0, 0.0]], r"expected square matrices.* got shape \(1, 2\)"),
     ([[1.0, 0.5], [0.4, 1.0]], "expected symmetric matrices, got an asymmetry of 0.1"),
     ([[1.0, 2.0], [2.0, 1.0]], "expected positive semi-definite matrices, got an eigenvalue of -1"),

@@ -29,7 +29,6 @@ ODD = {
     "hf.HerdedProposal(hf.RandomSampling(), [0.2])": "defensive_share: expected from 0",
     "models.StochasticVolatility(rho=0.5 + 2j)": "rho: expected a number above",
     "run(dt=RAGGED)": "dt: expected entries of one shape",
-    "run(dt=np.zeros(2, [('a', float), ('b', int)]))": "dt: expected",
     "hf.simulate(WALK, 3, rng=0, dt=np.array(0.5, np.float32))": "dt: expected a positive finite",
     "hf.ParticleFilter(WALK, 9, rng=0).predict(1.0, RAGGED)": "control: expected numbers",
     "hf.ParticleFilter(WALK, 9, rng=0).run([[[0.9], [2.1]]])": r"z: expected .*\(2, 1\)",

@@ -71,7 +71,7 @@ def test_dir_lists_what_is_public_only(place):
 def test_few_dependencies_are_required():
     text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
     required = {re.split("[<>=]", name)[0] for name in tomllib.loads(text)["project"]["dependencies"]}
-    assert len(required) <= 10
+    assert len(required) <= 11
     assert {"numpy", "scipy", "filterpy", "matplotlib", "numba"} <= required
 
 

@@ -214,7 +214,7 @@ def test_a_search_that_is_cut_short_says_so():
         ({"build": 3}, "build: expected a function from parameters to a filter, got 3"),
         ({"theta0": [2.0]}, r"theta0: expected parameters within the bounds \[\[0.0, 1.0\]\], got \[2.0\]"),
         ({"bounds": [(1.0, 0.0)]}, r"bounds: expected each lower bound below its upper one, got \[\(1.0, 0.0\)\]"),
-        ({"bounds": (0.0, 1.0)}, "bounds: expected a pair for each of 1 parameters, got"),
+        ({"bounds": (0.0, 1.0)}, r"bounds: expected shape \(1, 2\), got"),
         (
             {"build": lambda theta: Formula(lambda z: np.nan)},
             r"theta0: expected a finite log-likelihood there, got nan at \[0.5\]",

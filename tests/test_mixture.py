@@ -217,14 +217,14 @@ TWO = [[0.0, 0.0], [1.0, 1.0]]
 test_bad_mixtures_are_named = refuses(
     GaussianMixture,
     ([-0.5, 1.5], TWO, EYE, r"weights: expected non-negative weights, got -0\.5"),
-    ([np.nan, 1.0], TWO, EYE, r"weights: expected finite weights, got nan"),
+    ([np.nan, 1.0], TWO, EYE, r"weights: expected finite numbers, got 1 non-finite"),
     ([0.0, 0.0], TWO, EYE, r"weights: expected a positive finite sum, got 0"),
     ([0.5, 0.5], [0.0, 1.0], EYE, r"means: expected shape \(2, \*\), got \(2,\)"),
     ([1.0], [[0.0, np.nan]], EYE, r"means: expected finite numbers, got 1 non-finite"),
     ([1.0], np.empty((1, 0)), np.empty((0, 0)), r"means: expected at least one dimension"),
     ([0.5, 0.5], TWO, np.eye(3), r"covariances: expected shape \(2, 2, 2\) or \(2, 2\) or .* got \(3, 3\)"),
     ([1.0], [[0.0, 1.0]], [[1, 2, 3]], r"covariances: .*, \(1, 2\) for diagonal or \(1,\) for spherical ones"),
-    ([0.5, 0.5], TWO, [[1, 2], [3, 4]], r"covariances: expected symmetric .*; .* pass .*\[:, None\] \* np.eye\(2\)"),
+    ([0.5, 0.5], TWO, [[1, 2], [3, 4]], "covariances: expected symmetric matrices"),
     ([0.5, 0.5], TWO, [[1, 0.5], [0.4, 1]], r"covariances: expected symmetric .* asymmetry of 0\.1"),
     ([0.5, 0.5], TWO, [EYE, -EYE], r"covariances: expected positive semi-definite .* eigenvalue of -1"),
     ([0.5, 0.5], TWO, [[1, np.nan], [np.nan, 1]], r"covariances: expected finite numbers, got 2 non-finite"),
@@ -243,11 +243,11 @@ def test_diagonal_and_spherical_covariances_are_known_by_their_shape():
     assert_same(GaussianMixture(weights, means, variances[:, 0]), full)
 
 
-def test_a_square_of_covariances_is_the_shared_matrix_and_the_error_shows_the_way_to_diagonal_ones():
+def test_a_square_of_covariances_is_the_shared_matrix():
     shared = np.array([[2.0, 0.5], [0.5, 1.0]])
     assert GaussianMixture([0.5, 0.5], TWO, shared).shared
     variances = np.array([[2.0, 0.5], [0.7, 1.0]])
-    with pytest.raises(ValueError, match=r"; as there are as many components as dimensions, .* shared by all"):
+    with pytest.raises(ValueError, match="covariances: expected symmetric matrices"):
         GaussianMixture([0.5, 0.5], TWO, variances)
     found = GaussianMixture([0.5, 0.5], TWO, variances[:, None] * np.eye(2))
     np.testing.assert_array_equal(found.covariances[1], np.diag([0.7, 1.0]))
@@ -278,11 +278,10 @@ def test_what_is_no_fitted_mixture_of_scikit_learn_is_named():
         def __repr__(self):
             return "Mixture(n_components=2)"
 
-    with pytest.raises(ValueError, match=r"^gmm: .* got Mixture\(n_components=2\) without weights_, .* call its fit"):
-        GaussianMixture.from_sklearn(Unfitted())
-    with pytest.raises(TypeError, match=r"^gmm: expected a fitted .* of scikit-learn, got the class Unfitted"):
-        GaussianMixture.from_sklearn(Unfitted)
-    with pytest.raises(TypeError, match=r"^kde: expected a scipy.stats.gaussian_kde, got an object Unfitted"):
+    for gmm in (Unfitted(), Unfitted):
+        with pytest.raises(TypeError, match=r"^gmm: expected a fitted .* of scikit-learn, got .*(Mixture\(|Unfitted)"):
+            GaussianMixture.from_sklearn(gmm)
+    with pytest.raises(TypeError, match=r"^kde: expected a scipy.stats.gaussian_kde, got Mixture"):
         GaussianMixture.from_kde(Unfitted())
 
 
@@ -300,8 +299,8 @@ MIXTURE = GaussianMixture([0.5, 0.5], [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]], np.eye
 test_bad_calls_are_named = refuses(
     lambda call: call(MIXTURE),
     (lambda m: m.log_density([[0.0, 0.0]]), r"x: expected shape \(\*, 3\), got \(1, 2\)"),
-    (lambda m: m.marginal(3), r"dims: expected distinct indices from 0 to 2, got 3"),
-    (lambda m: m.marginal([]), r"dims: expected an index or a list of indices, got \[\]"),
+    (lambda m: m.marginal(3), r"dims: expected a sequence of indices from 0 to 2, such as \[0\], got \[3\]"),
+    (lambda m: m.marginal([]), r"dims: expected distinct indices, at least one, got \[\]"),
     (lambda m: m.conditional([0, 1, 2], [0, 0, 0]), r"dims: expected to leave at least one dimension free"),
     (lambda m: m.conditional([0, 1], [0]), r"values: expected shape \(2,\), got \(1,\)"),
     (lambda m: m.convolve(np.eye(2)), r"covariance: expected shape \(3, 3\), got \(2, 2\)"),

@@ -34,7 +34,7 @@ test_bad_points_are_named = refuses(
     (([[np.inf, 0.0]],), r"x: expected finite numbers, got 1 non-finite"),
     (([[0.0], [1.0]], [1.0]), r"weights: expected shape \(2,\), got \(1,\)"),
     (([[0.0], [1.0]], [1.0, -1.0]), r"weights: expected non-negative weights, got -1"),
-    (([[0.0], [1.0]], [np.nan, 1.0]), r"weights: expected finite weights, got nan"),
+    (([[0.0], [1.0]], [np.nan, 1.0]), r"weights: expected finite numbers, got 1 non-finite"),
     (([[0.0], [1.0]], [0.0, 0.0]), r"weights: expected a positive finite sum, got 0"),
     ((None,), r"x: expected"),
 )

@@ -1,15 +1,12 @@
 """The checks of a sampler pass what is right and find what is wrong: for every check a sampler that fails it."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.stats
 from demands import check_everything
-from helpers import refuses
 
 import herdfilter as hf
-from herdfilter.testing import SamplerError, check_sampler
+from herdfilter.testing import check_sampler
 
 GOOD = hf.MappedSampling(hf.KernelHerding())
 
@@ -120,7 +117,7 @@ halved = herding(lambda p, mixture, n, rng: moved(p, mixture.mean + 0.5 * (p.x -
 ignoring_a_component = another(weights=without_the_lightest)
 dependent_on_the_origin = shifted(lambda mixture, n, rng: 1e-2 * np.sin(mixture.mean))
 BROKEN = {
-    "shapes": [
+    "form": [
         lambda mixture, n, rng: herd(mixture, n).x,
         lambda mixture, n, rng: herd(mixture, n + 1 if n > 1 else n),
         herding(lambda p, mixture, n, rng: moved(p, np.where(np.arange(n)[:, None] == 7, np.inf, p.x))),
@@ -128,22 +125,13 @@ BROKEN = {
         of_negative_weights,
     ],
     "a single point": [lambda mixture, n, rng: herd(mixture, n) if n != 1 else {}["no such point"]],
-    "bad numbers of points": [lambda mixture, n, rng: herd(mixture, n if type(n) is int and n > 0 else 1)],
-    "the mixture is left alone": [
-        writing,
-        lambda m, n, rng: hf.Points.unchecked(m.means, np.ones(1)) if n == len(m) == 1 else herd(m, n),
-        Keeping().sample,
-    ],
-    "determinism": [
-        using_random_numbers,
-        Restless().sample,
-    ],
+    "seeds": [writing, Keeping().sample, using_random_numbers, Restless().sample],
     "shared covariance": [herding(lambda p, mixture, n, rng: moved(p, p.x[::-1] if mixture.shared else p.x))],
     "component of weight zero": [lambda m, n, rng: another(weights=lambda m: np.maximum(m.weights, 1.0 / n))(m, n, rng)],
     "order of the components": [another(weights=lambda m: m.weights * (1 + 0.3 * (len(m) > 1) * (np.arange(len(m)) == 0)))],
     "origin and unit": [rounding],
     "thin covariance": [needing_a_density],
-    "flat covariance": [
+    "singular covariances": [
         needing_a_density,
         another(covariances=lambda m: m.covariances + 1e-2 * np.trace(m.covariance) / m.dim * np.eye(m.dim)),
     ],
@@ -161,25 +149,14 @@ BROKEN = {
         lambda m, n, rng: another(weights=lambda m: np.random.default_rng(0).multinomial(int(n), m.weights))(m, n, rng),
     ],
 }
-OF_THE_PACKAGE = {
-    "shapes",
-    "bad numbers of points",
-    "the mixture is left alone",
-    "determinism",
-    "flat covariance",
-    "moments",
-}
+OF_THE_PACKAGE = {"form", "seeds", "singular covariances", "moments"}
 CASES = [(check, function) for check, functions in BROKEN.items() for function in functions]
 
 
 @pytest.mark.parametrize(("check", "function"), CASES)
 def test_a_broken_sampler_fails(check, function):
-    with pytest.raises(SamplerError) as caught:
+    with pytest.raises(AssertionError, match=f"- {check}[:,]"):
         (check_sampler if check in OF_THE_PACKAGE else check_everything)(Sampler(function), dims=(1, 2))
-    assert check in caught.value.failures
-    assert check not in caught.value.passed
-    assert "expected" in caught.value.failures[check][0]
-    assert f"- {check}: {caught.value.failures[check][0]}" in str(caught.value)
 
 
 # Samplers of another distribution
@@ -212,7 +189,7 @@ WRONG = {
     "equal weights": changed(weights=lambda m: np.sign(m.weights)),
     "means moved": changed(means=lambda m: m.means + 0.1 * np.sqrt(np.diag(m.covariance))),
 }  # fmt: skip
-QUALITY = {"moments", "energy distance", "far components"}
+QUALITY = "- (moments|energy distance|far components)[:,]"
 
 
 @pytest.mark.parametrize(
@@ -222,110 +199,47 @@ def test_a_sampler_of_another_distribution_fails(name, kind):
     def sample(mixture, n, rng):
         return WRONG[name](mixture, n, herd if kind == "herded" else lambda m, n: draw(m, n, rng))
 
-    with pytest.raises(SamplerError) as caught:
+    with pytest.raises(AssertionError, match=QUALITY):
         check_everything(Sampler(sample), deterministic=kind == "herded", affine=None, dims=(1, 2))
-    assert QUALITY & caught.value.failures.keys()
 
 
-def test_every_check_can_fail():
-    assert set(check_sampler(GOOD, dims=(1, 2))) == OF_THE_PACKAGE
-    assert set(check_everything(GOOD, dims=(1, 2))) == BROKEN.keys()
-    of_random = check_everything(Sampler(draw), deterministic=False, dims=(1, 2))
-    assert BROKEN.keys() - set(of_random) == {"determinism", "order of the components"}
+def test_what_is_right_passes():
+    check_everything(GOOD, dims=(1, 2))
+    check_everything(Sampler(draw), deterministic=False, dims=(1, 2))
 
 
-def one_draw(mixture, n, rng):
-    return draw(mixture, n, 0)
-
-
-def fresh_entropy(mixture, n, rng):
-    return draw(mixture, n, None)
-
-
-@pytest.mark.parametrize("function", [one_draw, fresh_entropy])
+@pytest.mark.parametrize(
+    "function", [lambda mixture, n, rng: draw(mixture, n, 0), lambda mixture, n, rng: draw(mixture, n, None)]
+)
 def test_a_random_sampler_that_misuses_its_seed_fails(function):
-    with pytest.raises(SamplerError) as caught:
+    with pytest.raises(AssertionError, match="- seeds, d = 2"):
         check_sampler(Sampler(function), deterministic=False, dims=(2,))
-    assert "seeds" in caught.value.failures
-
-
-def test_a_promise_that_is_not_kept_fails():
-    promises = {"any affine map": {"affine": "any"}, "determinism": {}}
-    for check, promise in promises.items():
-        sampler = Sampler(draw) if check == "determinism" else Sampler(on_a_grid_about_the_mean)
-        with pytest.raises(SamplerError) as caught:
-            check_everything(sampler, **promise, dims=(2,))
-        assert check in caught.value.failures
 
 
 def test_what_is_not_promised_is_not_checked():
-    assert OF_THE_PACKAGE - set(check_sampler(GOOD, dims=(1, 2), moments=False)) == {"moments"}
-    everything = check_everything(GOOD, dims=(1, 2))
-    fewer = check_everything(GOOD, dims=(1, 2), moments=False, far_components=False, affine=None)
-    lost = {"moments", "order of the components", "energy distance", "far components", "origin and unit"}
-    assert set(everything) - set(fewer) == lost
     check_everything(Sampler(dependent_on_the_origin), affine=None, far_components=False, dims=(2,))
-    with pytest.raises(SamplerError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"):
+    with pytest.raises(AssertionError, match=r"- origin and unit: d = 2, unit 1e-6: expected the same points"):
         check_everything(Sampler(dependent_on_the_origin), dims=(2,))
-
-
-def test_signed_weights_pass_where_they_are_announced():
-    with pytest.raises(SamplerError, match="expected no negative weight"):
+    with pytest.raises(AssertionError, match="- any affine map"):
+        check_everything(Sampler(on_a_grid_about_the_mean), affine="any", dims=(2,))
+    with pytest.raises(AssertionError, match="expected no negative weight"):
         check_sampler(Sampler(of_negative_weights), dims=(2,))
-    promises = {"signed_weights": True, "moments": False, "far_components": False}
-    check_everything(Sampler(of_negative_weights), **promises, dims=(2,))
-
-
-def only_even(mixture, n, rng):
-    if n % 2:
-        raise ValueError(f"n: expected an even number, got {n}")
-    return herd(mixture, n)
-
-
-def even(dim, components):
-    return range(2, 400, 2)
+    check_everything(Sampler(of_negative_weights), signed_weights=True, moments=False, far_components=False, dims=(2,))
 
 
 def test_samplers_of_certain_sizes_are_asked_for_these_alone():
-    check_sampler(Sampler(only_even), sizes=even, dims=(2,))
-    assert "a single point" not in check_everything(Sampler(only_even), sizes=even, dims=(2,))
-    with pytest.raises(SamplerError, match="n = 399: expected a ValueError, got points"):
-        check_sampler(Sampler(herd), sizes=even, dims=(2,))
-    with pytest.raises(SamplerError, match="got ValueError: n: expected an even number"):
+    def only_even(mixture, n, rng):
+        if n % 2:
+            raise ValueError(f"n: expected an even number, got {n}")
+        return herd(mixture, n)
+
+    check_everything(Sampler(only_even), sizes=lambda dim, components: range(2, 400, 2), dims=(2,))
+    with pytest.raises(AssertionError, match="- form, d = 2: n: expected an even number"):
         check_sampler(Sampler(only_even), dims=(2,))
 
 
-def test_random_draws_are_held_to_their_own_error():
-    assert "moments" in check_sampler(hf.RandomSampling(), deterministic=False)
-
-    def drifting(mixture, n, rng):
-        points = draw(mixture, n, rng)
-        return moved(points, points.x + np.linspace(0, 1, n)[:, None] * np.sqrt(np.diag(mixture.covariance)))
-
-    with pytest.raises(SamplerError) as caught:
-        check_everything(Sampler(drifting), deterministic=False, dims=(2,))
-    assert caught.value.failures.keys() == QUALITY
-
-
-def test_all_failures_are_reported_in_one_message():
-    with pytest.raises(SamplerError) as caught:
+def test_all_faults_are_reported_in_one_message():
+    with pytest.raises(AssertionError, match="has 7 faults") as caught:
         check_sampler(Sampler(lambda mixture, n, rng: hf.Points(np.zeros((3, 1)))), dims=(1, 2))
-    error = caught.value
-    failed = len(error.failures)
-    assert str(error).splitlines()[0].endswith(f"fails {failed} of {failed + len(error.passed)} checks:")
-    assert len(str(error).splitlines()) == 1 + len(error.failures)
-    assert "d = 1, M = 1: expected shapes (2, 1) and (2,), got (3, 1) and (3,)" in str(error)
-    assert isinstance(error, AssertionError)
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
-
-
-def test_something_else_than_a_sampler_is_named():
-    with pytest.raises(SamplerError, match=r"shapes: expected an object with sample\(mixture, n, rng\), got 'kh'"):
-        check_sampler("kh", dims=(2,))
-
-
-test_bad_promises_are_named = refuses(
-    lambda promise: check_sampler(GOOD, **promise),
-    ({"dims": []}, "dims: expected at least one dimension, got none"),
-    ({"dims": [0]}, "dims: expected an integer of at least 1, got 0"),
-)
+    assert len(str(caught.value).splitlines()) == 8
+    assert "- form, d = 1: expected shapes (1, 1), (1,), got (3, 1), (3,)" in str(caught.value)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_numbers, short_repr, unmasked
+from herdfilter._checks import Array, as_numbers, short_repr
 from herdfilter.angles import wrap_angles
 
 Vectorised = bool | Literal["columns"]
@@ -67,7 +67,7 @@ class VectorisedFunction:
     def _one_by_one(self, x: Array, arguments: tuple[Any, ...], by_name: Mapping[str, Any]) -> Array:
         values = np.empty((len(x), self.size))
         for row, state in zip(values, np.array(x), strict=True):
-            value = np.ravel(unmasked(self.name, self.function(state.reshape(self.shape), *arguments, **by_name)))
+            value = np.ravel(self.function(state.reshape(self.shape), *arguments, **by_name))
             if value.shape != row.shape:
                 raise ValueError(f"{self.name}: expected {self.size} numbers for a state, got {len(value)}")
             row[:] = value

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import all_of, check_label, short_repr
+from herdfilter._checks import check_label, one_of, short_repr
 from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, find_part, prefix_errors
 
 FilterFactory = Callable[..., Any]
@@ -154,11 +154,10 @@ def resolve_filters(
         filters = {name: name for name in names}
     if not filters:
         raise ValueError("filters: expected at least one, got none")
-    all_of("filter", [entry for entry in filters.values() if isinstance(entry, str)], known)
     factories: dict[str, FilterFactory] = {}
     for name, entry in filters.items():
         check_label("filters: name", name)
-        table = known[entry] if isinstance(entry, str) else entry
+        table = known[one_of("filter", entry, known)] if isinstance(entry, str) else entry
         factory = FilterSpec.from_table(name, table, imports) if isinstance(table, Mapping) else table
         if not callable(factory):
             expected = "a catalogue name, a mapping of keywords or a function"

@@ -13,7 +13,7 @@ from herdfilter.cli.catalogue import data, filters, scenarios
 from herdfilter.cli.compare import compare_command
 from herdfilter.cli.findings import export, show
 from herdfilter.cli.terminal import Group, PathName, check_writable
-from herdfilter.filters.progress import lines, live_line
+from herdfilter.filters.progress import live_line
 
 _COMPLETION = """\b
 The shell completes commands, scenarios and filters after this line:
@@ -30,7 +30,6 @@ The shell completes commands, scenarios and filters after this line:
 @click.option("--log", type=click.Choice(["debug", "info", "warning"]), help="Log what happens, on the error output.")
 def main(log: str | None) -> None:
     """Particle filters with herded (deterministic) particles, compared with random ones."""
-    lines[0] += 1  # of the commands
     if log is not None:
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
         logging.getLogger("herdfilter").setLevel(log.upper())
@@ -58,7 +57,7 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     check_count("seed", seed, 0, None)
     check_writable(out)
     for name in names:
-        with live_line(name, not quiet):
+        with live_line(name, visible=not quiet):
             result = reproduce(name, seed, quick)
         paths = result.save(out)
         if not quiet:

@@ -8,35 +8,36 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.terminal import FilterNames, PathName, ScenarioName, echo, with_text
+from herdfilter.cli.terminal import PathName, complete_filters, complete_scenario, echo, with_text
 
 if TYPE_CHECKING:
     from herdfilter.study.scenario import Scenario
 
 
-@click.command(short_help="List the scenarios, or describe one.")
-@click.argument("name", required=False, type=ScenarioName())
+@click.command(short_help="List the scenarios, or show one.")
+@click.argument("name", required=False, shell_complete=complete_scenario)
 def scenarios(name: str | None) -> None:
-    """List the scenarios of the package, or describe one and name its source.
+    """List the scenarios of the package, or show the file of one, which names its source.
 
     NAME is a scenario of the list, or a TOML file.
     """
     from herdfilter.study.reference import check_reference
     from herdfilter.study.scenario import load_scenario, scenario_files
 
+    files = scenario_files()
     if name is not None:
-        scenario = load_scenario(name)
-        check_reference(scenario)
-        echo("\n".join(with_text(None, _describe(scenario))))
+        check_reference(load_scenario(name))
+        path = files[name] if name in files else Path(name).expanduser()
+        echo(path.read_text(encoding="utf-8-sig").rstrip())
         return
     rows = []
-    for key in scenario_files():
+    for key in files:
         scenario = load_scenario(key)
         steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
         rows.append([key, _dimension(scenario), steps, reference, scenario.title])
     echo("\n".join(with_text(["name", "dim", "steps", "reference", "what it is"], rows)))
-    echo("\nherdfilter scenarios NAME tells where its numbers come from.")
+    echo("\nherdfilter scenarios NAME shows its file, with the source of its numbers.")
 
 
 def _dimension(scenario: Scenario) -> str:
@@ -48,45 +49,12 @@ def _dimension(scenario: Scenario) -> str:
     return str(scenario.build_model().dim)
 
 
-def _describe(scenario: Scenario) -> list[tuple[str, str]]:
-    """Return everything that a scenario says of itself, by name."""
-    from herdfilter.report.wording import definition, reference
-
-    model = ", ".join(f"{key} = {value}" for key, value in scenario.model.items() if key != "type")
-    steps = str(scenario.steps) if scenario.data is None else "as many as the data have"
-    if scenario.models is not None:
-        steps = f"as many as each model asks for, else {scenario.steps}"
-    entries = [
-        ("name", scenario.name),
-        ("what it is", scenario.title),
-        ("source", " ".join(scenario.source.split())),
-        ("model", f"{scenario.model['type']}: {model}" if model else str(scenario.model["type"])),
-        ("dimension", _dimension(scenario)),
-        ("steps", steps),
-        ("reference", reference(scenario)),
-        ("runs", str(scenario.runs) if scenario.models is None else f"{scenario.runs} of each model"),
-        ("particles", ", ".join(map(str, scenario.particles))),
-        ("filters", ", ".join(scenario.filters)),
-    ]
-    if scenario.models is not None:
-        last = scenario.first_model + scenario.models - 1
-        entries.append(("models", f"{scenario.models}, of the seeds {scenario.first_model} to {last}"))
-    if scenario.data is not None:
-        data_set = ", ".join(f"{key} = {value}" for key, value in scenario.data.items())
-        entries.append(("data", f"{data_set}; `herdfilter data` lists and fetches the files"))
-    entries += [(name, meaning) for name, _, meaning in (line.partition(": ") for line in definition(scenario))]
-    for one in scenario.published:
-        figure = f"{one.value:g} to within {one.tolerance:g}, {one.statistic} of {one.measure} over {one.runs} runs"
-        entries.append(("published", f"{one.filter}, n = {one.n_particles}: {figure} ({one.source})"))
-    return entries
-
-
 @click.command(short_help="List the filters, or tell how one is built.")
-@click.argument("name", required=False, type=FilterNames())
+@click.argument("name", required=False, shell_complete=complete_filters)
 def filters(name: str | None) -> None:
     """List the filters of the catalogue, or tell how the filter NAME is built."""
     from herdfilter._checks import one_of
-    from herdfilter.catalogue.specifications import WORDS, catalogue
+    from herdfilter.catalogue.specifications import catalogue
 
     known: dict[str, Any] = catalogue()
     if name is None:
@@ -97,13 +65,8 @@ def filters(name: str | None) -> None:
         echo("\n".join(with_text(["name", "what it is"], rows)))
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
-    table = known[one_of("filter", name, known)]
-    tracker = table.get("tracker")
-    left_out = (*WORDS, "tracker" if tracker else "filter")
-    arguments = ["model", *(["birth", "survival_probability"] if tracker else [])]
-    arguments += [f"{key}={value}" for key, value in table.items() if key not in left_out]
-    call = f"{tracker or table.get('filter', 'ParticleFilter')}({', '.join(arguments)})"
-    echo("\n".join(with_text(None, [("name", name), ("what it is", table.get("about", "")), ("built as", call)])))
+    parts = {"filter": "ParticleFilter", **known[one_of("filter", name, known)]}
+    echo("\n".join(with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])))
 
 
 @click.group(short_help="Fetch the real data sets.")
@@ -128,8 +91,10 @@ def list_files() -> None:
 @click.option("--data", "source", type=PathName(), metavar="DIR", help="Folder to copy them from, without a network.")
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
     """Download the files of the data set NAME and compare their checksums; files that are there stay."""
+    from herdfilter.filters.progress import live_line
     from herdfilter.study.data import fetch, files_of
 
     for name in files_of(data_set):
-        path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
+        with live_line(f"fetching {name}"):
+            path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
         click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

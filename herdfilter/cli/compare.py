@@ -7,12 +7,17 @@ from pathlib import Path
 import click
 
 from herdfilter.cli.findings import Findings, output_options
-from herdfilter.cli.terminal import FilterNames, InputError, PathName, ScenarioName, finishing
+from herdfilter.cli.terminal import InputError, PathName, complete_filters, complete_scenario, finishing
 
 
 @click.command("compare", short_help="Compare filters on a scenario.")
-@click.argument("scenario", type=ScenarioName())
-@click.option("--filters", type=FilterNames(), metavar="NAMES", help="Names, separated by commas. [default: the scenario's]")
+@click.argument("scenario", shell_complete=complete_scenario)
+@click.option(
+    "--filters",
+    shell_complete=complete_filters,
+    metavar="NAMES",
+    help="Names, separated by commas. [default: the scenario's]",
+)
 @click.option("--particles", metavar="COUNTS", help="Particle counts, such as 50,100. [default: the scenario's]")
 @click.option("--runs", type=int, metavar="N", help="Runs; for a family, of each model. [default: the scenario's]")
 @click.option("--models", type=int, metavar="M", help="Models of a family, such as `random`. [default: the scenario's]")
@@ -78,7 +83,7 @@ def compare_command(
         counts = None if particles is None else [int(count) for count in particles.split(",")]
     except ValueError:
         raise InputError(f"particles: expected integers separated by commas, got {particles!r}") from None
-    with live_line(f"preparing {scenario}", not quiet):
+    with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
     with finishing(out, FILE_NAME):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, with_text, write_csv
+from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, with_text
 
 if TYPE_CHECKING:
     from herdfilter.study.results import StudyResult
@@ -73,15 +73,15 @@ class Findings:
 
         result = self.result
         try:
-            with live_line("figures and report", not self.quiet):
+            with live_line("figures and report", visible=not self.quiet):
                 plans = drawings(result)
                 figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
-                write_csv(result.runs, out / "runs.csv")
-                write_csv(result.summary, out / "summary.csv")
+                result.runs.to_csv(out / "runs.csv", index=False)
+                result.summary.to_csv(out / "summary.csv", index=False)
                 tables = ["runs.csv", "summary.csv"]
                 if result.models is not None:
-                    write_csv(result.models, out / "models.csv")
+                    result.models.to_csv(out / "models.csv", index=False)
                     tables.append("models.csv")
                 report = write_report(result, out, plans)
                 paths = figures()
@@ -104,9 +104,10 @@ def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -
     FILE is a study.sqlite, or the folder that holds one. If the comparison was cut off, only runs that all filters have
     finished count.
     """
+    from herdfilter.filters.progress import live_line
     from herdfilter.study.store import open_for_reading
 
-    with open_for_reading(file) as store, output_folder(out):
+    with live_line(f"reading {file}", visible=not quiet), open_for_reading(file) as store, output_folder(out):
         result = store.result()
     findings = Findings(result, wide, quiet, verbose)
     findings.print_all()
@@ -134,7 +135,7 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
             raise InputError(f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]") from None
     with open_for_reading(file) as store:
         table = store.table()
-    writers = (csv, partial(write_csv, table)), (parquet, partial(table.to_parquet, index=False))
+    writers = (csv, partial(table.to_csv, index=False)), (parquet, partial(table.to_parquet, index=False))
     for path, write in writers:
         if path is not None:
             try:

@@ -16,7 +16,7 @@ from herdfilter._checks import printable, shortened
 from herdfilter._repr import COLUMN_GAP, LINE_WIDTH
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 LONGEST_MESSAGE = 800  # characters of an error; a name in it may be of any length
 
@@ -38,14 +38,12 @@ class Group(click.Group):
         """Run the command."""
         try:
             return super().invoke(ctx)
-        except (BrokenPipeError, click.exceptions.Exit, click.Abort):
+        except (BrokenPipeError, InputError, click.exceptions.Exit, click.Abort):
             raise
         except SystemExit as error:
             raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
-        except click.UsageError as error:
+        except click.ClickException as error:  # without the usage
             raise InputError(error.format_message()) from None
-        except click.ClickException:
-            raise
         except Exception as error:
             from herdfilter.study.tasks import own_code
 
@@ -62,31 +60,21 @@ class Group(click.Group):
             raise InputError(f"{text} {place}" if place else text) from None
 
 
-class ScenarioName(click.types.StringParamType):
-    """The name of a scenario, or a path to a TOML file."""
+def complete_scenario(ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
+    """Return the scenarios of the package, or let the shell complete a file."""
+    from herdfilter.study.scenario import scenario_files
 
-    name = "scenario"
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
-        """Return the scenarios of the package, or let the shell complete a file."""
-        from herdfilter.study.scenario import scenario_files
-
-        found = [CompletionItem(name) for name in scenario_files() if name.startswith(incomplete)]
-        return found or [CompletionItem(incomplete, type="file")]
+    names = [CompletionItem(name) for name in scenario_files() if name.startswith(incomplete)]
+    return names or [CompletionItem(incomplete, type="file")]
 
 
-class FilterNames(click.types.StringParamType):
-    """Names of filters, separated by commas."""
+def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
+    """Complete the last of some names of filters, which are separated by commas."""
+    from herdfilter.catalogue.specifications import catalogue
 
-    name = "filters"
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
-        """Complete the last of the names."""
-        from herdfilter.catalogue.specifications import catalogue
-
-        before, comma, last = incomplete.rpartition(",")
-        left = [name for name in catalogue() if name not in before.split(",")]
-        return [CompletionItem(f"{before}{comma}{name}") for name in left if name.startswith(last)]
+    before, comma, last = incomplete.rpartition(",")
+    names = [name for name in catalogue() if name.startswith(last) and name not in before.split(",")]
+    return [f"{before}{comma}{name}" for name in names]
 
 
 class PathName(click.Path):
@@ -170,15 +158,6 @@ def _has_successful_runs(store: Path) -> bool:
 def echo(text: str, **options: Any) -> None:
     """Print a text without the signs that would steer the terminal."""
     click.echo(printable(text), **options)
-
-
-def write_csv(table: pd.DataFrame, path: Path) -> None:
-    """Write a table; an apostrophe precedes texts that a spreadsheet would take for a formula (OWASP)."""
-
-    def safe(value: Any) -> Any:
-        return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
-
-    table.map(safe).to_csv(path, index=False)
 
 
 def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from herdfilter._checks import check_count, check_flags, short_repr
 from herdfilter.filters.kalman import batched
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.progress import Counter, live_line
+from herdfilter.filters.progress import live_line
 from herdfilter.filters.results import DegeneracyWarning, FilterResult, hold_warnings
 
 _log = logging.getLogger(__name__)
@@ -117,7 +117,6 @@ def run_many(
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
     warned: dict[type, dict[int, Any]] = {}
-    count = Counter("run_many", 0, len(tracks), "tracks")
     check_flags(progress=progress)
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
     calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
@@ -127,14 +126,15 @@ def run_many(
 
         listed = delayed(lambda *call: list(_ends(*call)))
         outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
-    with live_line(count, progress and bool(tracks)):
+    with live_line("run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)) as bar:
         for k, (result, error, held) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
             for warning in held:
                 warned.setdefault(type(warning), {})[k] = warning
             if error is not None:
                 errors[k] = error
-            count.add(1, int(error is not None))
+            bar.set_postfix_str(f"{len(errors)} failed" if errors else "", refresh=False)
+            bar.update()
     for kind, of_track in warned.items():
         k = min(of_track)
         warning = kind(f"{len(of_track)} of {len(tracks)} tracks, the first of them track {k}: {of_track[k]}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_any, short_repr, unmasked
+from herdfilter._checks import Array, as_any, short_repr
 from herdfilter._covariances import regularised
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap, wrap
@@ -77,7 +77,7 @@ class Transition:
         if type(dt) is not float or not 0.0 < dt < np.inf:
             dt = as_duration("dt", dt)
         if control is not None:
-            control = as_control(unmasked("control", control))
+            control = as_control(control)
         return cls(motion, dt, control, step)
 
     def __repr__(self) -> str:

@@ -24,11 +24,8 @@ from herdfilter._checks import (
     read_only,
     shape_text,
     short_repr,
-    unmasked,
 )
 from herdfilter.mixture import GaussianMixture
-
-CONTROL_NAMES = ("u", "input", "action", "command")  # what others call the control input
 
 # True while an object with functions is pickled: what it holds goes into the same pickle, itself included
 _pickling = ContextVar("_pickling", default=False)
@@ -233,15 +230,15 @@ class _Function(PicklesFunctions):
         wrong = [other for other in others if other not in known]
         if not first or wrong:
             wanted = f"the states, first, and of any of {', '.join(known)}"
-            controls = CONTROL_NAMES if "control" in known else ()
-            hint = "".join(f"; {one}: {'call it control' if one in controls else 'give it a default'}" for one in wrong)
-            raise TypeError(f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])}){hint}")
+            raise TypeError(
+                f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])}); give others a default"
+            )
         return cls(name, function, tuple(others), vectorised)
 
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
         given = {name: given[name] for name in self.names}
         if not self.vectorised:
-            return np.array([np.atleast_1d(unmasked(self.name, self.function(row, **given))) for row in x])
+            return np.array([np.atleast_1d(self.function(row, **given)) for row in x])
         try:
             return self.function(x, **given)
         except Exception as error:

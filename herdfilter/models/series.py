@@ -19,7 +19,6 @@ from herdfilter._checks import (
     one_of,
     read_only,
     short_repr,
-    unmasked,
 )
 from herdfilter.models.sensors import Sensor
 
@@ -44,7 +43,7 @@ class Clock(NamedTuple):
     def at(cls, start: Any) -> Clock:
         """Return a clock that shows a time: a number, a duration in seconds, or a date."""
         if isinstance(start, date | np.datetime64):
-            return cls(_in_one_zone(as_objects([start]))[0], zoned=_zoned(start))
+            return cls(_universal(as_objects([start]))[0], zoned=_zoned(start))
         try:
             return cls(None, float(_seconds("start", as_objects([start]))[0]))
         except ValueError:
@@ -62,43 +61,39 @@ class Clock(NamedTuple):
     def elapsed(self, times: Any, name: str = "times", given: bool = True) -> Array:
         """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind.
 
-        Also if times that differ are the same number, as they are in the type float32, or if the clock, which is at zero or
-        at the end of a run unless it is `given`, is so far before the first that `start` was forgotten.
+        Also if the clock, which is at zero or at the end of a run unless it is `given`, is so far before the first that
+        `start` was forgotten, or if the type float32 cannot tell equal times apart.
         """
         array = as_objects(times)
         kinds = {_kind(time) for time in array}
+        if not kinds:
+            return np.empty(0)
         if len(kinds) > 1:
             raise ValueError(f"{name}: expected times of one kind, got {' and '.join(sorted(kinds))}")
-        strange = [time for time in array if kinds == {"dates"} and self.origin is not None and _zoned(time) != self.zoned]
-        if strange:
-            zone = "a" if self.zoned else "no"
-            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(strange[0])}")
-        if not kinds or (kinds == {"dates"}) == (self.origin is not None):
-            since = _seconds(name, array, self.origin)
-            order = np.argsort(since, kind="stable")
-            gaps = np.diff(since[order])
-            usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
-            if not given and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
-                raise ValueError(
-                    "start: expected the time of the filter's state, as the first step is over "
-                    f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
-                    f"give it, {self.since:g} if that is right, or count times from it"
-                )
-            coarse = array.dtype in (np.float16, np.float32) and np.spacing(np.abs(array).max()) > usual / LONGEST_START
-            for k in np.flatnonzero(gaps == 0):
-                i, j = order[k : k + 2]
-                if coarse or times[i] != times[j]:
-                    raise ValueError(
-                        f"{name}: expected times that differ as numbers of type float64, got {short_repr(times[i])} and "
-                        f"{short_repr(times[j])}; count them from a later zero, in no smaller type"
-                    )
-            return since
-        if self.origin is None:
+        if self.origin is None and kinds == {"dates"}:
             raise ValueError(
                 f"start: expected the date of the state before, as {name} are dates, got the time {self.since:g}; the first "
                 f"date is {short_repr(times[0])}"
             )
-        raise ValueError(f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}")
+        if self.origin is not None and kinds != {"dates"}:
+            raise ValueError(f"{name}: expected dates, as the filter stands at {self.time}, got {short_repr(times[0])}")
+        since = _seconds(name, array, self.origin, self.zoned)
+        gaps = np.diff(np.sort(since))
+        usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
+        if not given and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
+            raise ValueError(
+                "start: expected the time of the filter's state, as the first step is over "
+                f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
+                f"give it, {self.since:g} if that is right, or count times from it"
+            )
+        if array.dtype in (np.float16, np.float32) and (gaps == 0).any():
+            spacing = np.spacing(np.abs(array).max())
+            if spacing > usual / LONGEST_START:
+                raise ValueError(
+                    f"{name}: expected times of type float64, got equal ones of type {array.dtype}, which tells no "
+                    f"{spacing:g} apart; count them from a later zero"
+                )
+        return since
 
 
 ZERO = Clock()
@@ -153,9 +148,9 @@ def series(
             f"{name}: have dates, from {own[0]} on; give the date of the filter's state as start to use them, or dt=1.0 for "
             "equal steps"
         )
-    times, observations, dt = own if times is None else times, as_list(name, observations), unmasked("dt", dt)
+    times, observations, dt = own if times is None else times, as_list(name, observations), dt
     steps = len(observations)
-    given = [None] * steps if controls is None else as_list("controls", unmasked("controls", controls))
+    given = [None] * steps if controls is None else as_list("controls", controls)
     inputs = [as_control(control) for control in given]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
@@ -211,7 +206,7 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
     dts = []
     for k, value in enumerate(given):
         try:
-            first = not k and not isinstance(value, np.void) and (value == 0 or value == timedelta(0))
+            first = not k and (value == 0 or value == timedelta(0))
             dts.append(0.0 if first else as_duration("dt", value))
         except ValueError as error:
             raise ValueError(f"{error} before step {k + 1}") from None
@@ -220,11 +215,6 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
 
 def is_reading(name: str, entry: Any) -> bool:
     """Return True if an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
-    if hasattr(entry, "state_vector"):
-        raise ValueError(
-            f"{name}: expected numbers, or readings (time, sensor, z), got {type(entry).__name__}; for those of Stone Soup "
-            "give herdfilter.adapters.stone_soup.readings(detections)"
-        )
     if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False
     if isinstance(entry[1], str):
@@ -272,10 +262,14 @@ def as_duration(name: str, value: Any) -> float:
     return as_positive(name, value)
 
 
-def _seconds(name: str, array: np.ndarray, origin: Any = None) -> Array:
-    """Return times (T,) as numbers: durations in seconds, and so dates since an origin."""
+def _seconds(name: str, array: np.ndarray, origin: Any = None, zoned: bool = False) -> Array:
+    """Return times (T,) as numbers: durations in seconds, and so dates since an origin, which may have a time zone."""
     if origin is not None:
-        array = _in_one_zone(array) - origin
+        strange = [time for time in array if _zoned(time) != zoned]
+        if strange:
+            zone = "a" if zoned else "no"
+            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(strange[0])}")
+        array = _universal(array) - origin
     elif len(array) and _kind(array[0]) == "durations":
         array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
     return as_array(name, array / SECOND if array.dtype.kind == "m" else array, (None,))
@@ -291,17 +285,12 @@ def _kind(time: Any) -> str:
     return "durations" if isinstance(time, timedelta | np.timedelta64) else "numbers"
 
 
-def _in_one_zone(dates: np.ndarray) -> np.ndarray:
-    """Dates as those of NumPy, to the microsecond at least; refused if their time zones differ."""
+def _universal(dates: np.ndarray) -> np.ndarray:
+    """Return dates as those of NumPy, in universal time if they have a zone, to the microsecond at least."""
     if dates.dtype.kind == "M":
         return dates.astype(np.result_type(dates.dtype, "M8[us]"))
-    zones = {getattr(entry, "tzinfo", None) for entry in dates}
-    if len(zones) > 1:
-        named = ", ".join(sorted(map(str, zones)))
-        raise ValueError(f"times: expected dates of one time zone, got {named}; convert them to one")
-    if not zones <= {None}:  # NumPy knows no zones: universal time, without its saying so
-        dates = np.array([entry.astimezone(UTC).replace(tzinfo=None) for entry in dates], dtype=object)
-    return dates.astype("M8[us]")
+    plain = [entry.astimezone(UTC).replace(tzinfo=None) if _zoned(entry) else entry for entry in dates]
+    return np.array(plain, dtype=object).astype("M8[us]")
 
 
 def as_objects(times: Sequence[Any]) -> np.ndarray:

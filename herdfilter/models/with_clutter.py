@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,7 +73,6 @@ class WithClutter:
 
     scans = True
     partial_observations = False
-    _learned: ClassVar[int | None] = None  # length of a detection, if only a scan tells it; set by `learn_size`
 
     __repr__ = fields_in_line
     __reduce__ = PicklesFunctions.__reduce__
@@ -122,10 +121,10 @@ class WithClutter:
         return log_sum(terms)
 
     def detection_size(self, step: int, x: Array | None = None) -> int | None:
-        """Return m, the length of a detection; None if the model has only a likelihood and no scan has been read yet.
+        """Return m, the length of a detection; None if the model has only a likelihood, and no region.
 
         It is read from ``observation_covariance``; if that depends on the state, from ``observation_mean`` at states `x`,
-        (n, d), or at the mean of the initial distribution; else from `region`, or from the first scan.
+        (n, d), or at the mean of the initial distribution; else from `region`.
         """
         model = self._first_mode
         if contract.has(model, contract.OBSERVED):
@@ -135,12 +134,7 @@ class WithClutter:
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
                 return len(contract.observation_mean(model, x, step)[0])
-        return self._learned if self.region is None else len(np.asarray(self.region))
-
-    def learn_size(self, scan: Array) -> None:
-        """Store the length of the detections (k, m) of a scan that has been read, for `detection_size`."""
-        if self._learned is None and len(scan):
-            assign(self, _learned=scan.shape[1])
+        return None if self.region is None else len(np.asarray(self.region))
 
     def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
         """Read detections, (k, m), with m as of `detection_size`; if m is 1, a flat list holds a detection in each number.
@@ -153,9 +147,7 @@ class WithClutter:
         try:
             scan = as_numbers("z", z, (None, size), missing=True)
         except ValueError:
-            lengths = sorted({np.size(one) for one in z}) if isinstance(z, list | tuple) else []
-            found = f"lengths {', '.join(map(str, lengths))}" if len(lengths) > 1 else short_repr(z)
-            raise ValueError(f"{expected}, got {found} at step {step}") from None
+            raise ValueError(f"{expected}, got {short_repr(z)} at step {step}") from None
         if scan.shape == (0,):
             return np.zeros((0, size or 0))
         if scan.ndim == 1 and size == 1:
@@ -172,13 +164,13 @@ class WithClutter:
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
         """Return P_D of states (n, d), (n,), checked, or the number that it is for all."""
-        values = "detection_probability", self.detection_probability, x, step
-        return _values(*values, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
+        given = self.detection_probability
+        return _values("detection_probability", given, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked, or the number that it is everywhere."""
-        values = "clutter_density", self.clutter_density, scan, step
-        return _values(*values, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
+        given = self.clutter_density
+        return _values("clutter_density", given, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
@@ -206,9 +198,7 @@ class WithClutter:
             return np.empty((0, len(x)))
         inner = self.model
         if hasattr(inner, "log_likelihood") or len(scan) == 1:
-            values = np.array([contract.log_likelihood(inner, z, x, step) for z in scan])
-            self.learn_size(scan)
-            return values
+            return np.array([contract.log_likelihood(inner, z, x, step) for z in scan])
         means = contract.observation_mean(inner, x, step)
         noises = contract.observation_covariances(inner, x, means.shape[1], step)
         return detection_log_densities(inner, scan, means, noises, step)

@@ -15,7 +15,7 @@ from typing import Any
 
 from herdfilter._checks import as_positive, check_count
 from herdfilter.catalogue.specifications import FilterSpec
-from herdfilter.filters.progress import Counter, live_line
+from herdfilter.filters.progress import live_line
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
@@ -76,12 +76,15 @@ def run_study(
                 _compile(study, places, progress)
             _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
             executor = make_executor(partial(perform, study), scheduler, places, run_timeout)
-            counter = Counter(study.scenario.name, len(finished), len(tasks))
-            with closing(executor), live_line(counter, progress):
+            line = live_line(study.scenario.name, len(finished) + len(tasks), len(finished), "runs", progress)
+            failed = 0
+            with closing(executor), line as bar:
                 for results in distribute(tasks, executor):
                     kept.add(results)
                     failures = [(*one.task, one.row["error"]) for one in results if one.row["error"]]
-                    counter.add(len(results), len(failures))
+                    failed += len(failures)
+                    bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
+                    bar.update(len(results))
                     for failure in failures:
                         _log.warning("%s, n = %d, run %d failed: %s", *failure)
         return kept.result()
@@ -96,7 +99,7 @@ def _compile(study: Study, places: int, visible: bool) -> None:
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
     tasks = [Task(name, min(study.particles), place) for place, name in enumerate(reversed(names))]
     executor = make_executor(partial(_warm_up, study), "local", places)
-    with closing(executor), live_line(f"compiling (once) or loading {', '.join(names)}", visible):
+    with closing(executor), live_line(f"compiling (once) or loading {', '.join(names)}", visible=visible):
         list(distribute(tasks, executor))
 
 

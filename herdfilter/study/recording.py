@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, short_repr, unmasked, with_nan
+from herdfilter._checks import Array, short_repr, with_nan
 from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.models.sensors import Sensor
@@ -60,7 +60,6 @@ class Recording:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
-        unmasked("truth", self.truth)
         if isinstance(self.observations, np.ndarray):
             object.__setattr__(self, "observations", np.asarray(with_nan(self.observations)))
 

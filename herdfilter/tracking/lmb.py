@@ -292,7 +292,6 @@ class LMBTracker(Timed):
         kept, seen = np.flatnonzero(after >= self.prune), (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
         histories = [add_scan(self._held.histories[i], seen[i], self.confirm) for i in kept]
         tracks = Tracks([labels[i] for i in kept], after[kept], merge(kept, weights), histories)
-        model.learn_size(z)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
         return tracks
 

@@ -160,17 +160,10 @@ def test_what_is_built_must_be_a_model(scenario):
             plan_study(scenario(text.replace("noise = 2.0", "").replace('["own"]', '["own", "builtins"]')))
 
 
-def test_several_wrong_names_are_named_at_once_each_with_the_nearest():
-    with pytest.raises(
-        ValueError, match=r"^filter: unknown 'botstrap' \(did you mean 'bootstrap'\?\), 'herdedkh' \(did you"
-    ) as both:
-        hf.compare("ungm", ["botstrap", "auto", "herdedkh"])
-    assert len(str(both.value)) < 120
-    with pytest.raises(
-        ValueError, match=r"^filter: unknown 'botstrap' \(did you mean 'bootstrap'\?\), 'herdedkh' \(did you"
-    ):
-        hf.compare("ungm", {"mine": "botstrap", "yours": "herdedkh"})
-    with pytest.raises(ValueError, match=r"'botstrap' \(did you mean 'bootstrap'\?\), '!'; expected one of auto, "):
-        hf.compare("ungm", ["botstrap", "!"])
+def test_a_wrong_name_is_named_with_the_nearest():
+    with pytest.raises(ValueError, match=r"^filter: unknown 'herdedkh'; did you mean 'herded-kh'\?$"):
+        hf.compare("ungm", {"mine": "bootstrap", "yours": "herdedkh"})
+    with pytest.raises(ValueError, match=r"^filter: unknown '!'; expected one of auto, "):
+        hf.compare("ungm", ["bootstrap", "!"])
     with pytest.raises(ValueError, match=r"^filter: unknown 'botstrap'; did you mean 'bootstrap'\?$"):
         hf.compare("ungm", "botstrap")

@@ -19,7 +19,7 @@ MEASURES = {
 @cases(
     "points mixture message",
     (MIXTURE, POINTS, "points: expected .*Points, got .* GaussianMixture; points come first, then the mixture"),
-    (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got numbers of shape \(2, 2\); GaussianFit\(\)"),
+    (POINTS, POINTS.x, r"mixture: expected a GaussianMixture, got array\(\[\[.*; GaussianFit\(\)"),
 )  # fmt: skip
 def test_what_is_no_points_or_no_mixture_is_named(points, mixture, message):
     for measure in MEASURES.values():
@@ -29,7 +29,7 @@ def test_what_is_no_points_or_no_mixture_is_named(points, mixture, message):
 
 def test_a_sample_is_no_mixture_but_for_the_energy_distance():
     for name in set(MEASURES) - {"energy"}:
-        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got an object Points"):
+        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got Points"):
             MEASURES[name](POINTS, POINTS)
     with pytest.raises(ValueError, match=r"^points: expected dimension 1 as the mixture, got 2"):
         hf.energy_distance(POINTS, hf.Points([[0.0]]))

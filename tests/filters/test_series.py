@@ -102,7 +102,7 @@ test_times_and_controls_that_do_not_fit_are_named = refuses(
 )
 
 
-UNIX, NANO, DAY = 1.7e9, 1_700_000_000_000_000_000, pd.Timestamp("2024-01-01")
+UNIX, DAY = 1.7e9, pd.Timestamp("2024-01-01")
 LONG = (
     r"^start: expected the time of the filter's state, as the first step is over 1000 times the median of the others, "
     r"1\.7e\+09 and 1; got None: give it, 0 if that is right, or count times from it$"
@@ -169,18 +169,12 @@ def test_every_reader_of_times_asks_for_the_start():
     [
         (np.float32(UNIX) + np.float32(50) * np.arange(8, dtype=np.float32), UNIX - 50),
         (np.array([1e5, 1e5 + 0.002, 1e5 + 1, 1e5 + 2], dtype=np.float32), 1e5 - 1),
-        ([NANO + 50 * k for k in range(4)], NANO - 1000),
-        (np.array([NANO + 50 * k for k in range(4)]), NANO - 1000),
-        ([DAY + pd.Timedelta(50 * k, "ns") for k in range(1, 4)], DAY),
-        ([pd.Timedelta(50 * k, "ns") for k in range(1, 4)], None),
     ],
-    ids=["float32", "float32 of two sensors", "integers", "array of integers", "dates", "durations"],
+    ids=["float32", "float32 of two sensors"],
 )
-def test_distinct_stamps_that_become_one_number_are_refused(run, times, start):
+def test_stamps_that_float32_does_not_tell_apart_are_refused(run, times, start):
     """As readings they would share a step."""
-    with pytest.raises(
-        ValueError, match=r"^times: expected times that differ as numbers of type float64, got .* and .*; cou"
-    ):
+    with pytest.raises(ValueError, match=r"^times: expected times of type float64, got equal ones of type float32, which"):
         run(UnscentedKalmanFilter(line()), times, start)
 
 
@@ -209,15 +203,6 @@ def test_a_table_stands_for_its_rows(walk):
 
 
 def test_what_looks_like_a_reading_and_is_none_is_named_in_one_line(walk):
-    class Detection:
-        state_vector, timestamp = np.ones((2, 1)), START
-
-    for entry, said in (
-        ((0.1, "gps", [0.2]), "expected a herdfilter.Sensor in readings .time, sensor, z., got"),
-        (
-            Detection(),
-            "expected numbers, or readings .*, got Detection; .* give herdfilter.adapters.stone_soup.readings",
-        ),
-    ):
-        with pytest.raises(ValueError, match=f"^observations: {said}[^\n]*$"):
-            ParticleFilter(walk, 20, rng=1).run([entry])
+    message = r"^observations: expected a herdfilter.Sensor in readings .time, sensor, z., got[^\n]*$"
+    with pytest.raises(ValueError, match=message):
+        ParticleFilter(walk, 20, rng=1).run([(0.1, "gps", [0.2])])

@@ -100,7 +100,7 @@ def test_arguments_are_passed_by_name():
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"f": lambda x, u: x}, TypeError, r"^f: .* of dt, control, step, got one of \(x, u\); u: call it control$"),
+        ({"f": lambda x, u: x}, TypeError, r"^f: .* of dt, control, step, got one of \(x, u\); give others a default$"),
         ({"h": None}, ValueError, r"^h: expected a value, as R is given, got None$"),
         ({"Q": lambda x: x}, TypeError, r"^Q: expected a matrix, or a function of any of dt, step, got one of \(x\)$"),
         ({"R": 0.1}, ValueError, r"^R: expected a matrix, such as \[\[0.1\]\], or a function, got shape \(\)$"),

@@ -13,7 +13,7 @@ X = np.array([[0.0, 1.0], [2.0, -1.0], [0.5, 0.5]])
 @pytest.mark.parametrize(
     ("z", "message"),
     [
-        ([[1.0, 2.0], [3.0]], r"z: expected a scan, detections \(k, 2\), got lengths 1, 2 at step 1"),
+        ([[1.0, 2.0], [3.0]], r"z: expected a scan, detections \(k, 2\), got \[\[1.0, 2.0\], \[3.0\]\] at step 1"),
         ([[1.0, np.nan]], r"z: expected a scan.* of finite numbers, got \[1.0, nan\] at step 1; leave"),
         ([[1.0, 2.0, 3.0]] * 2, r"z: expected .*2 numbers each, got shape \(2, 3\) at step 1"),
         ([1.0, 2.0], r"z: expected a scan.* of 2 numbers each, got shape \(2,\) at step 1"),

@@ -32,7 +32,7 @@ def test_every_sampler_does_what_a_sampler_must_do_and_keeps_its_promises(named,
 def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(samplers):
     mixture = GaussianMixture([1.0], [[0.0]], [[1.0]])
     for sampler in samplers.values():
-        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got numbers of shape \(5, 2\); Gauss"):
+        with pytest.raises(TypeError, match=r"^mixture: expected a GaussianMixture, got array\(\[\[.*; Gauss"):
             sampler.sample(np.zeros((5, 2)), 5)
         with pytest.raises(ValueError, match=r"^n: expected an integer of at least 1, got True"):
             sampler.sample(mixture, True)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from helpers import cases, model_of
+from helpers import cases
 from scipy.stats import multivariate_normal
 
 import herdfilter as hf
@@ -185,20 +185,6 @@ def test_a_first_scan_of_the_wrong_length_leaves_a_tracker_with_births_from_dete
         tracker.update(right, sensor)
     assert one.tracks
     np.testing.assert_array_equal(one.tracks[0].filter.mean, other.tracks[0].filter.mean)
-
-
-def test_a_likelihood_alone_takes_the_length_of_the_first_scan(walk, cluttered, gaussian):
-    alone = model_of(
-        walk.initial,
-        transition_mean=walk.transition_mean,
-        transition_covariance=walk.transition_covariance,
-        log_likelihood=lambda z, x, step: -0.5 * ((x - z) ** 2).sum(axis=1),
-    )
-    tracker = LMBTracker(cluttered(alone), [Birth(0.9, gaussian(0.0, 0.0))], filter="bootstrap", rng=1)
-    tracker.predict()
-    tracker.update([[1.0, 2.0]])
-    with pytest.raises(ValueError, match=r"^scan: expected a scan, detections \(k, 2\), .* got shape \(2, 1\)"):
-        tracker.update([[1.0], [2.0]])
 
 
 def test_impossible_scans_are_named(walk, cluttered, gaussian):

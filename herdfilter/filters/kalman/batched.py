@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
@@ -160,7 +160,7 @@ class BatchedKalmanFilter(Timed):
     @_naming_states
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
-        dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
+        dt, control = as_duration("dt", dt), as_control(control)
         transition = Transition(self.model, dt, control, self.step + 1)
         means, self.factors = predict_gaussians(transition, self.means, self.factors, self.rule)
         self.means, self.step, self._clock = transition.wrapped(means), self.step + 1, self._clock.later(dt)

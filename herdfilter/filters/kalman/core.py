@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, short_repr, unmasked
+from herdfilter._checks import Array, short_repr
 from herdfilter._repr import brief, summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
@@ -103,7 +103,7 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
+        dt, control = as_duration("dt", dt), as_control(control)
         self.belief = self.belief.predict(Transition(self.model, dt, control, self.step + 1))
         self.step, self._clock = self.step + 1, self._clock.later(dt)
 

@@ -18,7 +18,7 @@ from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
 from herdfilter.samplers.base import Sampler, draw_points
-from herdfilter.samplers.compiled import IN_PLACE, INSIDE, ONCE, VECTORISE, exp, njit
+from herdfilter.samplers.compiled import IN_PLACE, INSIDE, VECTORISE, exp, njit
 from herdfilter.samplers.mapped import MappedSampling, standardise
 
 SETS = 8
@@ -151,57 +151,6 @@ def _sort_by_first_entry(x, ranks, sorted_x):
     for i in range(len(x)):
         for j in range(x.shape[1]):
             sorted_x[ranks[int(x[i, 0] * len(ranks))], j] = x[i, j]
-
-
-# The normal quantile (Wichura 1988, AS 241, PPND16), faster than scipy's: halves of the polynomials above and below
-
-MIDDLE = (
-    (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457),
-    (13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608),
-    (5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867),
-    (5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0),
-)
-TAIL = (
-    (7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258),
-    (3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734),
-    (1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459),
-    (0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0),
-)
-FAR_TAIL = (
-    (2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386, 0.026532189526576123093),
-    (0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699, 6.6579046435011037772),
-    (2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5, 7.868691311456132591e-4),
-    (0.0148753612908506148525, 0.13692988092273580531, 0.59983220655588793769, 1.0),
-)
-
-
-def normal_quantiles(u: Array) -> Array:
-    """Return the normal quantiles of numbers between 0 and 1, each at least 1e-300 and at most the last below 1; (n, d)."""
-    z = np.empty(u.shape)
-    _normal_quantiles(np.ascontiguousarray(u), z)
-    return z
-
-
-@njit(**IN_PLACE)
-def _normal_quantiles(u, z):
-    for i in range(u.shape[0]):
-        for j in range(u.shape[1]):
-            centred = u[i, j] - 0.5
-            if abs(centred) <= 0.425:
-                z[i, j] = centred * _ratio(MIDDLE, 0.180625 - centred * centred)
-            else:
-                depth = np.sqrt(-np.log(min(u[i, j], 1.0 - u[i, j])))
-                size = _ratio(TAIL, depth - 1.6) if depth <= 5.0 else _ratio(FAR_TAIL, depth - 5.0)
-                z[i, j] = np.copysign(size, centred)
-
-
-@njit(**ONCE)
-def _ratio(halves, x):
-    above = below = 0.0
-    for part in range(2):
-        for k in range(4):
-            above, below = above * x + halves[part][k], below * x + halves[2 + part][k]
-    return above / below
 
 
 BITS = 62  # of an index, in a signed integer of 64

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.special
 
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.balanced import check_hilbert, normal_quantiles, ranked_members, scrambled_sobol
+from herdfilter.filters.proposals.balanced import check_hilbert, ranked_members, scrambled_sobol
 from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
@@ -83,7 +84,7 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         prior = model.initial
         if not isinstance(prior, GaussianMixture) or len(prior) > 1:
             return super().initial(model, n, rng)
-        x = prior.means + normal_quantiles(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
+        x = prior.means + scipy.special.ndtri(scrambled_sobol(n, prior.dim, rng)) @ prior.factors[0].T
         return Particles.equal(Transition(model).wrapped(x))
 
     def propose(
@@ -92,6 +93,6 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         """See `Proposal`."""
         u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)  # as ancestors are looked up
         chosen = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
-        x = transition.propagate(particles.x.take(chosen, axis=0), normal_quantiles(u[:, 1:]))
+        x = transition.propagate(particles.x.take(chosen, axis=0), scipy.special.ndtri(u[:, 1:]))
         moved = Particles.equal(x, chosen)
         return moved if observation is None else observation.weigh(moved)

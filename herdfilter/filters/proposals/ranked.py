@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.special
 
 from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.observation import Observation
@@ -183,7 +184,7 @@ class RankedProposal(SampledProposal):
         dim, places = ancestors.noise_dim, self._places(n, rng)
         if self.randomised and self.sampler is None:
             u = balanced.scrambled_sobol(n, dim + 1, rng)
-            return places, balanced.normal_quantiles(u[:, :dim]), u[:, dim]
+            return places, scipy.special.ndtri(u[:, :dim]), u[:, dim]
         noise = ancestors.standard_noise(self.sampler, n, rng)
         return places, noise, rng.random(n) if self.randomised else np.ones(n)
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from numba.core import event
 
-from herdfilter.filters.progress import lines
+from herdfilter.filters.progress import compilation
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
@@ -277,10 +277,10 @@ def serve(parent: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # models read nothing here,
     os.dup2(2, 1)  # and their output goes where errors go
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    lines[0] += 1  # the parent tells what is being done
     stages = _Stages(outward)
-    register: Any = event.register
-    register("numba:compile", stages)
+    events: Any = event
+    events.unregister("numba:compile", compilation)  # the parent tells what is being done
+    events.register("numba:compile", stages)
     idle_since = [time.monotonic()]
 
     def watch() -> None:
