@@ -47,7 +47,7 @@ test_an_option_that_the_class_does_not_take_is_told_the_nearest = refuses(
     lambda name, options: hf.make_filter(name, MODEL, **options),
     ("auto", {"resampel_below": 0.5}, r"^option of auto: unknown 'resampel_below'; did you mean 'resample_below'\?$"),
     ("auto", {"seed": 3}, "^option of auto: unknown 'seed'; expected one of .*proposal, resampling, .*rng"),
-    ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none$"),
+    ("lmb-ukf", {}, r"^birth: expected where targets may appear, such as \[.*\], got none"),
     ("bootstrap", {"resampling": "ResidualResamplin()"}, r"^resampling: 'Resid.*: .*did you mean 'ResidualResampling'"),
 )
 
