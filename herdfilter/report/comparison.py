@@ -92,7 +92,7 @@ class Comparison(pd.DataFrame):
         plans = drawings(self._result)
         if not plans:
             raise ValueError("figure: expected a run that was finished, got none; the column error says why")
-        return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure()
+        return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one HTML file, and return its path.

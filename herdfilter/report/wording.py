@@ -60,29 +60,35 @@ def extent(study: Study, planned: int) -> str:
     return f"{runs} of {count} models, seeds {first} to {study.family.seed(planned - 1)}"
 
 
+def table_and_headings(result: StudyResult) -> tuple[pd.DataFrame, list[Heading]]:
+    """Return the summary, or for a family that over its models, and the columns worth showing."""
+    if result.models is None:
+        return result.summary, headings(result.summary, result.study.scenario)
+    return result.models, headings_of_models(result.models)
+
+
 def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[str], list[list[str]], list[str]]:
     """Return title and extent, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
-    study, models = result.study, result.models
-    what = "runs" if models is None else "models"
-    title = [f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"]
-    title.append(f"95 % intervals over {what} in brackets, from six {what} on")
-    if models is None:
-        table, shown, about = result.summary, headings(result.summary, study.scenario), floor(result.summary)
-    else:
-        table, shown, about = models, headings_of_models(models), of_models(models)
-    shown = [one for one in shown if wide or one.brief]
+    study = result.study
+    units = "runs" if result.models is None else "models"
+    title = f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"
+    table, columns = table_and_headings(result)
+    columns = [heading for heading in columns if wide or heading.brief]
     rows = []
     for _, row in table.iterrows():
-        ends = [one.interval(row) for one in shown]
-        cells = [one.value(row) + (f" ({end[0]}, {end[1]})" if end else "") for one, end in zip(shown, ends, strict=True)]
-        rows.append([row["filter"], str(row["n_particles"]), *cells])
-    failed = []
+        cells = [(heading.value(row), heading.interval(row)) for heading in columns]
+        texts = [value + (f" ({ends[0]}, {ends[1]})" if ends else "") for value, ends in cells]
+        rows.append([row["filter"], str(row["n_particles"]), *texts])
+    sentences = []
     for name, runs in result.runs.groupby("filter", sort=False):
         errors = runs["error"][runs["error"] != ""]
         if len(errors):
-            failed.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
-    words = [*failed, *definition(study.scenario), *about, result.verdict]
-    return title, ["filter", "n", *(one.label for one in shown)], rows, words
+            sentences.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
+    sentences += definition(study.scenario)
+    sentences += floor(result.summary) if result.models is None else of_models(result.models)
+    explanation = f"95 % intervals over {units} in brackets, from six {units} on"
+    heads = ["filter", "n", *(heading.label for heading in columns)]
+    return [title, explanation], heads, rows, [*sentences, result.verdict]
 
 
 def findings_text(result: StudyResult, wide: bool = False) -> str:
@@ -197,29 +203,32 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
 
 
 def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the filters shown to be better, or worse, than the baseline at every particle count; None with one filter."""
+    """Return what is shown of every filter against the baseline at every particle count; None with one filter.
+
+    `better` is -1 for filters shown to be better, 1 for worse ones; those in `together` are so among all comparisons.
+    """
     base = summary["baseline"].iloc[0]
-    if runs["filter"].nunique() < 2:
+    others = summary[summary["filter"] != base].sort_values("ratio")
+    if others.empty:
         return None
-    together, family = claims(runs, base), "model" in runs
+    together = claims(runs, base)
     together = together[together["better"] != ""]
     rows = []
-    for n in sorted(summary["n_particles"].unique(), reverse=True):
-        others = summary[(summary["n_particles"] == n) & (summary["filter"] != base)].sort_values("ratio")
-        sides: dict[str, list[Any]] = {"better": [], "worse": []}
-        for _, row in others[others["better"] != 0].iterrows():
-            claim = {"name": row["filter"], **cell(row, RATIO)}
-            sides["better" if row["better"] < 0 else "worse"].append(claim)
-        unknown, all_at_once = others["filter"][others["better"] == 0], together["n_particles"] == n
-        rows.append({"n": n, **sides, "open": list(unknown), "together": list(together["a"][all_at_once])})
-    comparisons = sum(len(row["better"] + row["worse"] + row["open"]) for row in rows)
+    for n, group in others.groupby("n_particles"):
+        filters = [{"name": row["filter"], "better": row["better"], **cell(row, RATIO)} for _, row in group.iterrows()]
+        rows.append({"n": n, "filters": filters, "together": together["a"][together["n_particles"] == n].tolist()})
+    family = "model" in runs
     units = "models" if family else "runs"
-    needed = LEAST_RUNS if family else math.floor(math.log2(2 * comparisons / 0.05)) + 1
+    needed = LEAST_RUNS if family else math.floor(math.log2(2 * len(others) / 0.05)) + 1
     most = int(summary[units].max())
-    errors = error_phrase(error_measure(runs)).replace("error", "Errors")
-    too_few = f"takes {needed} {units} at least, there are {most}" if most < needed else ""
-    found = {"baseline": base, "errors": errors, "family": family}
-    return found | {"comparisons": comparisons, "rows": rows, "too_few": too_few}
+    return {
+        "baseline": base,
+        "errors": error_phrase(error_measure(runs)).replace("error", "Errors"),
+        "family": family,
+        "comparisons": len(others),
+        "rows": rows,
+        "too_few": f"takes {needed} {units} at least, there are {most}" if most < needed else "",
+    }
 
 
 def built(described: Any) -> str:

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-import herdfilter as hf
 from herdfilter import plotting
-from herdfilter.plotting.summaries import pareto
+from herdfilter.plotting.summaries import cost_drawings, pareto
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
@@ -49,23 +48,22 @@ def result():
 
 
 def labels(figure):
-    return {text for ax in figure.axes for text in (ax.get_xlabel(), ax.get_ylabel())}
+    return figure.get_supxlabel(), figure.get_supylabel()
 
 
 def test_error_over_time_shows_every_filter_and_its_errors(result):
-    figure = plotting.error_over_time(result, n_particles=20)
+    figure = plotting.drawings(result)["error_over_time"].figure
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(panels) == FILTERS
-    squares = result.series["guided", 20]["reference"]
+    squares = result.series["guided", 40]["reference"]
     np.testing.assert_allclose(panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0))
-    assert figure.get_supxlabel() == "time (s)"
-    assert figure.get_supylabel() == "error, median over runs (m)"
+    assert labels(figure) == ("time (s)", "error, median over runs (m)")
     assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130  # fits above three panels
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
-    summary = hf.study.summarise(result.runs)
-    figure = plotting.error_over_particles(summary, "m")
+    summary = result.summary
+    figure = cost_drawings(summary, "m")["error_over_particles"].figure
     against_reference, against_truth = figure.axes
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
@@ -74,14 +72,13 @@ def test_error_over_particles_shows_summary_and_intervals(result):
             np.testing.assert_allclose(line.get_ydata().astype(float), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
             np.testing.assert_allclose(ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy())
-    assert {"particles", "error, median over runs (m)"} <= labels(figure)
+    assert labels(figure) == ("particles", "error, median over runs (m)")
 
 
 def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside(result):
-    summary = hf.study.summarise(result.runs)
-    figure = plotting.error_over_seconds(summary)
+    figure = plotting.drawings(result)["error_over_seconds"].figure
     line = figure.axes[0].containers[0].lines[0]
-    np.testing.assert_array_equal(line.get_xdata(), summary["ms_per_step"][:3])
+    np.testing.assert_array_equal(line.get_xdata(), result.summary["ms_per_step"][:3])
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
@@ -103,13 +100,13 @@ def test_the_pareto_front_holds_what_nothing_beats():
 
 
 def test_a_trajectory_in_the_plane(result):
-    figure = plotting.trajectory(result, ["bootstrap", "guided"])
-    assert [ax.get_title() for ax in figure.axes] == ["bootstrap, n = 20", "guided, n = 20"]
-    for ax, name in zip(figure.axes, ["bootstrap", "guided"], strict=True):
+    figure = plotting.drawings(result)["trajectory"].figure
+    assert [ax.get_title() for ax in figure.axes] == [f"{name}, n = 20" for name in FILTERS]
+    for ax, name in zip(figure.axes, FILTERS, strict=True):
         lines = {line.get_label(): line for line in ax.lines}
         np.testing.assert_array_equal(lines["truth"].get_xydata(), result.trajectory.recording.truth)
         np.testing.assert_array_equal(lines["estimate"].get_xydata(), result.trajectory.estimates[name])
-    assert {"east (m)", "north (m)"} <= labels(figure)
+    assert labels(figure) == ("east (m)", "north (m)")
 
 
 def test_figures_of_one_run_at_one_count_without_a_reference():
@@ -117,8 +114,8 @@ def test_figures_of_one_run_at_one_count_without_a_reference():
     result = study(reference=None, particles=(10,), runs=1, view="time")
     plans = plotting.drawings(result)
     assert len(plans) == 8
-    assert all(plan.figure().axes for plan in plans.values())
-    (ax,) = plotting.error_over_particles(hf.study.summarise(result.runs)).axes
+    assert all(plan.figure.axes for plan in plans.values())
+    (ax,) = plans["error_over_particles"].figure.axes
     assert {float(x) for line in ax.lines for x in line.get_xdata() if line.get_marker() not in ("", "None", None)} == {10.0}
-    (weighted,) = plotting.trajectory(result, ["guided"]).axes[0].collections
+    (weighted,) = plans["trajectory"].figure.axes[1].collections
     np.testing.assert_array_equal(weighted.get_offsets()[:, 1], result.trajectory.particles["guided"][:, :, 0].ravel())
