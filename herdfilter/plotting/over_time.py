@@ -110,41 +110,39 @@ def is_over_time(result: StudyResult) -> bool:
     return not recording.many and (result.study.scenario.view == "time" or recording.truth.shape[-1] == 1)
 
 
+def first_run_limits(result: StudyResult, dims: Sequence[int], steps: slice = slice(None)) -> tuple[Array, Array]:
+    """Return limits (k,) of pictures of the first run in some dimensions of the state, the same for all filters."""
+    shown = result.trajectory
+    truth = shown.recording.truth[steps][..., dims]
+    states = [] if shown.recording.many else [*shown.estimates.values(), *shown.particles.values()]
+    others = [x[steps][..., dims].reshape(-1, len(dims)) for x in states]
+    sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and others else None
+    nowhere = np.empty((0, len(dims)))
+    truth = truth[np.isfinite(truth).all(axis=-1)]
+    return path_limits(truth, np.concatenate([nowhere, *others]), nowhere if sensors is None else sensors[1])
+
+
 def trajectory_drawing(result: StudyResult) -> Drawing:
     """Return the figure of the first run, a panel for each filter."""
     shown = result.trajectory
     scenario = result.study.scenario
     timed = is_over_time(result)
     dims = [0] if timed else list(scenario.plane)
-    names = [name for name in result.study.filters if name in shown.estimates]
-    truth = shown.recording.truth[..., dims]
-    sensors = None if timed or shown.recording.many else scenario_sensors(scenario)
-    states = [] if shown.recording.many else [*shown.estimates.values(), *shown.particles.values()]
-    window = slice(LONGEST_WINDOW if timed else None)
-    others = [x[window][..., dims].reshape(-1, len(dims)) for x in states]
-    limits = path_limits(
-        truth[window][np.isfinite(truth[window]).all(axis=-1)],
-        np.concatenate([np.empty((0, len(dims))), *others]),
-        np.empty((0, len(dims))) if sensors is None else sensors[1],
-    )
+    low, high = first_run_limits(result, dims, slice(LONGEST_WINDOW if timed else None))
+    draw = _time_panel if timed else _labels_panel if shown.recording.many else _plane_panel
 
-    def draw(name: str, color: str, ax: Axes) -> None:
-        if timed:
-            _time_panel(result, name, color, ax)
-        elif shown.recording.many:
-            _labels_panel(result, name, ax)
-        else:
-            _plane_panel(result, name, color, ax)
-            if sensors is not None:
-                mark_sensors(ax, *sensors)
-        bounds = list(zip(*limits, strict=True))
-        ax.set(ylim=bounds[-1]) if timed else ax.set(xlim=bounds[0], ylim=bounds[1], aspect="equal")
+    def panel(name: str, color: str, ax: Axes) -> None:
+        draw(result, name, color, ax)
+        ax.set_ylim(low[-1], high[-1])
+        if not timed:
+            ax.set(xlim=(low[0], high[0]), aspect="equal")
 
-    colors = {} if shown.recording.many else {name: look.color for name, look in styles(result.study.filters).items()}
+    colors = {name: "" if shown.recording.many else look.color for name, look in styles(result.study.filters).items()}
     return Drawing(
         tuple(
-            Panel(f"{name}, n = {shown.n_particles}", partial(draw, name, colors.get(name, INK)), colors.get(name, ""))
-            for name in names
+            Panel(f"{name}, n = {shown.n_particles}", partial(panel, name, colors[name]), colors[name])
+            for name in result.study.filters
+            if name in shown.estimates
         ),
         (5.4, 3.2) if timed else (4.8, 4.6),
         columns=2 if timed else 3,
@@ -157,14 +155,14 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
 def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     """Draw the first dimension against time."""
     shown = result.trajectory
-    window = slice(LONGEST_WINDOW)
-    times = shown.recording.times[window]
-    _scatter_particles(ax, shown, name, window, [0], color=color, marker="_")
-    ax.plot(times, shown.recording.truth[window, 0], "x", color=INK, markersize=5, label="truth")
+    steps = slice(LONGEST_WINDOW)
+    times = shown.recording.times[steps]
+    _scatter_particles(ax, shown, name, steps, [0], color=color, marker="_")
+    ax.plot(times, shown.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
     if shown.reference is not None:
-        mean = shown.reference.means[window, 0]
+        mean = shown.reference.means[steps, 0]
         ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean")
-    ax.plot(times, shown.estimates[name][window, 0], color=color, linewidth=1.8, label="estimate")
+    ax.plot(times, shown.estimates[name][steps, 0], color=color, linewidth=1.8, label="estimate")
 
 
 def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
@@ -178,6 +176,9 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     plot_track(truth, None, ax, ends=True, color=INK, linewidth=1, linestyle="--", label="truth")
     plot_track(shown.estimates[name], None, ax, plane, color=color, label="estimate")
     ax.plot(*truth[moments].T, "o", color=INK, markersize=4, label="when the particles are shown")
+    sensors = scenario_sensors(result.study.scenario)
+    if sensors is not None:
+        mark_sensors(ax, *sensors)
 
 
 def _scatter_particles(ax: Axes, shown: Trajectory, name: str, steps: Any, dims: Sequence[int], **style: Any) -> None:
@@ -191,7 +192,7 @@ def _scatter_particles(ax: Axes, shown: Trajectory, name: str, steps: Any, dims:
         ax.scatter(x.ravel(), y.ravel(), s=34, alpha=alpha, linewidths=1, rasterized=True, **style)
 
 
-def _labels_panel(result: StudyResult, name: str, ax: Axes) -> None:
+def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
     """Draw the true paths of many targets, estimates in the colours of their labels, and detections."""
     shown = result.trajectory
     plane = result.study.scenario.plane

@@ -46,15 +46,15 @@ def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], mea
     counts = np.sort(summary["n_particles"].unique())
     looks = styles(summary["filter"].unique())
     fitted = dict(slopes[measure][["filter", "slope"]].to_numpy()) if measure in slopes else {}
+    log_axis(ax, "x")
     log_axis(ax, "y")
     for i, (name, rows) in enumerate(summary.groupby("filter", sort=False)):
         style = looks[str(name)]
         x = rows["n_particles"] * (1.012 ** (i - (len(looks) - 1) / 2) if len(counts) > 1 else 1.0)
-        medians = rows[f"{measure}_median"]
-        positive = medians > 0
-        if np.isfinite(fitted.get(name, np.nan)) and positive.any():  # the line goes through the middle of the medians
-            middle = np.log(medians[positive]).mean() - fitted[name] * np.log(x[positive]).mean()
-            ax.plot(x, np.exp(middle + fitted[name] * np.log(x)), color=style.color, linestyle=style.linestyle)
+        if np.isfinite(slope := fitted.get(name, np.nan)):  # the line goes through the middle of the medians
+            medians = np.log(rows[f"{measure}_median"].where(rows[f"{measure}_median"] > 0))
+            middle = medians.mean() - slope * np.log(x[medians.notna()]).mean()
+            ax.plot(x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle)
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, style)
     best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
@@ -63,10 +63,8 @@ def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], mea
         ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0, label="independent draws")
         ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
         ax.annotate("slope \u22121/2", (counts[-1], 0.96 * y[-1]), ha="right", va="top", fontsize="small")
-    ax.set_xscale("log")
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
-    ax.minorticks_off()
 
 
 def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
@@ -107,9 +105,9 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], style: Style) -> None:
     """Draw the medians of one filter with their intervals."""
-    error, low, high = (rows[f"{measure}_median{end}"].to_numpy(dtype=float) for end in ("", "_low", "_high"))
-    spread = np.maximum(np.nan_to_num(np.array([error - low, high - error])), 0)
-    ax.errorbar(x, error, spread, label=rows["filter"].iloc[0], elinewidth=1, **style.line)
+    column = f"{measure}_median"
+    ax.vlines(x, rows[f"{column}_low"], rows[f"{column}_high"], color=style.color, linewidth=1)
+    ax.plot(x, rows[column], label=rows["filter"].iloc[0], **style.line)
 
 
 def ratios_drawing(summary: pd.DataFrame) -> Drawing | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.plotting.drawing import path_limits
+from herdfilter.plotting.over_time import first_run_limits
 from herdfilter.plotting.style import VIVID, dimension_label, styles
 from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
@@ -26,33 +26,46 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
 
     The first filter and the best of the others, by median error, come first: the page shows them side by side.
     """
-    shown, scenario = result.trajectory, result.study.scenario
-    scans, truth = shown.positions, _per_target(shown.recording.truth)
-    moving = [name for name in result.study.filters if name in (shown.particles if scans is None else shown.estimates)]
-    if not moving:
+    from scipy.ndimage import maximum_filter1d
+
+    shown = result.trajectory
+    scenario = result.study.scenario
+    scans = shown.positions
+    names = [name for name in result.study.filters if name in (shown.particles if scans is None else shown.estimates)]
+    if not names:
         return None
     medians = result.summary[result.summary["n_particles"] == shown.n_particles].set_index("filter")
-    ranked = medians[f"{error_measure(result.summary)}_median"].reindex(moving[1:]).sort_values()
-    names = [moving[0], *ranked.index]
+    ranked = medians[f"{error_measure(result.summary)}_median"].reindex(names[1:]).sort_values()
+    names = [names[0], *ranked.index]
+    truth = _per_target(shown.recording.truth)
     dims = [0] if truth.shape[2] == 1 else list(scenario.plane)
     every = -(-len(truth) // MOST_STEPS)
     steps = np.arange(0, len(truth), every)
+    low, high = first_run_limits(result, dims)
     most_particles = min(MOST_PARTICLES, MOST_COORDINATES // (len(steps) * len(dims) * len(names)))
-    particles, weights, strides = {}, {}, {}
-    for name in shown.particles:
-        n = shown.particles[name].shape[1]
-        strides[name] = -(-n // most_particles)
-        particles[name] = shown.particles[name][steps][:, :: strides[name], dims]
-        if name in shown.weights:
-            weights[name] = n * shown.weights[name][steps][:, :: strides[name]]
-    estimates = {name: _per_target(shown.estimates[name])[steps][..., dims] for name in names}
-    others = [x.reshape(-1, len(dims)) for x in particles.values()]
-    path = truth[..., dims].reshape(-1, len(dims))
-    low, high = path_limits(path[np.isfinite(path).all(axis=1)], np.concatenate([path[:0], *others]), path[:0])
-    detections = (
-        [np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()] if scans is not None else []
-    )
-    looks = styles(result.study.filters)
+    filters = {}
+    clouds = []
+    for name in names:
+        particles = shown.particles.get(name, truth[:, :0])
+        n = particles.shape[1]
+        thinned = slice(None, None, max(1, -(-n // most_particles)))
+        particles = particles[steps][:, thinned][..., dims]
+        relative_weights = n * shown.weights[name][steps][:, thinned] if name in shown.weights else None
+        estimate = _per_target(shown.estimates[name])[steps][..., dims]
+        clouds.append(particles if n else estimate)
+        filters[name] = {
+            "color": styles(result.study.filters)[name].color,
+            "drawn": particles.shape[1],
+            "thinned": particles.shape[1] < n,
+            "estimate": estimate,
+            "particles": _coded(particles, low, high),
+            "sizes": _sizes(relative_weights),
+        }
+    centre = (truth[:, 0] if shown.reference is None else shown.reference.means)[steps][:, dims]
+    reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in clouds[:2]]
+    detections = []
+    if scans is not None:  # those of omitted steps are added to the next step shown
+        detections = [np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()]
     return {
         "times": shown.recording.times[steps],
         "steps": steps + 1,
@@ -62,43 +75,22 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "low": low,
         "high": high,
         "truth": truth[steps][..., dims],
-        **_close_up(result, steps, dims, [particles.get(name, estimates[name]) for name in names[:2]]),
+        "centre": centre,
+        "near": 1.1 * maximum_filter1d(np.fmax.reduce(reach), CALM),
         "exact": shown.reference is not None,
         "pair": [names[0], names[:2][-1]],
         "several": shown.recording.many,
         "hues": VIVID,
         "scans": None if scans is None else [len(scan) for scan in detections],
-        "detections": _coded(np.concatenate([path[:0], *detections]), low, high),
-        "filters": {
-            name: {
-                "color": looks[name].color,
-                "drawn": particles[name].shape[1] if name in particles else 0,
-                "estimate": estimates[name],
-                "particles": _coded(particles.get(name, path[:0]), low, high),
-                "sizes": _sizes(weights.get(name)),
-            }
-            for name in names
-        },
+        "detections": _coded(np.concatenate([truth[0, :0, dims].T, *detections]), low, high),
+        "filters": filters,
         "every": every,
-        "mostParticles": most_particles if max(strides.values(), default=1) > 1 else None,
     }
 
 
 def _per_target(states: Array) -> Array:
     """Return states (T, m, d) of every target or label; those (T, d) of one target get an axis."""
     return states[:, None] if states.ndim == 2 else states
-
-
-def _close_up(result: StudyResult, steps: np.ndarray, dims: list[int], pair: list[Array]) -> dict[str, Any]:
-    """Return centre and reach of the close-up at every step, a square with most particles (T, n, d) of both filters."""
-    from scipy.ndimage import maximum_filter1d
-
-    shown = result.trajectory
-    if shown.recording.many:
-        return {"centre": None, "near": None}
-    centre = (shown.recording.truth if shown.reference is None else shown.reference.means)[steps][:, dims]
-    reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in pair]
-    return {"centre": centre, "near": 1.1 * maximum_filter1d(np.fmax.reduce(reach), CALM)}
 
 
 def _coded(points: Array, low: Array, high: Array) -> str:

@@ -67,9 +67,9 @@ def test_error_over_particles_shows_summary_and_intervals(result):
     against_reference, against_truth = figure.axes
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-        for container, (_, rows) in zip(ax.containers, summary.groupby("filter", sort=False), strict=True):
-            line, _, (bars,) = container.lines
-            np.testing.assert_allclose(line.get_ydata().astype(float), rows[f"{measure}_median"])
+        lines = {line.get_label(): line for line in ax.lines}
+        for bars, (name, rows) in zip(ax.collections, summary.groupby("filter", sort=False), strict=True):
+            np.testing.assert_allclose(lines[name].get_ydata(), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
             np.testing.assert_allclose(ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy())
     assert labels(figure) == ("particles", "error, median over runs (m)")
@@ -77,8 +77,8 @@ def test_error_over_particles_shows_summary_and_intervals(result):
 
 def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside(result):
     figure = plotting.drawings(result)["error_over_seconds"].figure
-    line = figure.axes[0].containers[0].lines[0]
-    np.testing.assert_array_equal(line.get_xdata(), result.summary["ms_per_step"][:3])
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    np.testing.assert_array_equal(lines[FILTERS[0]].get_xdata(), result.summary["ms_per_step"][:3])
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
