@@ -40,68 +40,58 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
         return {}
     times = result.trajectory.recording.times
     width = max(1, len(times) // 12) | 1
+    runs = f"of {result.study.runs} runs, n = {n}"
     measure = error_measure(steps)
     first = steps["filter"].iloc[0]
-    baseline = steps[f"{measure}_median"][steps["filter"] == first]
-    unit = result.study.scenario.unit
-    extent = f"of {result.study.runs} runs, n = {n}"
-    drawings = {}
-
-    def add(name: str, column: str, panel: Any, title: str, ylabel: str, highest: float = np.inf) -> None:
-        values = [name for name in steps.columns if name.startswith(column)]
-        shown = steps.assign(**steps[values].clip(upper=highest))
-        looks = styles(result.study.filters)
-        panels = tuple(
-            Panel(str(who), partial(panel, times, rows, looks[str(who)].color), looks[str(who)].color)
-            for who, rows in shown.groupby("filter", sort=False)
-            if rows[values[0]].notna().any()
-        )
-        label = result.study.scenario.time_label
-        if panels:
-            drawings[name] = Drawing(panels, (3.2, 2.1), title=title, xlabel=label, ylabel=ylabel, highest=highest)
-
-    title = f"{BY_NAME[measure].title}, median {extent} (thin), its mean over {width} steps (thick), middle half of the runs"
     highest = highest_error(result)
-    draw = partial(_error_panel, measure, width, baseline.clip(upper=highest))
-    title += f" (band), {first} in grey"
-    add("error_over_time", measure, draw, title, error_label(unit, measure), highest)
-    title = f"Number of estimates minus number of targets, mean {extent}: at every step (filled), over {width} steps (line)"
-    if "gospa" in steps and steps["gospa"].notna().any():
-        add("sets_over_time", "cardinality", partial(_sets_panel, width), title, "estimates \u2212 targets")
+
+    def smoothed(values: pd.Series[float]) -> pd.Series[float]:
+        return values.rolling(width, center=True, min_periods=1).mean()
+
+    baseline = smoothed(steps[f"{measure}_median"][steps["filter"] == first].clip(upper=highest))
+
+    def draw_errors(rows: pd.DataFrame, color: str, ax: Axes) -> None:
+        median = rows[f"{measure}_median"]
+        log_axis(ax, "y")
+        ax.plot(times, median, color=color, linewidth=0.8, alpha=0.55)
+        ax.fill_between(times, rows[f"{measure}_low"], rows[f"{measure}_high"], color=color, alpha=0.16, linewidth=0)
+        ax.plot(times, baseline, color=QUIET)
+        ax.plot(times, smoothed(median), color=color, linewidth=2)
+
+    def draw_cardinality(rows: pd.DataFrame, color: str, ax: Axes) -> None:
+        ax.axhline(0, color=INK, linewidth=0.8)
+        ax.fill_between(times, rows["cardinality"], color=color, alpha=0.25, linewidth=0)
+        ax.plot(times, smoothed(rows["cardinality"]), color=color, linewidth=2)
+
+    def draw_squares(name: str, rows: pd.DataFrame, color: str, ax: Axes) -> None:
+        log_axis(ax, "y")
+        ax.fill_between(times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0)
+        ax.axhline(1, color=INK, linewidth=0.8)
+        ax.plot(times, rows[name].where(rows[name] > 0), color=color, linewidth=1.2)
+
+    title = f"{BY_NAME[measure].title}, median {runs} (thin), its mean over {width} steps (thick), middle half of the runs"
+    label = error_label(result.study.scenario.unit, measure)
+    plans: dict[str, Any] = {"error_over_time": (measure, draw_errors, f"{title} (band), {first} in grey", label, highest)}
+    title = f"Number of estimates minus number of targets, mean {runs}: at every step (filled), over {width} steps (line)"
+    plans["sets_over_time"] = ("cardinality", draw_cardinality, title, "estimates \u2212 targets", np.inf)
     for name in ("nees", "nis"):
-        title = f"{name.upper()}, mean {extent}; grey: 95 % chi-square band of a filter with the right covariances"
+        title = f"{name.upper()}, mean {runs}; grey: 95 % chi-square band of a filter with the right covariances"
+        label = f"{name.upper()} / degrees of freedom"
         highest = highest_ratio(steps.groupby("filter")[name].median())
-        add(f"{name}_over_time", name, partial(_squares_panel, name), title, f"{name.upper()} / degrees of freedom", highest)
+        plans[f"{name}_over_time"] = (name, partial(draw_squares, name), title, label, highest)
+    looks = styles(result.study.filters)
+    drawings = {}
+    for name, (column, draw, title, label, highest) in plans.items():
+        columns = [name for name in steps.columns if name.startswith(column)]
+        shown = steps.assign(**steps[columns].clip(upper=highest))
+        panels = tuple(
+            Panel(str(who), partial(draw, shown[shown["filter"] == who], looks[str(who)].color), looks[str(who)].color)
+            for who in steps.dropna(subset=columns, how="all")["filter"].unique()
+        )
+        options: Any = {"xlabel": result.study.scenario.time_label, "ylabel": label, "highest": highest}
+        if panels:
+            drawings[name] = Drawing(panels, (3.2, 2.1), title=title, **options)
     return drawings
-
-
-def moving_mean(values: pd.Series[float], width: int) -> pd.Series[float]:
-    """Return the mean over a window of an odd number of steps, cut off at the ends; NaN are left out."""
-    return values.rolling(width, center=True, min_periods=1).mean()
-
-
-def _error_panel(
-    measure: str, width: int, baseline: pd.Series[float], times: Array, rows: pd.DataFrame, color: str, ax: Axes
-) -> None:
-    median = rows[f"{measure}_median"]
-    log_axis(ax, "y")
-    ax.plot(times, median, color=color, linewidth=0.8, alpha=0.55)
-    ax.fill_between(times, rows[f"{measure}_low"], rows[f"{measure}_high"], color=color, alpha=0.16, linewidth=0)
-    ax.plot(times, moving_mean(baseline, width), color=QUIET, linewidth=1.5)
-    ax.plot(times, moving_mean(median, width), color=color, linewidth=2)
-
-
-def _squares_panel(name: str, times: Array, rows: pd.DataFrame, color: str, ax: Axes) -> None:
-    log_axis(ax, "y")
-    ax.fill_between(times, rows[f"{name}_band_low"], rows[f"{name}_band_high"], color=QUIET, alpha=0.3, linewidth=0)
-    ax.axhline(1, color=INK, linewidth=0.8)
-    ax.plot(times, rows[name].where(rows[name] > 0), color=color, linewidth=1.2)
-
-
-def _sets_panel(width: int, times: Array, rows: pd.DataFrame, color: str, ax: Axes) -> None:
-    ax.axhline(0, color=INK, linewidth=0.8)
-    ax.fill_between(times, 0, rows["cardinality"], color=color, alpha=0.25, linewidth=0)
-    ax.plot(times, moving_mean(rows["cardinality"], width), color=color, linewidth=2)
 
 
 def is_over_time(result: StudyResult) -> bool:

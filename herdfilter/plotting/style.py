@@ -76,20 +76,12 @@ def laid_out(figure: Figure) -> Iterator[None]:
 
 
 def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
-    """Make an axis logarithmic, with plain numbers, the closer the fewer decades there are."""
-    from matplotlib.ticker import LogLocator
-
-    class RoundNumbers(LogLocator):
-        def tick_values(self, vmin: float, vmax: float) -> Any:
-            decades = abs(np.log10(vmax / vmin))
-            self.set_params(subs=(1,) if decades > 2.5 else (1, 3) if decades > 1.2 else (1, 2, 5))
-            return super().tick_values(vmin, vmax)
+    """Make an axis logarithmic, with plain numbers, also between the decades if there are at most two."""
+    from matplotlib.ticker import LogFormatterSciNotation
 
     ax.set(**{f"{which}scale": "log"})
     axis = ax.xaxis if which == "x" else ax.yaxis
-    axis.set_major_locator(RoundNumbers())
-    axis.set_major_formatter("{x:g}")
-    ax.minorticks_off()
+    axis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
 
 
 def legend(figure: Figure, axes: Iterable[Axes]) -> None:

@@ -64,6 +64,7 @@ def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], mea
         ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
         ax.annotate("slope \u22121/2", (counts[-1], 0.96 * y[-1]), ha="right", va="top", fontsize="small")
     ax.set_xticks(counts, [str(n) for n in counts])
+    ax.set_xticks([], minor=True)
     ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
 
 

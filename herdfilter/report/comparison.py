@@ -13,7 +13,7 @@ import pandas as pd
 from herdfilter._checks import check_flags, one_of, short_repr
 from herdfilter.catalogue.specifications import Filters
 from herdfilter.plotting import drawings
-from herdfilter.report.page import write_report
+from herdfilter.report.page import REPORT_FILE, write_report
 from herdfilter.report.wording import findings, findings_text
 from herdfilter.study import engine
 from herdfilter.study.plan import plan_study
@@ -105,9 +105,10 @@ class Comparison(pd.DataFrame):
         place = _path("path", path)
         if place.suffix.lower() not in ("", ".html"):
             raise ValueError(f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}")
+        page = place if place.suffix else place / REPORT_FILE
         try:
-            (place.parent if place.suffix.lower() == ".html" else place).mkdir(parents=True, exist_ok=True)
-            return write_report(self._result, place)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            return write_report(self._result, page)
         except OSError as error:
             raise OSError(f"path: cannot write into {place} ({error.strerror or error}); choose another place") from error
 

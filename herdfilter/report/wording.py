@@ -146,28 +146,22 @@ def floor(summary: pd.DataFrame) -> list[str]:
 
 def reference(scenario: Scenario) -> str:
     """Return a description of the reference that errors are measured against beside the truth."""
-    match scenario.reference:
-        case None:
-            return "none: errors are against the truth"
-        case {"type": "grid"}:
-            return "the exact posterior, computed on a grid"
-        case {"type": "kalman"}:
-            return "the Kalman filter, exact here"
-        case {"type": "large", "n": n}:
-            return f"the average of {_many(scenario.reference, 4)} with {n} particles each"
-        case {"type": "grid-or-large", "n": n}:
-            average = f"the average of {_many(scenario.reference, 2)} with {n} particles each"
-            return f"the exact posterior if the model brings a sufficient grid, otherwise {average}"
-        case other:
-            return ", ".join(f"{key} = {value}" for key, value in other.items())
-
-
-def _many(reference: Mapping[str, Any], repeats: int) -> str:
-    """Return number and names of the filters that make up a reference, `repeats` of them unless it states a number."""
-    names = reference.get("filter", "bootstrap")
+    if scenario.reference is None:
+        return "none: errors are against the truth"
+    table = dict(scenario.reference)
+    kind = table["type"]
+    names = table.get("filter", "bootstrap")
     first, *others = [names] if isinstance(names, str) else names
-    others = [f" (or {name}, if that does not support the model)" for name in others]
-    return f"{reference.get('repeats', repeats)} {first}{''.join(others)} filters"
+    several = first + "".join(f" (or {name}, if that does not support the model)" for name in others)
+    repeats = table.get("repeats", 4 if kind == "large" else 2)
+    average = f"the average of {repeats} {several} filters with {table.get('n')} particles each"
+    descriptions = {
+        "grid": "the exact posterior, computed on a grid",
+        "kalman": "the Kalman filter, exact here",
+        "large": average,
+        "grid-or-large": f"the exact posterior if the model brings a sufficient grid, otherwise {average}",
+    }
+    return descriptions.get(kind) or ", ".join(f"{key} = {value}" for key, value in table.items())
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
