@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth
@@ -16,10 +18,6 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.pictures import plot_mixture, plot_points
 from herdfilter.plotting.style import QUIET, STYLES, save
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOT_STATED = "not stated"  # entry of the column "paper" if no source at hand gives the paper's value
 
@@ -127,6 +125,11 @@ def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str) -> None:
         marked: Any = np.unique(np.geomspace(1, len(rows), 9).astype(int) - 1).tolist()
         ax.plot(rows["t"], rows[column], label=str(name), linewidth=1.4, markevery=marked, **SAMPLER_STYLES[str(name)].line)
     ax.set(xscale="log", yscale="log")
+
+
+def at_counts(numbers: pd.DataFrame, *counts: int) -> list[pd.DataFrame]:
+    """Return the rows at each of some numbers of points, all in the same order."""
+    return [numbers[numbers["t"] == t].reset_index(drop=True) for t in counts]
 
 
 def joined(parts: dict[Any, pd.DataFrame], names: list[str]) -> pd.DataFrame:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
@@ -13,9 +11,6 @@ from herdfilter.paper import common
 from herdfilter.plotting.style import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
-
-if TYPE_CHECKING:
-    pass
 
 TITLE = "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5"
 SIGMA_K = 0.5

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
@@ -15,9 +16,6 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
 from herdfilter.plotting.style import BLUE, INK, QUIET, figures, legend
 from herdfilter.points import Points
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Fig. 2: the herding weight function of one coordinate"
 SIGMA_K = 0.5

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from herdfilter.bandwidths import Bandwidth, kernel_covariance
 from herdfilter.paper import common
 from herdfilter.plotting.style import INK, QUIET, figures, legend, log_axis
 from herdfilter.samplers import RandomSampling
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Fig. 3: herding error and L2 error against the number of points, random mixtures"
 SETTINGS: list[tuple[int, Bandwidth]] = [(2, 0.5), (10, 0.5), (10, "auto")]  # dimension and bandwidth
@@ -27,21 +25,23 @@ def reproduce(seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 
     """
     if quick:
         n, mixtures, runs = 100, 2, 3
-    parts, floors = {}, []
+    parts, floors = {}, {}
     for dim, bandwidth in SETTINGS:
-        curves, floor = mean_errors(dim, bandwidth, seed, n, mixtures, runs)
-        parts[dim, str(bandwidth)] = curves
-        floors.append(floor)
+        setting = dim, str(bandwidth)
+        parts[setting], floors[setting] = mean_errors(dim, bandwidth, seed, n, mixtures, runs)
     numbers = common.joined(parts, ["d", "sigma_k"])
-    early = max(1, n // 5)
-    at_early, at_end = (numbers[numbers["t"] == t].reset_index(drop=True) for t in (early, n))
-    table = at_end[["d", "sigma_k", "sampler"]].copy()
-    table[f"1/E at {early}"] = 1 / at_early["herding_error"]
-    table[f"1/E at {n}"] = 1 / at_end["herding_error"]
-    table["E falls as t^-"] = np.log(at_early["herding_error"] / at_end["herding_error"]) / np.log(n / early)
-    table[f"L2 at {n}"] = at_end["normalised_l2"]
-    table["L2 floor"] = np.repeat(floors, len(table) // len(floors))
-    table["paper"] = common.NOT_STATED
+    early, end = common.at_counts(numbers, n // 5, n)
+    fall = np.log(early["herding_error"] / end["herding_error"]) / np.log(n / (n // 5))
+    table = end[["d", "sigma_k", "sampler"]].assign(
+        **{
+            f"1/E at {n // 5}": 1 / early["herding_error"],
+            f"1/E at {n}": 1 / end["herding_error"],
+            "E falls as t^-": fall,
+            f"L2 at {n}": end["normalised_l2"],
+            "L2 floor": np.repeat(list(floors.values()), len(end) // len(floors)),
+            "paper": common.NOT_STATED,
+        }
+    )
     return common.Reproduction("fig3", TITLE, draw(parts, floors), table, numbers)
 
 
@@ -64,11 +64,11 @@ def mean_errors(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int
     return means.assign(t=np.tile(np.arange(1, n + 1), len(sums))), floor
 
 
-def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: list[float]) -> Figure:
+def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: dict[tuple[int, str], float]) -> Figure:
     """Draw the inverse herding error above, the L2 error below, a column for each setting."""
     with figures() as new:
         figure, axes = new(2, len(parts), (10.4, 6.4), sharex=True)
-        for (above, below), (setting, curves), floor in zip(axes.T, parts.items(), floors, strict=True):
+        for (above, below), (setting, curves) in zip(axes.T, parts.items(), strict=True):
             dim, bandwidth = setting
             curves = curves.assign(inverse=1 / curves["herding_error"])
             common.draw_curves(above, curves, "inverse")
@@ -79,14 +79,11 @@ def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: list[float]) -> Fig
                 line = 0.3 * random[t[0] - 1] * (t / t[0]) ** power  # below the curves
                 above.plot(t, line, color=QUIET, linewidth=1, linestyle=linestyle, label=label)
             log_axis(above, "y")
-            below.axhline(floor, color=INK, linewidth=1, linestyle="--", label="L2 floor")
+            below.axhline(floors[setting], color=INK, linewidth=1, linestyle="--", label="L2 floor")
             if dim == 2:
                 log_axis(below, "y")
             else:  # too little changes for a logarithmic scale
                 below.set(yscale="linear", ylim=(0, 2.05))
-            ends = curves.groupby("sampler")["herding_error"].last()
-            if ends.max() < 1.02 * ends.min():
-                above.annotate("all four coincide", (0.5, 0.6), xycoords="axes fraction", ha="right", color=INK)
             rule = "automatic bandwidth" if bandwidth == "auto" else rf"$\sigma_k$ = {bandwidth}"
             above.set_title(f"d = {dim}, {rule}")
             below.set_xlabel("points t")

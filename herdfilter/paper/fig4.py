@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
 from herdfilter.plotting.style import INK, figures, legend
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 TITLE = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
 SIGMA_K = 0.2
@@ -28,22 +26,30 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     """Herd points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
     n = 300 if quick else 1000
     mixtures = {BROAD: common.broad_components(), NARROW: common.narrow_component()}
-    parts, floors, rows = {}, {}, []
+    parts, floors, spreads = {}, {}, []
     for case, mixture in mixtures.items():
         errors = common.PrefixErrors(mixture, SIGMA_K**2 * np.eye(2))
         floors[case] = errors.floor
         for name, sampler in common.herding_samplers(SIGMA_K).items():
             x = sampler.sample(mixture, n).x
-            curve = errors(x)
-            parts[case, name] = pd.DataFrame({"t": curve["t"], "x1": x[:, 0], "x2": x[:, 1]}).join(curve.drop(columns="t"))
-            row: dict[str, object] = {"mixture": case, "sampler": name}
-            for label, values in (("E", curve["herding_error"]), ("L2", curve["normalised_l2"])):
-                row |= {f"{label} at {n // 10}": values[n // 10 - 1], f"{label} at {n}": values[n - 1]}
-                row |= {"E falls by": values[n // 10 - 1] / values[n - 1]} if label == "E" else {"L2 floor": errors.floor}
-            row["sd across"] = spread_across_ridge(x) if case == NARROW else np.nan
-            rows.append(row | {"paper": STATED[case] if name == common.CHG else common.NOT_STATED})
+            parts[case, name] = errors(x)
+            parts[case, name][["x1", "x2"]] = x
+            spreads.append(spread_across_ridge(x) if case == NARROW else np.nan)
     numbers = common.joined(parts, ["mixture", "sampler"])
-    return common.Reproduction("fig4", TITLE, draw(mixtures, numbers, floors), pd.DataFrame(rows), numbers)
+    early, end = common.at_counts(numbers, n // 10, n)
+    columns: dict[str, Any] = {
+        f"E at {n // 10}": early["herding_error"],
+        f"E at {n}": end["herding_error"],
+        "E falls by": early["herding_error"] / end["herding_error"],
+        f"L2 at {n // 10}": early["normalised_l2"],
+        f"L2 at {n}": end["normalised_l2"],
+        "L2 floor": end["mixture"].map(floors),
+        "sd across": spreads,
+        "paper": end["mixture"].map(STATED).where(end["sampler"] == common.CHG, common.NOT_STATED),
+    }
+    table = end[["mixture", "sampler"]].assign(**columns)
+    order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
+    return common.Reproduction("fig4", TITLE, draw(mixtures, numbers, floors), table, numbers[order])
 
 
 def spread_across_ridge(x: Array) -> float:

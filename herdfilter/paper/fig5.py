@@ -6,18 +6,16 @@ import time
 import timeit
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
-from herdfilter.plotting.style import INK, QUIET, figures, legend
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from herdfilter.plotting.style import figures, legend
 
 TITLE = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
 SIGMA_K = 0.1
@@ -86,14 +84,6 @@ def draw(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
         for name in (common.KH, common.CHG, common.SMOOTHED):
             ax.plot(ours.index, ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line)
         ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
-        idle = ours.index[ours["idle_starts"] > 0.5]
-        if len(idle):
-            text = f"from d = {idle[0]} on most first ascents of the published\n"
-            text += "kernel herding end where they start (our mixtures)"
-            arrow = {"arrowstyle": "-", "color": QUIET}
-            at = (idle[0], paper["kernel_herding"][idle[0]])
-            ax.annotate(text, at, xytext=(13, 60), va="center", arrowprops=arrow, color=INK, fontsize="small")
-        ax.set_ylim(top=150)
         legend(figure, [ax])
     return figure
 

@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter.plotting.style import INK, figures, legend
 from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Drawing", "Panel"]
 
@@ -122,8 +121,6 @@ class Drawing:
         return f"{panel.title or self.title}: {self.ylabel or 'filters'} against {self.xlabel}"
 
     def _draw_panel(self, panel: Panel, ax: Axes) -> None:
-        from matplotlib.transforms import offset_copy
-
         panel.draw(ax)
         ax.set(xlabel="", ylabel="")
         figure: Any = ax.figure

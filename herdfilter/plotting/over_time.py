@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from herdfilter._checks import Array
 from herdfilter.pictures import plot_track
@@ -17,10 +19,6 @@ from herdfilter.study.columns import BY_NAME, error_measure
 from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.summary import over_time
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 LONGEST_WINDOW = 30  # most steps drawn of a one-dimensional trajectory
 PARTICLE_TIMES = 6  # number of times at which the particles of a path in the plane are drawn

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from matplotlib import style
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatterSciNotation
 
 INK, QUIET, FAINT = "#1b1b1b", "#8f8f8f", "#dedede"
 """Colours: truth and letters; things to compare with; grids and bands."""
@@ -44,8 +46,6 @@ class Style(NamedTuple):
 @contextmanager
 def figures() -> Iterator[Callable[..., tuple[Figure, Any]]]:
     """Set the style and yield a function (rows, columns, size, ...) -> figure without a window, array of axes."""
-    from matplotlib import style
-    from matplotlib.figure import Figure
 
     def new(rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Figure, Any]:
         figure = Figure(figsize=size)
@@ -65,8 +65,6 @@ def save(figure: Figure, *paths: Path) -> None:
 @contextmanager
 def laid_out(figure: Figure) -> Iterator[None]:
     """Set the style and lay a figure out once for all files written inside the block, which would each do it anew."""
-    import matplotlib as mpl
-
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -77,8 +75,6 @@ def laid_out(figure: Figure) -> Iterator[None]:
 
 def log_axis(ax: Axes, which: Literal["x", "y"]) -> None:
     """Make an axis logarithmic, with plain numbers, also between the decades if there are at most two."""
-    from matplotlib.ticker import LogFormatterSciNotation
-
     ax.set(**{f"{which}scale": "log"})
     axis = ax.xaxis if which == "x" else ax.yaxis
     axis.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
@@ -151,8 +147,6 @@ def mirrored(color: str) -> str:
     >>> mirrored("#ffffff"), mirrored("#0072b2")
     ('#000000', '#42b4f4')
     """
-    from matplotlib.colors import to_hex, to_rgb
-
     rotation = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
     return to_hex(np.clip(rotation @ (1 - np.array(to_rgb(color))), 0, 1))
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
 
 from herdfilter.plotting.drawing import HIGHEST_RATIO, Drawing, Panel, error_label, highest_ratio
 from herdfilter.plotting.style import BLUE, INK, ORANGE, QUIET, Style, log_axis, styles
 from herdfilter.study.columns import BY_NAME, COLUMNS, error_measures
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
 
 GOSPA_PARTS = {"localisation": BLUE, "missed": ORANGE, "false": QUIET}
 """Part of GOSPA -> colour."""
@@ -179,14 +177,15 @@ def _bare_rows(ax: Axes) -> None:
 
 def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
     """Return the figure of GOSPA at the largest particle count, divided into its parts; None for one target."""
-    rows = _largest_count(summary).iloc[::-1].dropna(subset="gospa").set_index("filter")
+    rows = _largest_count(summary).iloc[::-1].dropna(subset="gospa")
     if rows.empty:
         return None
-    parts = rows[[f"gospa_{name}" for name in GOSPA_PARTS]].set_axis(list(GOSPA_PARTS), axis=1) ** 2
-    widths = parts.mul(rows["gospa"] / parts.sum(axis=1), axis=0)
+    powers = rows[[f"gospa_{name}" for name in GOSPA_PARTS]].to_numpy() ** 2
+    widths = rows["gospa"].to_numpy() * powers.T / np.maximum(powers.sum(axis=1), 1e-300)
 
     def panel(ax: Axes) -> None:
-        widths.plot.barh(stacked=True, ax=ax, color=list(GOSPA_PARTS.values()), width=0.7, legend=False)
+        for (name, color), width, end in zip(GOSPA_PARTS.items(), widths, widths.cumsum(axis=0), strict=True):
+            ax.barh(rows["filter"], width, left=end - width, color=color, height=0.7, label=name)
         _bare_rows(ax)
 
     xlabel = f"GOSPA, n = {rows['n_particles'].iloc[0]}: mean over runs, divided as its parts divide its power"

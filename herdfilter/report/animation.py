@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d
 
 from herdfilter._checks import Array
 from herdfilter.plotting.over_time import first_run_limits
@@ -26,8 +27,6 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
 
     The first filter and the best of the others, by median error, come first: the page shows them side by side.
     """
-    from scipy.ndimage import maximum_filter1d
-
     shown = result.trajectory
     scenario = result.study.scenario
     scans = shown.positions

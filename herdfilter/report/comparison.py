@@ -6,9 +6,10 @@ import html
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from herdfilter._checks import check_flags, one_of, short_repr
 from herdfilter.catalogue.specifications import Filters
@@ -20,9 +21,6 @@ from herdfilter.study.plan import plan_study
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.store import open_for_reading
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Comparison(pd.DataFrame):

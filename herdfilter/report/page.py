@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from herdfilter.plotting import drawings
 from herdfilter.plotting.drawing import Drawing
 from herdfilter.plotting.over_time import LONGEST_WINDOW, is_over_time, scenario_sensors
@@ -47,8 +49,6 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
 
 def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     """Return the report of a study as HTML."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
     study, summary = result.study, result.summary
     looks = styles(study.filters)
     at_most = summary[summary["n_particles"] == summary["n_particles"].max()].set_index("filter")
@@ -83,6 +83,6 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
         window=min(LONGEST_WINDOW, len(result.trajectory.recording)) if is_over_time(result) else None,
         singular={name: int(count) for name, count in at_most["nees_singular"].items() if count > 0},
         animation=animation(result),
-        failures=parts.failures_table(result.runs),
+        failures=parts.failures_by_error(result.runs),
         version=result.description.get("herdfilter", ""),
     )

@@ -6,9 +6,13 @@ import html
 import inspect
 import io
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.markers import MarkerStyle
 
 from herdfilter.plotting.style import laid_out, styles
 from herdfilter.report.wording import cell, table_and_headings
@@ -16,20 +20,12 @@ from herdfilter.study.columns import Heading, error_measure, error_phrase
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-MOST_TRACEBACKS = 20
-
 
 def inline(figure: Figure, key: str, label: str) -> str:
     """Return a figure as an element of HTML, with the fonts of the page.
 
     Its ids are hashes with `key`, which differs between figures; `label` is for screen readers.
     """
-    import matplotlib as mpl
-
     file = io.StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with laid_out(figure), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
@@ -45,8 +41,6 @@ def inline(figure: Figure, key: str, label: str) -> str:
 
 def marker_outline(name: str) -> str:
     """Return the outline of a marker of matplotlib as data of an SVG path, about 10 units wide."""
-    from matplotlib.markers import MarkerStyle
-
     marker = MarkerStyle(name)
     polygons: Any = marker.get_path().transformed(marker.get_transform()).to_polygons(closed_only=False)
     scale = 4.4 / np.abs(np.concatenate(polygons)).max()
@@ -86,19 +80,10 @@ def slopes_table(result: StudyResult) -> dict[str, Any] | None:
     }
 
 
-def failures_table(runs: pd.DataFrame) -> dict[str, Any]:
-    """Return the failed runs by filter and error, with the first traceback of each."""
+def failures_by_error(runs: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
+    """Return (filter, error) and the failed runs, the most frequent first."""
     failed = runs[runs["error"].fillna("") != ""]
-    groups: list[dict[str, Any]] = []
-    for (name, error), rows in failed.groupby(["filter", "error"], sort=False):
-        where = ", ".join(f"{count} at n = {n}" for n, count in rows.groupby("n_particles").size().items())
-        first = rows.iloc[0]
-        group = {"filter": name, "error": error, "count": len(rows), "total": (runs["filter"] == name).sum(), "where": where}
-        group |= {"first": f"run {first['run']}, n = {first['n_particles']}", "traceback": first["traceback"]}
-        groups.append(group)
-    groups.sort(key=lambda group: -group["count"])
-    shown = groups[:MOST_TRACEBACKS]
-    return {"count": len(failed), "total": len(runs), "groups": shown, "more": len(groups) - len(shown)}
+    return sorted(failed.groupby(["filter", "error"], sort=False), key=lambda group: -len(group[1]))
 
 
 def equations(scenario: Scenario) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from herdfilter._repr import LINE_WIDTH, in_blocks
 from herdfilter.plotting.style import dimension_label
@@ -25,10 +27,6 @@ from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import LEAST_RUNS
 from herdfilter.study.summary import claims
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
