@@ -58,9 +58,7 @@ def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], mea
     best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
     if len(counts) > 1 and measure == "reference_error" and best > 0:  # the rate of independent draws, below the best filter
         y = best * 0.7 * np.sqrt(counts[-1] / counts)
-        ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", zorder=0, label="independent draws")
-        ax.set_ylim(bottom=min(ax.get_ylim()[0], 0.7 * y[-1]))  # room for the letters
-        ax.annotate("slope \u22121/2", (counts[-1], 0.96 * y[-1]), ha="right", va="top", fontsize="small")
+        ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", label="independent draws")
     ax.set_xticks(counts, [str(n) for n in counts])
     ax.set_xticks([], minor=True)
     ax.set_xlim(0.85 * counts[0], 1.18 * counts[-1])
@@ -72,8 +70,7 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     log_axis(ax, "x")
     log_axis(ax, "y")
     front = pareto(summary, measure)
-    band: Any = {"linewidth": 7, "alpha": 0.28, "solid_capstyle": "round", "drawstyle": "steps-post", "zorder": 0}
-    ax.plot(front["ms_per_step"], front[error], color=QUIET, **band)
+    ax.plot(front["ms_per_step"], front[error], color=QUIET, linewidth=7, alpha=0.28, drawstyle="steps-post")
     ax.plot(front["ms_per_step"], front[error], "o", color=INK, markersize=11, mfc="none", label="Pareto front")
     for name, rows in summary.groupby("filter", sort=False):
         _error_line(ax, rows, measure, rows["ms_per_step"], looks[str(name)])
@@ -167,12 +164,7 @@ def _intervals_panel(rows: pd.DataFrame, name: str, looks: dict[str, Style], ax:
     ax.set_xlim(min(left, 0.8), max(right, 1.25))
     ax.set_yticks(range(len(rows)), rows["filter"])
     ax.set_ylim(-0.6, len(rows) - 0.4)
-    _bare_rows(ax)
-
-
-def _bare_rows(ax: Axes) -> None:
     ax.grid(visible=False, axis="y")
-    ax.tick_params(axis="y", length=0)
 
 
 def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
@@ -186,7 +178,7 @@ def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
     def panel(ax: Axes) -> None:
         for (name, color), width, end in zip(GOSPA_PARTS.items(), widths, widths.cumsum(axis=0), strict=True):
             ax.barh(rows["filter"], width, left=end - width, color=color, height=0.7, label=name)
-        _bare_rows(ax)
+        ax.grid(visible=False, axis="y")
 
     xlabel = f"GOSPA, n = {rows['n_particles'].iloc[0]}: mean over runs, divided as its parts divide its power"
     return Drawing((Panel("", panel),), (4.6, 0.34 * len(rows) + 0.8), xlabel=xlabel, legend=True)

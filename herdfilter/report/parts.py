@@ -14,7 +14,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.markers import MarkerStyle
 
-from herdfilter.plotting.style import laid_out, styles
+from herdfilter.plotting.style import laid_out
 from herdfilter.report.wording import cell, table_and_headings
 from herdfilter.study.columns import Heading, error_measure, error_phrase
 from herdfilter.study.results import StudyResult
@@ -53,18 +53,17 @@ def results_table(result: StudyResult) -> dict[str, Any]:
     For a family, return the table over its models, the smallest ratio first.
     """
     table, headings = table_and_headings(result)
-    looks = styles(result.study.filters)
     rank = f"{error_measure(result.summary)}_median"
     if result.models is not None:
         table = table.merge(result.summary[["filter", "n_particles", "runs", "failures"]], on=["filter", "n_particles"])
         rank = "ratio"
-    rows = []
+    rows: list[dict[str, Any]] = []
     for n, group in table.sort_values(rank, kind="stable").groupby("n_particles"):
-        best = group[rank][2 * group["failures"] <= group["runs"]].min()
+        smallest = group[rank][2 * group["failures"] <= group["runs"]].min()
         for _, row in group.iterrows():
+            best = len(group) > 1 and row[rank] == smallest
             cells = [cell(row, heading) for heading in headings]
-            line = {"n": n, "filter": row["filter"], "color": looks[row["filter"]].color, "cells": cells}
-            rows.append(line | {"best": len(group) > 1 and row[rank] == best})
+            rows.append({"n": n, "filter": row["filter"], "best": best, "cells": cells})
     return {"heads": [heading.label for heading in headings], "rows": rows}
 
 

@@ -52,10 +52,10 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 def extent(study: Study, planned: int) -> str:
     """Return the number of runs and of models as a text."""
     runs = f"{study.runs} run{'s' * (study.runs != 1)}" if study.runs == planned else f"{study.runs} of {planned} runs"
-    if study.family is None:
+    family = study.family
+    if family is None:
         return runs
-    count, first = study.family.models(study.runs), study.family.first
-    return f"{runs} of {count} models, seeds {first} to {study.family.seed(planned - 1)}"
+    return f"{runs} of {family.models(study.runs)} models, seeds {family.first} to {family.seed(planned - 1)}"
 
 
 def table_and_headings(result: StudyResult) -> tuple[pd.DataFrame, list[Heading]]:
