@@ -61,7 +61,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
             "sizes": _sizes(relative_weights),
         }
     centre = (truth[:, 0] if shown.reference is None else shown.reference.means)[steps][:, dims]
-    reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in clouds[:2]]
+    reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in clouds[:2] if x.shape[1]]
     detections = []
     if scans is not None:  # those of omitted steps are added to the next step shown
         detections = [np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()]
@@ -75,7 +75,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "high": high,
         "truth": truth[steps][..., dims],
         "centre": centre,
-        "near": 1.1 * maximum_filter1d(np.fmax.reduce(reach), CALM),
+        "near": 1.1 * maximum_filter1d(np.fmax.reduce([np.zeros(len(steps)), *reach]), CALM),
         "exact": shown.reference is not None,
         "pair": [names[0], names[:2][-1]],
         "several": shown.recording.many,

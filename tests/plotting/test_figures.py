@@ -11,34 +11,15 @@ from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
 
-PLANE = {
-    "type": "LinearGaussian",
-    "F": [[1.0, 0.0], [0.0, 1.0]],
-    "H": [[1.0, 0.0], [0.0, 1.0]],
-    "Q": [[1.0, 0.0], [0.0, 1.0]],
-    "R": [[0.5, 0.0], [0.0, 0.5]],
-    "initial_mean": [0.0, 0.0],
-    "initial_covariance": [[1.0, 0.0], [0.0, 1.0]],
-}
+EYE = [[1.0, 0.0], [0.0, 1.0]]
+PLANE = dict.fromkeys(("F", "H", "Q", "R", "initial_covariance"), EYE) | {"type": "LinearGaussian", "initial_mean": [0, 0]}
 FILTERS = ["bootstrap", "guided", "sqmc"]
 
 
 def study(**changes):
-    scenario = Scenario(
-        **{
-            "name": "plane",
-            "title": "Plane",
-            "model": PLANE,
-            "steps": 15,
-            "runs": 6,
-            "particles": (10, 20, 40),
-            "unit": "m",
-            "labels": ("east (m)", "north (m)"),
-            "time_label": "time (s)",
-            "reference": {"type": "kalman"},
-        }
-        | changes
-    )
+    options = {"steps": 15, "runs": 6, "particles": (10, 20, 40), "reference": {"type": "kalman"}} | changes
+    labels = ("east (m)", "north (m)")
+    scenario = Scenario("plane", "Plane", PLANE, unit="m", labels=labels, time_label="time (s)", **options)
     return run_study(plan_study(scenario, filters=FILTERS))
 
 
@@ -82,13 +63,10 @@ def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
-        frame, ends = ax.get_window_extent(), []
-        for text in ax.texts:
-            box = text.get_window_extent()
-            assert frame.x0 < box.x0
-            assert box.x1 < frame.x1
-            ends.append((box.x0, box.x1))
-        assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(ends)))
+        boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.x0)
+        assert ax.get_window_extent().x0 < boxes[0].x0
+        assert boxes[-1].x1 < ax.get_window_extent().x1
+        assert all(before.x1 <= after.x0 for before, after in itertools.pairwise(boxes))
 
 
 def test_the_pareto_front_holds_what_nothing_beats():
