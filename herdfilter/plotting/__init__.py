@@ -37,8 +37,9 @@ def drawings(result: StudyResult) -> dict[str, Drawing]:
 
     Examples
     --------
+    >>> from herdfilter.study.engine import run_study
     >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20, 40], runs=1)
-    >>> result = hf.study.engine.run_study(study)
+    >>> result = run_study(study)
     >>> plans = hf.plotting.drawings(result)
     >>> "error_over_particles" in plans, "sets_over_time" in plans
     (True, False)
@@ -64,8 +65,9 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     Examples
     --------
     >>> from pathlib import Path
+    >>> from herdfilter.study.engine import run_study
     >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)
-    >>> result = hf.study.engine.run_study(study)
+    >>> result = run_study(study)
     >>> plans = {"paths": hf.plotting.drawings(result)["trajectory"]}
     >>> [path.name for path in hf.plotting.save_figures(result, Path("."), plans)]
     ['paths.png', 'paths.svg']

@@ -33,8 +33,9 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     --------
     >>> from pathlib import Path
     >>> from herdfilter.report import write_report
+    >>> from herdfilter.study.engine import run_study
     >>> study = hf.study.plan.plan_study("linear_gaussian", ["bootstrap"], particles=[20], runs=1)
-    >>> result = hf.study.engine.run_study(study)
+    >>> result = run_study(study)
     >>> write_report(result, Path("."), plans={}).name
     'report.html'
     """
