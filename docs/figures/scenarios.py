@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from herdfilter.plotting import plot_track, styles, trajectory
-from herdfilter.plotting.over_time import mark_ends, mark_sensors, model_sensors
+from herdfilter.plotting import drawings, plot_track, styles
+from herdfilter.plotting.over_time import mark_sensors, model_sensors
 from herdfilter.plotting.style import dimension_label
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -62,12 +62,11 @@ def scenario(name: str) -> Figure:
     if in_plane:
         dims = list(shown.plane)
         ax.set(**dict(zip(("xlabel", "ylabel"), (dimension_label(shown.labels, i) for i in dims), strict=True)))
-        plot_track(recording.truth, None, ax, dims, **truth)
+        plot_track(recording.truth, None, ax, dims, ends=True, **truth)
         plot_track(result.means, None, ax, dims, **estimate)
         places = model_sensors(model)
         if places is not None:
             mark_sensors(ax, *places)
-        mark_ends(ax, recording.truth[:, dims])
         ax.set_aspect("equal", adjustable="datalim")
     else:
         ax.set(xlabel=shown.time_label, ylabel=dimension_label(shown.labels, 0))
@@ -89,4 +88,4 @@ def over_detections(shown: Scenario) -> Figure:
     """Draw the first run of a scenario of scans: the first filter's estimates, or labelled tracks, over all detections."""
     who = next(known for known in ("auto", *shown.filters) if known in shown.filters)
     result = run_study(plan_study(shown, who, max(shown.particles), 1))
-    return trajectory(result)
+    return drawings(result)["trajectory"].figure

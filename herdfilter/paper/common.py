@@ -1,20 +1,23 @@
-"""The parts that the figures share: mixtures, samplers with their styles, and errors of prefixes."""
+"""The parts that the figures share: mixtures, samplers with their styles, curves, and errors of prefixes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from herdfilter._checks import Array
 from herdfilter.bandwidths import Bandwidth
 from herdfilter.kernels import density_product, expected_kernel, log_normaliser
 from herdfilter.mixture import GaussianMixture
-from herdfilter.plotting.style import STYLES
+from herdfilter.pictures import plot_mixture, plot_points
+from herdfilter.plotting.style import QUIET, STYLES, save
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NOT_STATED = "not stated"  # entry of the column "paper" if no source at hand gives the paper's value
 
@@ -28,7 +31,40 @@ SAMPLER_STYLES = {
 }
 """Name of a sampler -> its style: that of the filter that has it."""
 
-DARK, GREY = "#222222", "#777777"
+
+@dataclass(frozen=True, eq=False)
+class Reproduction:
+    """One figure of the paper, computed anew.
+
+    Attributes
+    ----------
+    name, title : str
+    figure : matplotlib.figure.Figure
+    table : pandas.DataFrame
+        The comparison, in a few lines; its last columns hold the paper's values.
+    numbers : pandas.DataFrame
+        Everything that the figure shows.
+
+    Examples
+    --------
+    >>> from herdfilter.paper import reproduce
+    >>> reproduction = reproduce("fig2", quick=True)
+    >>> reproduction.name, reproduction.table.columns[-1]
+    ('fig2', 'paper')
+    """
+
+    name: str
+    title: str
+    figure: Figure
+    table: pd.DataFrame
+    numbers: pd.DataFrame
+
+    def save(self, folder: Path) -> list[Path]:
+        """Write the figure as PNG and SVG and the numbers as CSV into a folder; return the paths."""
+        paths = [folder / f"{self.name}.{ending}" for ending in ("png", "svg", "csv")]
+        save(self.figure, *paths[:2])
+        self.numbers.to_csv(paths[2], index=False)
+        return paths
 
 
 def five_gaussians() -> GaussianMixture:
@@ -74,25 +110,32 @@ def herding_samplers(bandwidth: Bandwidth) -> dict[str, Sampler]:
     }
 
 
-def shade_density(ax: Axes, mixture: GaussianMixture, x: Array, y: Array) -> None:
-    """Draw the density of a mixture in the plane as filled contours in grey, and its axes with equal scales."""
-    import matplotlib as mpl
-
-    grid = np.stack(np.meshgrid(x, y), axis=-1)
-    density = np.exp(mixture.log_density(grid.reshape(-1, 2))).reshape(grid.shape[:2])
-    levels = density.max() * np.array([0.01, 0.03, 0.08, 0.18, 0.34, 0.55, 0.78, 1.01])
-    ax.contourf(x, y, density, levels, colors=mpl.colormaps["Greys"](np.linspace(0.06, 0.42, len(levels) - 1)))
-    ax.set(aspect="equal", xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
-    ax.grid(visible=False)
+def draw_samples(ax: Axes, mixture: GaussianMixture, points: Any, name: str, **style: Any) -> None:
+    """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
+    plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
+    plot_points(points, ax, color=SAMPLER_STYLES[name].color, **style)
+    x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
+    ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
+    ax.title.set_color(SAMPLER_STYLES[name].color)
 
 
-def draw_curve(ax: Axes, values: Array, name: str) -> None:
-    """Draw an error against the number of points in the style of a sampler, on logarithmic axes."""
-    style = SAMPLER_STYLES[name]
-    marks = np.unique(np.geomspace(1, len(values), 9).astype(int) - 1)
-    t = np.arange(1, len(values) + 1)
-    ax.plot(t, values, label=name, linewidth=1.4, markevery=list(marks), **style.line)
+def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str) -> None:
+    """Draw an error of every sampler against the number of points, on logarithmic axes."""
+    for name, rows in numbers.groupby("sampler", sort=False):
+        marked: Any = np.unique(np.geomspace(1, len(rows), 9).astype(int) - 1).tolist()
+        ax.plot(rows["t"], rows[column], label=str(name), linewidth=1.4, markevery=marked, **SAMPLER_STYLES[str(name)].line)
     ax.set(xscale="log", yscale="log")
+
+
+def at_counts(numbers: pd.DataFrame, *counts: int) -> list[pd.DataFrame]:
+    """Return the rows at each of some numbers of points, all in the same order."""
+    return [numbers[numbers["t"] == t].reset_index(drop=True) for t in counts]
+
+
+def joined(parts: dict[Any, pd.DataFrame], names: list[str]) -> pd.DataFrame:
+    """Return tables below each other, with their keys as the first columns, of these names."""
+    table: pd.DataFrame = pd.concat(parts, names=names).reset_index(names)
+    return table
 
 
 class PrefixErrors:
@@ -104,28 +147,30 @@ class PrefixErrors:
     """
 
     def __init__(self, mixture: GaussianMixture, kernel: Array) -> None:
-        self._mixture, self._kernel = mixture, kernel
+        self._mixture = mixture
+        self._kernel = kernel
         self._factor = np.linalg.cholesky(kernel)
-        self._height, self._height_twice = np.exp(log_normaliser(kernel)), np.exp(log_normaliser(2 * kernel))
-        self._norm, self._smooth = density_product(mixture), density_product(mixture, kernel)
+        self._norm = density_product(mixture)
+        self._smooth = density_product(mixture, kernel)
         self.floor = float(2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel))))
 
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """Return herding errors and normalised L2 errors, both (n,), of the prefixes of `x`, (n, d)."""
+    def __call__(self, x: Array) -> pd.DataFrame:
+        """Return the errors of the prefixes of `x`, (n, d): columns ``t``, ``herding_error`` and ``normalised_l2``."""
         z = np.linalg.solve(self._factor, x.T).T
         length = (z**2).sum(1)
         squared = np.maximum(length[:, None] + length - 2 * z @ z.T, 0.0)
         np.fill_diagonal(squared, 0.0)
         kernel_twice = np.exp(-0.25 * squared)  # of covariance 2 K; its square is the kernel of covariance K
         t = np.arange(1, len(x) + 1)
-        inner = self._height * np.cumsum(expected_kernel(self._mixture, x, self._kernel)) / t
-        own = self._height * _leading_blocks(kernel_twice**2) / t**2
-        estimate = self._height_twice * _leading_blocks(kernel_twice) / t**2
+        height = np.exp(log_normaliser(self._kernel))
+        inner = height * np.cumsum(expected_kernel(self._mixture, x, self._kernel)) / t
+        own = height * _leading_blocks(kernel_twice**2) / t**2
+        estimate = np.exp(log_normaliser(2 * self._kernel)) * _leading_blocks(kernel_twice) / t**2
         herding = np.sqrt(np.maximum(self._smooth - 2 * inner + own, 0.0))
-        return herding, 2 * (1 - inner / np.sqrt(self._norm * estimate))
+        l2 = 2 * (1 - inner / np.sqrt(self._norm * estimate))
+        return pd.DataFrame({"t": t, "herding_error": herding, "normalised_l2": l2})
 
 
 def _leading_blocks(symmetric: Array) -> Array:
     """Return the sum of every leading square block of a symmetric matrix."""
-    new = 2 * np.tril(symmetric, -1).sum(1) + np.diagonal(symmetric)
-    return np.cumsum(new)
+    return np.cumsum(2 * np.tril(symmetric, -1).sum(1) + np.diagonal(symmetric))

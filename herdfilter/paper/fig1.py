@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
-
 import numpy as np
 import pandas as pd
 
@@ -15,65 +12,35 @@ from herdfilter.plotting.style import figures
 from herdfilter.points import Points
 from herdfilter.samplers import RandomSampling
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+TITLE = "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5"
+SIGMA_K = 0.5
+N_POINTS = 20
 
 
-@dataclass(frozen=True, eq=False)
-class HerdedPoints:
-    """Points of each sampler, and their errors beside the mean errors over `draws` random draws."""
+def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
+    """Sample and measure; the random points shown are the first of many draws."""
+    mixture, draws = common.five_gaussians(), 10 if quick else 100
+    samplers = common.herding_samplers(SIGMA_K)
+    points = {name: samplers[name].sample(mixture, N_POINTS) for name in (common.KH, common.CHG)}
+    rng = np.random.default_rng(seed)
+    random = [RandomSampling().sample(mixture, N_POINTS, rng) for _ in range(draws)]
+    points[common.RANDOM] = random[0]
+    rows = {name: errors(p, mixture) for name, p in points.items()}
+    rows[f"{common.RANDOM}, mean of {draws}"] = np.mean([errors(p, mixture) for p in random], axis=0).tolist()
+    columns = ["herding error", "normalised L2", "energy distance"]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("sampler").reset_index()
+    parts = {name: pd.DataFrame(p.x, columns=["x1", "x2"]) for name, p in points.items()}
+    numbers = common.joined(parts, ["sampler"])
+    numbers.insert(1, "point", numbers.index + 1)
+    with figures() as new:
+        figure, axes = new(1, len(points), (9.6, 3.6))
+        for ax, (name, shown) in zip(axes.flat, points.items(), strict=True):
+            common.draw_samples(ax, mixture, shown, name, marker=common.SAMPLER_STYLES[name].marker)
+            ax.set(xlabel=f"herding error {rows[name][0]:.3f}", ylabel="")
+    return common.Reproduction("fig1", TITLE, figure, table.assign(paper=common.NOT_STATED), numbers)
 
-    title: ClassVar[str] = "Fig. 1: points from a mixture of five Gaussians, sigma_k = 0.5"
-    sigma_k: ClassVar[float] = 0.5
 
-    mixture: GaussianMixture
-    points: dict[str, Points]
-    errors: pd.DataFrame  # a row for each sampler, a column for each measure
-
-    @classmethod
-    def compute(cls, seed: int = 0, quick: bool = False, n: int = 20) -> HerdedPoints:
-        """Sample and measure; the random points shown are the first of many draws."""
-        mixture, draws = common.five_gaussians(), 10 if quick else 100
-        samplers = common.herding_samplers(cls.sigma_k)
-        points = {name: samplers[name].sample(mixture, n) for name in (common.KH, common.CHG)}
-        rng = np.random.default_rng(seed)
-        random = [RandomSampling().sample(mixture, n, rng) for _ in range(draws)]
-        points[common.RANDOM] = random[0]
-
-        def measure(p: Points) -> list[float]:
-            return [
-                herding_error(p, mixture, cls.sigma_k),
-                normalised_l2(p, mixture, cls.sigma_k),
-                energy_distance(p, mixture),
-            ]
-
-        rows = {name: measure(p) for name, p in points.items()}
-        rows[f"{common.RANDOM}, mean of {draws}"] = np.mean([measure(p) for p in random], axis=0).tolist()
-        columns = ["herding error", "normalised L2", "energy distance"]
-        return cls(mixture, points, pd.DataFrame.from_dict(rows, orient="index", columns=columns))
-
-    def draw(self) -> Figure:
-        """Draw a panel for each sampler over the contours of the density."""
-        x, y = np.linspace(-4.5, 12.5, 140), np.linspace(-3, 13.5, 140)
-        with figures() as new:
-            figure, axes = new(1, len(self.points), (9.6, 3.6))
-            for ax, (name, points) in zip(axes.flat, self.points.items(), strict=True):
-                common.shade_density(ax, self.mixture, x, y)
-                style = common.SAMPLER_STYLES[name]
-                ax.plot(*points.x.T, style.marker, color=style.color, markersize=6.5, markeredgecolor="white")
-                ax.set_title(name, color=style.color, fontweight="bold")
-                error = float(self.errors["herding error"][name])
-                ax.set(xlabel=f"herding error {error:.3f}", xticks=[0, 5, 10], yticks=[0, 5, 10])
-        return figure
-
-    def table(self) -> pd.DataFrame:
-        """Return the errors of each sampler's points."""
-        return self.errors.rename_axis("sampler").reset_index().assign(paper=common.NOT_STATED)
-
-    def numbers(self) -> pd.DataFrame:
-        """Return the points in the order in which they were found."""
-        parts = [
-            pd.DataFrame({"sampler": name, "point": range(1, len(p) + 1), "x1": p.x[:, 0], "x2": p.x[:, 1]})
-            for name, p in self.points.items()
-        ]
-        return pd.concat(parts, ignore_index=True)
+def errors(points: Points, mixture: GaussianMixture) -> list[float]:
+    """Return herding error, normalised L2 error and energy distance."""
+    kernel_errors = [herding_error(points, mixture, SIGMA_K), normalised_l2(points, mixture, SIGMA_K)]
+    return [*kernel_errors, energy_distance(points, mixture)]

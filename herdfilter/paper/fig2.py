@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
-from herdfilter.plotting.style import BLUE, figures
+from herdfilter.plotting.style import BLUE, INK, QUIET, figures, legend
+from herdfilter.points import Points
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+TITLE = "Fig. 2: the herding weight function of one coordinate"
+SIGMA_K = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,82 +79,55 @@ class WeightFunction:
         return float(found.x)
 
 
-@dataclass(frozen=True, eq=False)
-class HerdingWeights:
-    """The function on a grid, its maximum, and the coordinate that the sampler chose."""
+def reproduce(seed: int = 0, quick: bool = False, t: int = 19) -> common.Reproduction:
+    """Take the first coordinate of point t + 1, sought from point t; nothing is random, so `seed` is not used."""
+    mixture = common.five_gaussians()
+    x = common.herding_samplers(SIGMA_K)[common.CHG].sample(mixture, t + 1).x
+    function = WeightFunction(mixture, x[:t], x[t - 1], 0, SIGMA_K)
+    grid = np.linspace(-4, 13, 1701 if quick else 6801)
+    terms = {"expectation": function.expectation(grid), "kernel_sum": function.kernel_sum(grid)}
+    numbers = pd.DataFrame({"x1": grid} | terms | {"weight_function": function(grid)})
+    maximum = function.maximum(grid)
+    chosen = float(x[t, 0])
+    w = function.weights
+    values = {
+        "points so far, t": t,
+        "slice at x2": function.current[1],
+        "sum of the weights, c": w.sum(),
+        "largest weight w_s": w.max(),
+        "effective number of samples in the slice, c^2 / sum w_s^2": w.sum() ** 2 / (w**2).sum(),
+        "maximum of the weight function at x1": maximum,
+        "value there": function(np.array([maximum]))[0],
+        f"x1 of the sampler's point {t + 1}": chosen,
+        "difference": abs(maximum - chosen),
+    }
+    table = pd.DataFrame({"quantity": list(values), "value": list(values.values())}).assign(paper=common.NOT_STATED)
+    return common.Reproduction("fig2", TITLE, draw(function, numbers, maximum, chosen), table, numbers)
 
-    title: ClassVar[str] = "Fig. 2: the herding weight function of one coordinate"
-    sigma_k: ClassVar[float] = 0.5
 
-    function: WeightFunction
-    grid: Array
-    maximum: float
-    chosen: float
-
-    @classmethod
-    def compute(cls, seed: int = 0, quick: bool = False, t: int = 19) -> HerdingWeights:
-        """Take the first coordinate of point t + 1, sought from point t; nothing is random, so `seed` is not used."""
-        mixture = common.five_gaussians()
-        x = common.herding_samplers(cls.sigma_k)[common.CHG].sample(mixture, t + 1).x
-        function = WeightFunction(mixture, x[:t], x[t - 1], 0, cls.sigma_k)
-        grid = np.linspace(-4, 13, 1701 if quick else 6801)
-        return cls(function, grid, function.maximum(grid), float(x[t, 0]))
-
-    def draw(self) -> Figure:
-        """Draw the slice through the samples on the left, the function, its two terms and the weights on the right."""
-        f, colour, x = self.function, common.SAMPLER_STYLES[common.CHG].color, self.grid
-        t, w, height, top = len(f.samples), f.weights, f.current[1], f(np.array([self.maximum]))[0]
-        star: Any = {"marker": "*", "color": common.DARK, "markersize": 13, "markeredgecolor": "white", "zorder": 5}
-        with figures() as new:
-            figure, axes = new(2, 2, (10.0, 4.2), width_ratios=(1, 1.3), height_ratios=(3, 1))
-            right, below = axes[:, 1]
-            for ax in axes[:, 0]:
-                ax.remove()
-            left = figure.add_subplot(axes[0, 0].get_gridspec()[:, 0])  # over both rows
-            common.shade_density(left, f.mixture, np.linspace(-4, 13, 140), np.linspace(-3, 13.5, 140))
-            left.axhline(height, color=common.DARK, linewidth=1, linestyle="--")
-            left.annotate(f"slice\n$x_2$ = {height:.2f}", (12.9, height - 0.2), ha="right", va="top", color=common.DARK)
-            dots: Any = {"s": 14 + 70 * w, "c": w, "cmap": "Oranges", "vmin": -0.35}
-            left.scatter(*f.samples.T, edgecolors=colour, linewidths=0.8, **dots)
-            left.plot(self.chosen, height, **star)
-            left.set(
-                xlabel="$x_1$", ylabel="$x_2$", title=f"{t} points, size and colour by weight $w_s$; point {t + 1}: star"
-            )
-            right.plot(x, (t + 1) / t * f.expectation(x), color=BLUE, label="conditional expectation")
-            right.plot(x, f.kernel_sum(x), color=colour, label="kernel sum, subtracted")
-            right.plot(x, f(x), color=common.DARK, linewidth=2.2, label="herding weight function")
-            for ax in (right, below):
-                ax.axvline(self.maximum, color=common.GREY, linewidth=0.9, linestyle=":")
-            right.plot(self.maximum, top, **star)
-            right.set(
-                title=f"maximum at $x_1$ = {self.maximum:.4f}; the sampler's: {self.chosen:.4f}", ylabel="unit-peak kernel"
-            )
-            right.set_xlim(x[0], x[-1])
-            right.tick_params(labelbottom=False)
-            below.vlines(f.samples[:, 0], 0, w, color=colour, linewidth=2.5)
-            below.set(xlabel="$x_1$", xlim=(x[0], x[-1]), ylim=(0, 1.05), ylabel="$w_s$ at $x_1^s$")
-            figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        return figure
-
-    def table(self) -> pd.DataFrame:
-        """Return the maximum by brute force and the sampler's coordinate."""
-        f = self.function
-        t, w = len(f.samples), f.weights
-        rows: list[tuple[str, float]] = [
-            ("points so far, t", t),
-            ("slice at x2", f.current[1]),
-            ("sum of the weights, c", w.sum()),
-            ("largest weight w_s", w.max()),
-            ("effective number of samples in the slice, c^2 / sum w_s^2", w.sum() ** 2 / (w**2).sum()),
-            ("maximum of the weight function at x1", self.maximum),
-            ("value there", f(np.array([self.maximum]))[0]),
-            (f"x1 of the sampler's point {t + 1}", self.chosen),
-            ("difference", abs(self.maximum - self.chosen)),
-        ]
-        return pd.DataFrame(rows, columns=["quantity", "value"]).assign(paper=common.NOT_STATED)
-
-    def numbers(self) -> pd.DataFrame:
-        """Return the function and its two terms on the grid."""
-        f, x = self.function, self.grid
-        terms = {"expectation": f.expectation(x), "kernel_sum": f.kernel_sum(x), "weight_function": f(x)}
-        return pd.DataFrame({"x1": x} | terms)
+def draw(function: WeightFunction, numbers: pd.DataFrame, maximum: float, chosen: float) -> Figure:
+    """Draw the slice through the samples on the left, the function, its two terms and the weights on the right."""
+    samples, height, x = function.samples, function.current[1], numbers["x1"]
+    t = len(samples)
+    colour = common.SAMPLER_STYLES[common.CHG].color
+    star: Any = {"marker": "*", "color": INK, "markersize": 13, "zorder": 5}
+    with figures() as new:
+        figure, axes = new(1, 3, (12.0, 4.0))
+        left, middle, right = axes.flat
+        common.draw_samples(left, function.mixture, Points(samples, function.weights), common.CHG)
+        left.plot(*samples.T, ".", color=colour)
+        left.axhline(height, color=INK, linewidth=1, linestyle="--")
+        left.plot(chosen, height, **star)
+        left.set_title(f"{t} points by weight $w_s$; star: point {t + 1}\nslice at $x_2$ = {height:.2f}")
+        middle.plot(x, (t + 1) / t * numbers["expectation"], color=BLUE, label="conditional expectation")
+        middle.plot(x, numbers["kernel_sum"], color=colour, label="kernel sum, subtracted")
+        middle.plot(x, numbers["weight_function"], color=INK, linewidth=2.2, label="herding weight function")
+        middle.plot(maximum, function(np.array([maximum]))[0], **star)
+        title = f"maximum at $x_1$ = {maximum:.4f}\nthe sampler's: {chosen:.4f}"
+        middle.set(title=title, xlabel="$x_1$", ylabel="unit-peak kernel")
+        right.vlines(samples[:, 0], 0, function.weights, color=colour, linewidth=2.5)
+        right.set(title="weights of the points", xlabel="$x_1^s$", ylabel="$w_s$")
+        for ax in (middle, right):
+            ax.axvline(maximum, color=QUIET, linewidth=1, linestyle=":")
+        legend(figure, [middle])
+    return figure

@@ -2,31 +2,54 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
-from herdfilter.plotting.style import figures, legend
+from herdfilter.plotting.style import INK, figures, legend
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+TITLE = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
+SIGMA_K = 0.2
+N_SHOWN = 200  # points in the pictures, the last ones of the sequence
+BROAD, NARROW = "broad components", "a narrow, long component"
+
+STATED = {BROAD: "converges", NARROW: "E stalls"}
+"""The paper's words on the herding error of its own recursion; it says nothing of other samplers on these mixtures."""
 
 
-@dataclass(frozen=True, eq=False)
-class MixtureCase:
-    """One mixture: points of each sampler, and the errors of their prefixes."""
-
-    name: str
-    mixture: GaussianMixture
-    points: dict[str, Array]  # (n, 2)
-    herding: dict[str, Array]  # (n,)
-    l2: dict[str, Array]
-    floor: float
+def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
+    """Herd points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
+    n = 300 if quick else 1000
+    mixtures = {BROAD: common.broad_components(), NARROW: common.narrow_component()}
+    parts, floors, spreads = {}, {}, []
+    for case, mixture in mixtures.items():
+        errors = common.PrefixErrors(mixture, SIGMA_K**2 * np.eye(2))
+        floors[case] = errors.floor
+        for name, sampler in common.herding_samplers(SIGMA_K).items():
+            x = sampler.sample(mixture, n).x
+            parts[case, name] = errors(x)
+            parts[case, name][["x1", "x2"]] = x
+            spreads.append(spread_across_ridge(x) if case == NARROW else np.nan)
+    numbers = common.joined(parts, ["mixture", "sampler"])
+    early, end = common.at_counts(numbers, n // 10, n)
+    columns: dict[str, Any] = {
+        f"E at {n // 10}": early["herding_error"],
+        f"E at {n}": end["herding_error"],
+        "E falls by": early["herding_error"] / end["herding_error"],
+        f"L2 at {n // 10}": early["normalised_l2"],
+        f"L2 at {n}": end["normalised_l2"],
+        "L2 floor": end["mixture"].map(floors),
+        "sd across": spreads,
+        "paper": end["mixture"].map(STATED).where(end["sampler"] == common.CHG, common.NOT_STATED),
+    }
+    table = end[["mixture", "sampler"]].assign(**columns)
+    order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
+    return common.Reproduction("fig4", TITLE, draw(mixtures, numbers, floors), table, numbers[order])
 
 
 def spread_across_ridge(x: Array) -> float:
@@ -35,77 +58,26 @@ def spread_across_ridge(x: Array) -> float:
     The component's own is 0.141. Points within 1 of the ridge count: the other component's mean is 4.2 away, its standard
     deviation 1.
     """
-    across: Array = (x[len(x) // 2 :, 0] - x[len(x) // 2 :, 1]) / np.sqrt(2)
+    across = (x[len(x) // 2 :, 0] - x[len(x) // 2 :, 1]) / np.sqrt(2)
     return float(np.std(across[np.abs(across) < 1]))
 
 
-@dataclass(frozen=True, eq=False)
-class ConvergingAndStalling:
-    """Points and errors on both mixtures."""
-
-    title: ClassVar[str] = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
-    sigma_k: ClassVar[float] = 0.2
-    shown: ClassVar[int] = 200  # points in the pictures, the last ones of the sequence
-    stated: ClassVar[dict[str, str]] = {"broad components": "converges", "a narrow, long component": "E stalls"}
-    """The paper's words on the herding error of its own recursion; it says nothing of other samplers on these mixtures."""
-
-    cases: list[MixtureCase]
-
-    @classmethod
-    def compute(cls, seed: int = 0, quick: bool = False, n: int = 1000) -> ConvergingAndStalling:
-        """Herd n points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
-        if quick:
-            n = 300
-        cases, samplers = [], common.herding_samplers(cls.sigma_k)
-        for name, mixture in zip(cls.stated, (common.broad_components(), common.narrow_component()), strict=True):
-            errors = common.PrefixErrors(mixture, cls.sigma_k**2 * np.eye(2))
-            points = {who: sampler.sample(mixture, n).x for who, sampler in samplers.items()}
-            curves = {who: errors(x) for who, x in points.items()}
-            herding, l2 = ({who: c[k] for who, c in curves.items()} for k in (0, 1))
-            cases.append(MixtureCase(name, mixture, points, herding, l2, errors.floor))
-        return cls(cases)
-
-    def draw(self) -> Figure:
-        """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
-        with figures() as new:
-            figure, axes = new(len(self.cases), 4, (12.4, 3.0 * len(self.cases) + 0.7), width_ratios=(1, 1, 1.1, 1.1))
-            for row, case in zip(axes, self.cases, strict=True):
-                for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
-                    common.shade_density(ax, case.mixture, np.linspace(-6.2, 6.9, 140), np.linspace(-6.4, 6.4, 140))
-                    ax.plot(*case.points[name][-self.shown :].T, ".", color=common.SAMPLER_STYLES[name].color, markersize=4)
-                    ax.set_title(name, color=common.SAMPLER_STYLES[name].color, fontweight="bold")
-                    ax.set(xticks=[], yticks=[])
-                row[0].set_ylabel(case.name, fontweight="bold")
-                for ax, curves, label in ((row[2], case.herding, "herding error"), (row[3], case.l2, "L2 error")):
-                    for name, values in curves.items():
-                        common.draw_curve(ax, values, name)
-                    ax.set_title(label)
-                row[3].axhline(case.floor, color=common.DARK, linewidth=1, linestyle="--", label="L2 floor")
-            for ax in axes[-1, 2:]:
-                ax.set_xlabel("points t")
-            legend(figure, axes[0, 3])
-        return figure
-
-    def table(self) -> pd.DataFrame:
-        """Return errors at a tenth of the points and at all of them."""
-        rows = []
-        for case in self.cases:
-            for name, herding in case.herding.items():
-                end, early = len(herding), len(herding) // 10
-                row: dict[str, Any] = {"mixture": case.name, "sampler": name}
-                for label, values in (("E", herding), ("L2", case.l2[name])):
-                    row |= {f"{label} at {early}": values[early - 1], f"{label} at {end}": values[-1]}
-                    row |= {"E falls by": values[early - 1] / values[-1]} if label == "E" else {"L2 floor": case.floor}
-                row["sd across"] = spread_across_ridge(case.points[name]) if case is self.cases[1] else np.nan
-                rows.append(row | {"paper": self.stated[case.name] if name == common.CHG else common.NOT_STATED})
-        return pd.DataFrame(rows)
-
-    def numbers(self) -> pd.DataFrame:
-        """Return points and errors of every sampler at every t."""
-        parts = []
-        for case in self.cases:
-            for name, x in case.points.items():
-                points = {"t": np.arange(1, len(x) + 1), "x1": x[:, 0], "x2": x[:, 1]}
-                errors = {"herding_error": case.herding[name], "normalised_l2": case.l2[name]}
-                parts.append(pd.DataFrame({"mixture": case.name, "sampler": name} | points | errors))
-        return pd.concat(parts, ignore_index=True)
+def draw(mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: dict[str, float]) -> Figure:
+    """Draw a row for each mixture: late points of both kinds of herded Gibbs, herding error, L2 error."""
+    with figures() as new:
+        figure, axes = new(2, 4, (12.4, 6.7), width_ratios=(1, 1, 1.1, 1.1))
+        for row, (case, mixture) in zip(axes, mixtures.items(), strict=True):
+            shown = numbers[numbers["mixture"] == case]
+            for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
+                late = shown.loc[shown["sampler"] == name, ["x1", "x2"]].tail(N_SHOWN)
+                common.draw_samples(ax, mixture, late.to_numpy(), name)
+                ax.set(xlabel="", ylabel="")
+            row[0].set_ylabel(case, fontweight="bold")
+            for ax, column, title in ((row[2], "herding_error", "herding error"), (row[3], "normalised_l2", "L2 error")):
+                common.draw_curves(ax, shown, column)
+                ax.set_title(title)
+            row[3].axhline(floors[case], color=INK, linewidth=1, linestyle="--", label="L2 floor")
+        for ax in axes[-1, 2:]:
+            ax.set_xlabel("points t")
+        legend(figure, [axes[0, 3]])
+    return figure

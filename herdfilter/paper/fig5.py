@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 import timeit
-from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from herdfilter.mixture import GaussianMixture
 from herdfilter.paper import common
-from herdfilter.plotting.style import figures
+from herdfilter.plotting.style import figures, legend
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+TITLE = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
+SIGMA_K = 0.1
+DIMS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
 
 BFGS_TOLERANCE = 1e-5  # default of scipy: BFGS takes no step if no element of the gradient is larger
 
@@ -46,87 +47,57 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
     return float(np.mean(np.abs(gradient).max(1) <= BFGS_TOLERANCE))
 
 
-@dataclass(frozen=True, eq=False)
-class TimePerPoint:
-    """Seconds per point, ours (dims x samplers) and the paper's, and the share of idle starts of a BFGS ascent."""
+def reproduce(
+    seed: int = 0, quick: bool = False, dims: tuple[int, ...] = DIMS, n: int = 100, mixtures: int = 5
+) -> common.Reproduction:
+    """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
+    if quick:
+        dims, mixtures = (2, 5, 10), 2
+    samplers = common.herding_samplers(SIGMA_K)
+    rows = []
+    with threadpool_limits(1):
+        for sampler in samplers.values():
+            sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)  # compiles
+        for dim in dims:
+            targets = [common.rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
+            row: dict[str, float] = {"dimension": dim}
+            for name, sampler in samplers.items():
+                calls = [partial(sampler.sample, target, n) for target in targets]
+                times = [timeit.repeat(call, repeat=3, number=1, timer=time.thread_time) for call in calls]
+                row[name] = float(np.median(np.median(times, axis=1))) / n
+            rows.append(row | {"idle_starts": float(np.mean([idle_starts(target, SIGMA_K) for target in targets]))})
+    ours = pd.DataFrame(rows).set_index("dimension")
+    paper = published_times()
+    numbers = paper.add_prefix("paper_").join(ours)
+    return common.Reproduction("fig5", TITLE, draw(ours, paper), table(numbers.loc[ours.index]), numbers.reset_index())
 
-    title: ClassVar[str] = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
-    sigma_k: ClassVar[float] = 0.1
-    dims: ClassVar[tuple[int, ...]] = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
 
-    ours: pd.DataFrame
-    published: pd.DataFrame
-    idle: pd.Series[float]  # share of starting points, by dimension
+def draw(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
+    """Draw the paper's times and ours in the same logarithmic axes."""
+    with figures() as new:
+        figure, axes = new(1, 1, (7.2, 4.8))
+        ax = axes[0, 0]
+        for name, column in PUBLISHED_COLUMNS.items():
+            look = common.SAMPLER_STYLES[name].line | {"linestyle": "--", "markersize": 4, "markerfacecolor": "white"}
+            look["markeredgecolor"] = look["color"]
+            ax.plot(paper.index, paper[column], linewidth=1, label=f"{name}: the paper", **look)
+        for name in (common.KH, common.CHG, common.SMOOTHED):
+            ax.plot(ours.index, ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line)
+        ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
+        legend(figure, [ax])
+    return figure
 
-    @classmethod
-    def compute(
-        cls, seed: int = 0, quick: bool = False, dims: tuple[int, ...] = dims, n: int = 100, mixtures: int = 5
-    ) -> TimePerPoint:
-        """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
-        if quick:
-            dims, mixtures = (2, 5, 10), 2
-        samplers = common.herding_samplers(cls.sigma_k)
-        rows: dict[int, dict[str, float]] = {}
-        idle = {}
-        with threadpool_limits(1):
-            for sampler in samplers.values():
-                sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)  # compiles
-            for dim in dims:
-                targets = [common.rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
-                rows[dim] = {}
-                for name, sampler in samplers.items():
-                    calls = [partial(sampler.sample, p, n) for p in targets]
-                    times = [timeit.repeat(call, repeat=3, number=1, timer=time.thread_time) for call in calls]
-                    rows[dim][name] = float(np.median(np.median(times, axis=1))) / n
-                idle[dim] = float(np.mean([idle_starts(p, cls.sigma_k) for p in targets]))
-        ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis("dimension")
-        return cls(ours, published_times(), pd.Series(idle))
 
-    def draw(self) -> Figure:
-        """Draw the paper's times and ours in the same logarithmic axes."""
-        with figures() as new:
-            figure, axes = new(1, 1, (7.2, 4.8))
-            ax = axes[0, 0]
-            for name, column in PUBLISHED_COLUMNS.items():
-                style = common.SAMPLER_STYLES[name]
-                ax.plot(
-                    self.published.index, self.published[column], style.marker, linestyle="--", linewidth=1,
-                    color=style.color, markerfacecolor="white", markersize=4, label=f"{name}: the paper",
-                )  # fmt: skip
-            for name in (common.KH, common.CHG, common.SMOOTHED):
-                ax.plot(self.ours.index, self.ours[name], label=f"{name}: here", **common.SAMPLER_STYLES[name].line)
-            ax.set(yscale="log", xlabel="dimension d", ylabel="seconds per point", xlim=(0, 51.5))
-            idle = self.idle[self.idle > 0.5]
-            if len(idle):
-                d = int(idle.index[0])
-                ax.annotate(
-                    f"from d = {d} on most first ascents of the published\n"
-                    "kernel herding end where they start (our mixtures)",
-                    (d, self.published["kernel_herding"][d]), xytext=(13, 60), va="center",
-                    arrowprops={"arrowstyle": "-", "color": common.GREY}, color=common.GREY, fontsize="small",
-                )  # fmt: skip
-            ax.set_ylim(top=150)
-            figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        return figure
-
-    def table(self) -> pd.DataFrame:
-        """Return microseconds per point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
-        ours, paper = 1e6 * self.ours, self.published.loc[self.ours.index]
-        columns: dict[str, object] = {
-            "d": ours.index,
-            "KH\n(us)": ours[common.KH],
-            "CHG, as\npublished\n(us)": ours[common.CHG],
-            "CHG,\nsmoothed\n(us)": ours[common.SMOOTHED],
-            "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in self.idle],
-        }
-        for name, short in ((common.KH, "KH"), (common.CHG, "CHG")):
-            ratio = 1e6 * paper[PUBLISHED_COLUMNS[name]] / ours[name]
-            columns[f"{short}: paper\nover ours"] = (100 * (ratio / 100).round()).astype(int)
-        for name, short in ((common.KH, "KH"), (common.CHG, "CHG")):
-            columns[f"paper:\n{short} (s)"] = paper[PUBLISHED_COLUMNS[name]]
-        return pd.DataFrame(columns)
-
-    def numbers(self) -> pd.DataFrame:
-        """Return seconds per point by dimension, the paper's and ours; empty where a dimension was not measured."""
-        paper = self.published.add_prefix("paper_")
-        return paper.join(self.ours).join(self.idle.rename("idle_starts")).reset_index()
+def table(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Return microseconds per point, the paper's seconds, their ratio, and the idle starts of its kernel herding."""
+    columns: dict[str, Any] = {
+        "d": numbers.index,
+        "KH\n(us)": 1e6 * numbers[common.KH],
+        "CHG, as\npublished\n(us)": 1e6 * numbers[common.CHG],
+        "CHG,\nsmoothed\n(us)": 1e6 * numbers[common.SMOOTHED],
+        "paper's KH:\nidle starts": [f"{100 * share:.0f} %" for share in numbers["idle_starts"]],
+    }
+    seconds = {"KH": numbers["paper_kernel_herding"], "CHG": numbers["paper_continuous_herded_gibbs"]}
+    for short, name in (("KH", common.KH), ("CHG", common.CHG)):
+        columns[f"{short}: paper\nover ours"] = (100 * (seconds[short] / numbers[name] / 100).round()).astype(int)
+    return pd.DataFrame(columns | {f"paper:\n{short} (s)": values for short, values in seconds.items()})

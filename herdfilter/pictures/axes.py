@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib.axes import Axes
 
 from herdfilter._checks import Array, as_number, short_repr
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Dims = int | Sequence[int]
 MOST_PANELS = 4  # dimensions drawn over time, one below the other, unless some are named
 
 
-def axes_or_new(ax: Axes | None) -> Axes:
+def axes_or_new(ax: Any) -> Any:
     """Return the axes, or those of a new pyplot figure if there are none."""
     if ax is None:
-        import matplotlib.pyplot as plt
-
-        return plt.subplots(layout="constrained")[1]
-    if not hasattr(ax, "add_patch"):
+        return _new_axes()
+    if not isinstance(ax, Axes):
         raise TypeError(f"ax: expected Axes of matplotlib or None, got {short_repr(ax)}; from an array of axes, give one")
     return ax
+
+
+def _new_axes(rows: int = 1, **options: Any) -> Any:
+    import matplotlib.pyplot as plt  # only here: other figures need no window
+
+    return plt.subplots(rows, sharex=True, layout="constrained", **options)[1]
 
 
 def panels(ax: Any, dims: Dims | None, dim: int, positions: tuple[int, ...]) -> list[tuple[Axes | None, tuple[int, ...]]]:
@@ -34,9 +37,7 @@ def panels(ax: Any, dims: Dims | None, dim: int, positions: tuple[int, ...]) -> 
         return [(ax, check_dims(dims, dim))]
     shown = min(dim, MOST_PANELS)
     if ax is None and shown > 1:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(shown, sharex=True, layout="constrained", figsize=(6.4, 1.2 + 1.6 * shown))[1]
+        ax = _new_axes(shown, figsize=(6.4, 1.2 + 1.6 * shown))
     several: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
     if len(several) not in (1, shown):
         raise ValueError(f"ax: expected {shown} axes, one for each dimension, or one for the first, got {len(several)}")
@@ -60,10 +61,7 @@ def as_mass(name: str, value: Any) -> float:
 
 def name_axes(ax: Axes, x: str, y: str) -> None:
     """Label axes that have no label yet."""
-    if not ax.get_xlabel():
-        ax.set_xlabel(x)
-    if not ax.get_ylabel():
-        ax.set_ylabel(y)
+    ax.set(xlabel=ax.get_xlabel() or x, ylabel=ax.get_ylabel() or y)
 
 
 def pop_colour(ax: Axes, style: dict[str, Any]) -> Any:
@@ -78,15 +76,13 @@ def pop_colour(ax: Axes, style: dict[str, Any]) -> Any:
 
 def text_colour() -> Any:
     """Return the colour of text, which reads on the background in use; the truth is drawn in it."""
-    import matplotlib as mpl
-
     return mpl.rcParams["text.color"]
 
 
 def wrap_steps(values: Array, circular: Sequence[int]) -> np.ndarray:
     """Return the rows (m,) of a path (T, k) before which an angle wraps."""
-    turned = [np.abs(np.diff(values[:, i])) > np.pi for i in circular]
-    return np.flatnonzero(np.any(turned, axis=0)) + 1 if turned else np.empty(0, dtype=int)
+    wrapped = np.abs(np.diff(values[:, list(circular)], axis=0)) > np.pi
+    return np.flatnonzero(wrapped.any(axis=1)) + 1
 
 
 def insert_gaps(values: Array, at: np.ndarray) -> Array:

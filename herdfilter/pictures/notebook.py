@@ -7,8 +7,6 @@ import io
 from base64 import b64encode
 from typing import Any
 
-import numpy as np
-
 from herdfilter.mixture import GaussianMixture
 from herdfilter.pictures.plane import plot_mixture, plot_points
 
@@ -28,8 +26,7 @@ def picture(thing: Any) -> str:
         ax, weights = new.subplots(), getattr(thing, "weights", None)
         if hasattr(thing, "plot"):
             thing.plot(ax)
-        elif hasattr(thing, "particles") or hasattr(thing, "x"):
-            x = np.asarray(thing.particles if hasattr(thing, "particles") else thing.x)
+        elif (x := getattr(thing, "particles", getattr(thing, "x", None))) is not None:
             some = slice(None, None, -(-len(x) // MOST_DOTS))
             plot_points(x[some], ax, weights=None if weights is None else weights[some] / weights[some].sum())
         else:

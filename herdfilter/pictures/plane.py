@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
+from matplotlib.patches import Ellipse
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.pictures.axes import Dims, as_mass, axes_or_new, check_dims, name_axes, pop_colour
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 LEVEL_DRAWS = 4000  # draws that give the height of a contour: its probability is right to a hundredth
 MOST_GRID_PLACES = 400  # largest number of places on an axis at which a density is computed
@@ -50,9 +50,6 @@ def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None,
     >>> print(np.sort([ellipse.width, ellipse.height]).round(2))  # twice 2.45 standard deviations
     [4.9  9.79]
     """
-    from matplotlib.colors import to_rgba
-    from matplotlib.patches import Ellipse
-
     means = np.atleast_2d(as_array("mean", mean, (2,) if np.ndim(mean) == 1 else (None, 2)))
     several = (2, 2) if np.ndim(covariance) == 2 else (len(means), 2, 2)
     covariances = np.broadcast_to(as_array("covariance", covariance, several), (len(means), 2, 2))
@@ -122,9 +119,8 @@ def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
     means = mixture.means[heavy, dim]
     sds = np.sqrt(mixture.covariances[heavy, dim, dim])
     each = max(MOST_GRID_PLACES // len(means), 9)
-    if len(means) * each > MOST_GRID_PLACES:
-        return np.linspace((means - 4 * sds).min(), (means + 4 * sds).max(), MOST_GRID_PLACES)
-    return np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, each))
+    grid = np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, each))
+    return grid if len(grid) <= MOST_GRID_PLACES else np.linspace(grid[0], grid[-1], MOST_GRID_PLACES)
 
 
 def plot_points(
@@ -151,12 +147,9 @@ def plot_points(
     >>> ax = hf.plotting.plot_points(hf.KernelHerding().sample(mixture, 20), ax=ax)
     >>> ax.figure.savefig("points.png")
     """
-    values: Any = points
-    for name in ("particles", "x"):
-        if hasattr(points, name):
-            values, own = getattr(points, name), getattr(points, "weights", None)
-            weights = own if weights is None else weights
-            break
+    values: Any = getattr(points, "particles", getattr(points, "x", points))
+    if values is not points and weights is None:
+        weights = getattr(points, "weights", None)
     x = as_array("points", values, (None,) if np.ndim(values) == 1 else (None, None))
     x = x[:, None] if x.ndim == 1 else x
     n, d = x.shape
@@ -169,8 +162,6 @@ def plot_points(
         ax.vlines(x[:, drawn[0]], 0, w, **({"color": colour, "linewidth": 1.2} | style))
         name_axes(ax, f"x{drawn[0]}", "weight")
         return ax
-    from matplotlib.colors import to_rgba
-
     faces = np.tile(to_rgba(colour, 0.7), (n, 1))
     faces[w < 0, 3] = 0.0
     look = {"s": DOT_AREA * n * np.abs(w), "facecolors": faces, "edgecolors": [colour], "linewidths": 0.5}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_numbers, check_count
 from herdfilter.pictures import axes
 from herdfilter.pictures.plane import gaussian_radius, plot_ellipse
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 MOST_ELLIPSES = 20  # largest number of ellipses along a path unless `every` is given
 
@@ -66,18 +64,19 @@ def plot_track(
     plane = axes.check_dims(dims, d)
     if len(plane) != 2:
         raise ValueError(f"dims: expected two dimensions, got {dims!r}; plot_state_over_time draws one")
-    path, around = path[:, plane], None
+    path = path[:, plane]
     if covariances is not None:
-        around = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][:, :, plane]
+        covariances = as_array("covariances", covariances, (steps, d, d), finite=False)[:, plane][:, :, plane]
     if every is not None:
         at = np.arange(0, steps, check_count("every", every))
     else:
         at = np.unique(np.linspace(0, steps - 1, min(steps, MOST_ELLIPSES)).astype(int))
-    mass, ax = axes.as_mass("mass", mass), axes.axes_or_new(ax)
+    mass = axes.as_mass("mass", mass)
+    ax = axes.axes_or_new(ax)
     colour = axes.pop_colour(ax, style)
-    if around is not None:
-        at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(around[at]).all(axis=(1, 2))]
-        plot_ellipse(path[at], around[at], ax, mass, color=colour, linewidth=0.7)
+    if covariances is not None:
+        at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(covariances[at]).all(axis=(1, 2))]
+        plot_ellipse(path[at], covariances[at], ax, mass, color=colour, linewidth=0.7)
     line = axes.insert_gaps(path, axes.wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular]))
     ax.plot(line[:, 0], line[:, 1], **({"color": colour} | style))
     if ends and steps:
@@ -124,32 +123,34 @@ def plot_state_over_time(
     """
     means = as_array("means", result.means, (None, None), finite=False)
     (dim,) = axes.check_dims((dim,), means.shape[1])
-    angles = getattr(result, "circular", ()) if circular is None else circular
-    actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])[:, 0]
+    angle = [0] if dim in (getattr(result, "circular", ()) if circular is None else circular) else []
+    mean = means[:, [dim]]
+    actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
     masses = [] if mass is None else [axes.as_mass("mass", one) for one in np.atleast_1d(np.asarray(mass))]
     ax = axes.axes_or_new(ax)
     times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
-    at = axes.wrap_steps(means[:, [dim]], (0,)) if dim in angles else axes.wrap_steps(means, ())
-    middle, t = axes.insert_gaps(means[:, dim], at), np.insert(times, at, times[at])
+    breaks = axes.wrap_steps(mean, angle)
+    t = np.insert(times, breaks, times[breaks])
     covariances = getattr(result, "covariances", None)
-    for one in masses:
+    for share in masses:
         if hasattr(result, "quantiles"):
-            low, high = result.quantiles([0.5 - one / 2, 0.5 + one / 2])[:, :, dim].T
+            band = result.quantiles([0.5 - share / 2, 0.5 + share / 2])[:, :, dim]
         elif covariances is not None:
-            sd = np.sqrt(np.maximum(as_numbers("covariances", covariances, (None, None, None))[:, dim, dim], 0.0))
-            low, high = means[:, dim] - gaussian_radius(one, 1) * sd, means[:, dim] + gaussian_radius(one, 1) * sd
+            variances = as_numbers("covariances", covariances, (None, None, None))[:, dim, dim]
+            half_width = gaussian_radius(share, 1) * np.sqrt(np.maximum(variances, 0.0))
+            band = mean + half_width[:, None] * [-1, 1]
         else:
             break
-        low, high = axes.insert_gaps(low, at), axes.insert_gaps(high, at)
-        ax.fill_between(t, low, high, color=colour, alpha=0.18, linewidth=2 if len(t) == 1 else 0)
+        width = 2 if len(t) == 1 else 0
+        ax.fill_between(t, *axes.insert_gaps(band, breaks).T, color=colour, alpha=0.18, linewidth=width)
     if actual is not None:
-        gaps = axes.wrap_steps(actual[:, None], (0,)) if dim in angles else axes.wrap_steps(means, ())
+        gaps = axes.wrap_steps(actual, angle)
         true_times = np.insert(times, gaps, times[gaps])
         ax.plot(true_times, axes.insert_gaps(actual, gaps), color=axes.text_colour(), linewidth=1, label="truth")
-    ax.plot(t, middle, **({"color": colour, "label": "estimate"} | style))
+    ax.plot(t, axes.insert_gaps(mean, breaks), **({"color": colour, "label": "estimate"} | style))
     axes.name_axes(ax, time_label, f"x{dim}")
     return ax
 

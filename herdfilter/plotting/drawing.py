@@ -6,20 +6,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import offset_copy
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
-from herdfilter.plotting.style import figures, legend
+from herdfilter.plotting.style import INK, figures, legend
 from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["Drawing", "Panel"]
 
@@ -27,11 +25,11 @@ PANEL_WIDTH = 4.2  # width of a panel by itself in inches, readable on a phone
 HIGHEST_RATIO = 1e4  # largest ratio drawn: of errors to the baseline's, and of squared errors to their variances
 LOST_EXTENTS = 100  # largest error drawn, in extents of the true path: a filter this far off has lost the target
 HIGHEST_SCALED_ERROR = 1e3  # largest error drawn of a family of models, in posterior standard deviations
+MOST_TRIANGLES = 12  # for one line
 
 
-@dataclass(frozen=True, eq=False)
-class Panel:
-    """A pair of axes: the title, the function that draws into the axes, and the colour of the title.
+class Panel(NamedTuple):
+    """A pair of axes: the title, the function that draws into the axes, and the colour of a filter.
 
     Examples
     --------
@@ -40,8 +38,8 @@ class Panel:
     """
 
     title: str
-    draw: Callable[[Axes], None]
-    color: str | None = None
+    draw: Callable[[Axes], Any]
+    color: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +57,16 @@ class Drawing:
     share : bool
         Give all panels the same limits.
     legend : bool
-        Draw the legend of the first panel below the figure.
-    height : float
-        Height of a panel by itself, `PANEL_WIDTH` inches wide.
+        Draw a legend of all panels above the figure, in place of a title.
+    highest : float
+        Triangles at the edge stand for values of lines from here on, along y, or along x if `across`.
 
     Examples
     --------
     >>> from herdfilter.plotting.drawing import Drawing, Panel
     >>> panel = Panel("square", lambda ax: ax.plot([0, 1, 2], [0, 1, 4]))
     >>> drawing = Drawing((panel,), size=(3.0, 2.0), xlabel="x")
-    >>> drawing.figure().savefig("square.png")
+    >>> drawing.figure.savefig("square.png")
     """
 
     panels: tuple[Panel, ...]
@@ -79,57 +77,62 @@ class Drawing:
     ylabel: str = ""
     share: bool = True
     legend: bool = False
-    height: float = 2.9
-
-    def figure(self) -> Figure:
-        """Draw all panels into one figure."""
-        rows = -(-len(self.panels) // self.columns)
-        columns = -(-len(self.panels) // rows)
-        size = (self.size[0] * columns + 0.4, self.size[1] * rows + 0.7)
-        with figures() as new:
-            figure, axes = new(rows, columns, size, sharex=self.share, sharey=self.share)
-            for ax, panel in zip(axes.flat, self.panels, strict=False):
-                panel.draw(ax)
-                look: Any = {} if panel.color is None else {"color": panel.color, "fontweight": "bold"}
-                ax.set_title(panel.title, **look)
-            for ax in axes.flat[len(self.panels) :]:
-                ax.set_axis_off()
-            if self.share and len(self.panels) < rows * columns:  # the axis above a gap keeps its numbers
-                for ax in axes[-2][len(self.panels) % columns :] if rows > 1 else ():
-                    ax.xaxis.set_tick_params(labelbottom=True)
-            figure.suptitle(wrapped(self.title, size[0]), fontsize="medium")
-            if self.legend:  # it takes the place of a common label
-                for ax in axes[-1]:
-                    ax.set_xlabel(self.xlabel)
-                for ax in axes[:, 0]:
-                    ax.set_ylabel(self.ylabel)
-                legend(figure, axes.flat[0])
-            else:
-                figure.supxlabel(wrapped(self.xlabel, size[0]), fontsize="medium")
-                figure.supylabel(self.ylabel, fontsize="medium")
-        return figure
+    highest: float = np.inf
+    across: bool = False
 
     @cached_property
-    def whole(self) -> Figure:
-        """The figure of all panels, drawn once."""
-        return self.figure()
+    def figure(self) -> Figure:
+        """All panels in one figure, drawn once."""
+        rows = -(-len(self.panels) // self.columns)
+        columns = -(-len(self.panels) // rows)
+        width, height = self.size[0] * columns + 0.4, self.size[1] * rows + 0.7
+        with figures() as new:
+            figure, axes = new(rows, columns, (width, height), sharex=self.share, sharey=self.share)
+            for ax, panel in zip(axes.flat, self.panels, strict=False):
+                self._draw_panel(panel, ax)
+                ax.set_title(panel.title, color=panel.color or INK)
+            for ax in axes.flat[len(self.panels) :]:
+                ax.set_axis_off()
+            if len(self.panels) < axes.size:  # the axis above a gap keeps its numbers
+                for ax in axes.flat:
+                    ax.tick_params(labelbottom=True)
+            figure.suptitle(wrapped(self.title, width))
+            figure.supxlabel(wrapped(self.xlabel, width))
+            figure.supylabel(self.ylabel)
+            if self.legend:
+                legend(figure, axes.flat)
+        return figure
 
     def parts(self) -> Iterator[tuple[Panel, Figure]]:
         """Draw every panel by itself, without title and legend, with its limits in the whole figure."""
-        limits: Any = None
+        limits: dict[str, Any] = {}
         if self.share and len(self.panels) > 1:
-            ax = self.whole.axes[0]
-            limits = ax.get_xlim(), ax.get_ylim()
+            ax = self.figure.axes[0]
+            limits = {"xlim": ax.get_xlim(), "ylim": ax.get_ylim()}
         for panel in self.panels:
             with figures() as new:
-                figure, axes = new(1, 1, (PANEL_WIDTH, self.height))
-                ax = axes.flat[0]
-                panel.draw(ax)
-                if limits is not None:
-                    ax.set(xlim=limits[0], ylim=limits[1])
-                ax.set_xlabel(wrapped(self.xlabel, PANEL_WIDTH - 1))
-                ax.set_ylabel(self.ylabel)
+                figure, axes = new(1, 1, (PANEL_WIDTH, self.size[1] * PANEL_WIDTH / self.size[0]))
+                self._draw_panel(panel, axes[0, 0])
+                axes[0, 0].set(xlabel=wrapped(self.xlabel, PANEL_WIDTH - 1), ylabel=self.ylabel, **limits)
             yield panel, figure
+
+    def description(self, panel: Panel) -> str:
+        """Return a line on a panel for those who do not see it."""
+        return f"{panel.title or self.title}: {self.ylabel or 'filters'} against {self.xlabel}"
+
+    def _draw_panel(self, panel: Panel, ax: Axes) -> None:
+        panel.draw(ax)
+        ax.set(xlabel="", ylabel="")
+        figure: Any = ax.figure
+        along, marker, offset = (0, ">", (8, 0)) if self.across else (1, "^", (0, 8))
+        beside = offset_copy(ax.transData, figure, *offset, units="points")  # of the value's own marker
+        colors: dict[Any, Any] = {}
+        for line in ax.lines:
+            points = np.array(line.get_data(), dtype=float).T
+            points = points[points[:, along] >= self.highest]
+            colors |= {tuple(point): line.get_color() for point in points[:: len(points) // MOST_TRIANGLES + 1]}
+        for point, color in colors.items():
+            ax.plot(*point, marker, color=color, transform=beside, clip_on=False)
 
 
 def wrapped(text: str, width: float) -> str:
@@ -145,9 +148,7 @@ def error_label(unit: str, measure: str) -> str:
 
 def highest_ratio(ratios: ArrayLike) -> float:
     """Return the largest ratio worth drawing, given one for each filter; the smallest is always below it."""
-    finite = np.asarray(ratios, dtype=float)
-    finite = finite[np.isfinite(finite)]
-    return max(HIGHEST_RATIO, 10 * finite.min()) if len(finite) else HIGHEST_RATIO
+    return max(HIGHEST_RATIO, float(10 * np.fmin.reduce(np.asarray(ratios, dtype=float))))
 
 
 def highest_error(result: StudyResult) -> float:
@@ -158,30 +159,12 @@ def highest_error(result: StudyResult) -> float:
         return np.inf  # distances of sets are bounded
     truth = result.trajectory.recording.truth
     extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
-    medians: pd.Series[Any] = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
-    highest = LOST_EXTENTS * max(float(extent), float(medians.min()))
+    worst = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
+    highest = LOST_EXTENTS * max(float(extent), float(worst.min()))
     return highest if 0 < highest < np.inf else np.inf
 
 
-def point_beyond(
-    ax: Axes, x: ArrayLike, y: ArrayLike, highest: float, color: str, which: Literal["x", "y"] = "y", every: int = 1
-) -> None:
-    """Draw a triangle at the edge for values above the highest one drawn, at every `every`-th of them."""
-    from matplotlib.transforms import offset_copy
-
-    x, y = np.broadcast_arrays(np.atleast_1d(np.asarray(x, float)), np.asarray(y, float))
-    beyond = (y if which == "y" else x) > highest
-    if beyond.any():
-        places = np.column_stack([x, y])[beyond][::every]
-        places[:, 1 if which == "y" else 0] = highest
-        up, marker = (1, "^") if which == "y" else (0, ">")
-        figure: Any = ax.figure
-        beside = offset_copy(ax.transData, figure, 8 * (1 - up), 8 * up, units="points")  # of the value's own marker
-        look: Any = {"color": color, "markersize": 6.5, "mec": "white", "mew": 0.4, "clip_on": False}
-        ax.plot(*places.T, marker, transform=beside, **look)
-
-
-def path_limits(truth: Array, others: Array, places: Array) -> tuple[Array, Array]:
+def path_limits(truth: Array, others: Array, sensors: Array) -> tuple[Array, Array]:
     """Return limits (k,) of a picture with a true path (T, k), estimates and particles (n, k), and sensors (m, k).
 
     Estimates and particles are cut off one span of the path away from it; sensors within three spans are in view.
@@ -189,10 +172,8 @@ def path_limits(truth: Array, others: Array, places: Array) -> tuple[Array, Arra
     low, high = truth.min(axis=0), truth.max(axis=0)
     span = (high - low).max() + 1e-9
     others = np.clip(others[np.isfinite(others).all(axis=1)], low - span, high + span)
-    if len(others):
-        low, high = np.minimum(low, others.min(axis=0)), np.maximum(high, others.max(axis=0))
-    near = places[((places > low - 3 * span) & (places < high + 3 * span)).all(axis=1)]
-    if len(near):
-        low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))
+    near = sensors[((sensors > low - 3 * span) & (sensors < high + 3 * span)).all(axis=1)]
+    inside = np.concatenate([truth, others, near])
+    low, high = inside.min(axis=0), inside.max(axis=0)
     room = np.maximum(0.06 * (high - low), (0.6 * (high - low).max() - (high - low)) / 2)
     return low - room, high + room

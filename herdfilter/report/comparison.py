@@ -6,23 +6,21 @@ import html
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from herdfilter._checks import check_flags, one_of, short_repr
 from herdfilter.catalogue.specifications import Filters
 from herdfilter.plotting import drawings
-from herdfilter.report.page import write_report
+from herdfilter.report.page import REPORT_FILE, write_report
 from herdfilter.report.wording import findings, findings_text
 from herdfilter.study import engine
 from herdfilter.study.plan import plan_study
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.store import open_for_reading
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class Comparison(pd.DataFrame):
@@ -92,7 +90,7 @@ class Comparison(pd.DataFrame):
         plans = drawings(self._result)
         if not plans:
             raise ValueError("figure: expected a run that was finished, got none; the column error says why")
-        return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure()
+        return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report, one HTML file, and return its path.
@@ -105,9 +103,10 @@ class Comparison(pd.DataFrame):
         place = _path("path", path)
         if place.suffix.lower() not in ("", ".html"):
             raise ValueError(f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}")
+        page = place if place.suffix else place / REPORT_FILE
         try:
-            (place.parent if place.suffix.lower() == ".html" else place).mkdir(parents=True, exist_ok=True)
-            return write_report(self._result, place)
+            page.parent.mkdir(parents=True, exist_ok=True)
+            return write_report(self._result, page)
         except OSError as error:
             raise OSError(f"path: cannot write into {place} ({error.strerror or error}); choose another place") from error
 

@@ -1,93 +1,70 @@
-"""Parts of the page: figures as SVG, tables, and the equations of the model."""
+"""Parts of the page: figures and markers as SVG, tables, and the equations of the model."""
 
 from __future__ import annotations
 
+import html
 import inspect
 import io
 import re
-from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
+from typing import Any
 
-from herdfilter.plotting.style import figures, laid_out, styles
-from herdfilter.report.wording import cell
-from herdfilter.study.columns import Heading, error_measure, error_phrase, headings, headings_of_models
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.markers import MarkerStyle
+
+from herdfilter.plotting.style import laid_out
+from herdfilter.report.wording import cell, table_and_headings
+from herdfilter.study.columns import Heading, error_measure, error_phrase
 from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
-
-SVG_NAMESPACE, LINK_NAMESPACE = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-
-COORDINATES = ("d", "x", "y", "width", "height", "transform")  # attributes that are rounded down to hundredths of a point
-
-MOST_TRACEBACKS = 20
 
 
 def inline(figure: Figure, key: str, label: str) -> str:
     """Return a figure as an element of HTML, with the fonts of the page.
 
-    All ids begin with `key` (letters, digits and hyphens), which differs between figures; `label` is for screen readers.
+    Its ids are hashes with `key`, which differs between figures; `label` is for screen readers.
     """
-    import matplotlib as mpl
-
     file = io.StringIO()
-    with figures(), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}), laid_out(figure):
-        figure.savefig(file, format="svg", dpi=160, transparent=True, metadata={"Date": None})
-    root = ElementTree.fromstring(file.getvalue())
-    for child in root.findall(f"{{{SVG_NAMESPACE}}}metadata"):
-        root.remove(child)
-    used = set(re.findall(r"url\(#([^)]+)\)", file.getvalue())) | set(re.findall(r'xlink:href="#([^"]+)"', file.getvalue()))
-    for element in root.iter():
-        element.tag = element.tag.removeprefix(f"{{{SVG_NAMESPACE}}}")
-        element.attrib = {
-            name: value for pair in element.attrib.items() for name, value in _page_attributes(*pair, key, used)
-        }
-        for text in ("text", "tail"):
-            if not (getattr(element, text) or "").strip():
-                setattr(element, text, None)
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label}
-    return ElementTree.tostring(root, encoding="unicode")
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with laid_out(figure), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
+        figure.savefig(file, format="svg", dpi=160, transparent=True, metadata=metadata)
+    head, _, body = file.getvalue().partition("<svg")[2].partition(">")
+    body = re.sub(r' id="[^"]*_\d{1,4}"', "", body)  # of groups, which nothing refers to
+    body = re.sub(r" font-family: [^;\"]*;|\s+(?=[<\n])", "", body)
+    hundredths = re.compile(r"(?<=\.\d\d)\d+")
+    body = re.sub(r' (d|x|y|width|height|transform)="[^"]*"', lambda match: hundredths.sub("", match[0]), body)
+    view = re.findall(r'viewBox="[^"]*"', head)[0]
+    return f'<svg {view} role="img" aria-label="{html.escape(label)}">{body}'
 
 
-def _page_attributes(name: str, value: str, key: str, used: set[str]) -> list[tuple[str, Any]]:
-    """Return the attributes of the page for one of the figure's."""
-    if name == "id":
-        return [("id", f"{key}-{value}")] if value in used else []
-    name = name.removeprefix(f"{{{LINK_NAMESPACE}}}")
-    if name == "href" and value.startswith("#"):
-        return [("href", f"#{key}-{value[1:]}")]
-    value = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", value)
-    if name == "style":
-        value = re.sub(r"font: ([\d.]+)px [^;]*", r"font-size: \1px", value)
-    if name in COORDINATES:
-        value = re.sub(r"(?<=\.\d\d)\d+", "", value)
-    return [(name, value)]
+def marker_outline(name: str) -> str:
+    """Return the outline of a marker of matplotlib as data of an SVG path, about 10 units wide."""
+    marker = MarkerStyle(name)
+    polygons: Any = marker.get_path().transformed(marker.get_transform()).to_polygons(closed_only=False)
+    scale = 4.4 / np.abs(np.concatenate(polygons)).max()
+    return "".join("M" + "L".join(f"{scale * x:.2f} {-scale * y:.2f}" for x, y in outline) + "Z" for outline in polygons)
 
 
 def results_table(result: StudyResult) -> dict[str, Any]:
-    """Return the results in a group for each particle count, the largest count and the smallest median error first.
+    """Return headings and rows of the results, with the smallest median error first.
 
     For a family, return the table over its models, the smallest ratio first.
     """
-    summary, look = result.summary, styles(result.study.filters)
-    shown, rank = headings(summary, result.study.scenario), f"{error_measure(summary)}_median"
+    table, headings = table_and_headings(result)
+    rank = f"{error_measure(result.summary)}_median"
     if result.models is not None:
-        kept = summary[["filter", "n_particles", "runs", "failures"]]
-        summary, rank = result.models.merge(kept, on=["filter", "n_particles"]), "ratio"
-        shown = headings_of_models(summary)
-    groups = []
-    for n in sorted(summary["n_particles"].unique(), reverse=True):
-        rows = summary[summary["n_particles"] == n].sort_values(rank, na_position="last", kind="stable")
-        best = rows[rank][2 * rows["failures"] <= rows["runs"]].min()
-        group = []
-        for _, row in rows.iterrows():
-            line = {"filter": row["filter"], "color": look[row["filter"]].color}
-            line |= {"best": len(rows) > 1 and row[rank] == best, "cells": [cell(row, heading) for heading in shown]}
-            group.append(line)
-        groups.append({"n": n, "rows": group})
-    return {"heads": [heading.label for heading in shown], "groups": groups}
+        table = table.merge(result.summary[["filter", "n_particles", "runs", "failures"]], on=["filter", "n_particles"])
+        rank = "ratio"
+    rows: list[dict[str, Any]] = []
+    for n, group in table.sort_values(rank, kind="stable").groupby("n_particles"):
+        smallest = group[rank][2 * group["failures"] <= group["runs"]].min()
+        for _, row in group.iterrows():
+            best = len(group) > 1 and row[rank] == smallest
+            cells = [cell(row, heading) for heading in headings]
+            rows.append({"n": n, "filter": row["filter"], "best": best, "cells": cells})
+    return {"heads": [heading.label for heading in headings], "rows": rows}
 
 
 def slopes_table(result: StudyResult) -> dict[str, Any] | None:
@@ -97,25 +74,15 @@ def slopes_table(result: StudyResult) -> dict[str, Any] | None:
         "heads": [error_phrase(name).removeprefix("error ") for name in fits],
         "rows": [
             (rows[0]["filter"], [cell(row, Heading("slope", "slope")) for row in rows], int(rows[0]["runs"]))
-            for rows in zip(*([row for _, row in fit.iterrows()] for fit in fits.values()), strict=True)
+            for rows in zip(*(fit.to_dict("records") for fit in fits.values()), strict=True)
         ],
     }
 
 
-def failures_table(runs: pd.DataFrame) -> dict[str, Any]:
-    """Return the failed runs by filter and error, with the first traceback of each."""
+def failures_by_error(runs: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
+    """Return (filter, error) and the failed runs, the most frequent first."""
     failed = runs[runs["error"].fillna("") != ""]
-    groups: list[dict[str, Any]] = []
-    for (name, error), rows in failed.groupby(["filter", "error"], sort=False):
-        group = {"filter": name, "error": error, "count": len(rows), "total": int((runs["filter"] == name).sum())}
-        counts = rows.groupby("n_particles").size()
-        group["where"] = ", ".join(f"{count} at n = {n}" for n, count in counts.items())
-        first = rows.iloc[0]
-        group |= {"first": f"run {first['run']}, n = {first['n_particles']}", "traceback": first["traceback"]}
-        groups.append(group)
-    groups.sort(key=lambda group: -group["count"])
-    shown, more = groups[:MOST_TRACEBACKS], len(groups[MOST_TRACEBACKS:])
-    return {"count": len(failed), "total": len(runs), "groups": shown, "more": more}
+    return sorted(failed.groupby(["filter", "error"], sort=False), key=lambda group: -len(group[1]))
 
 
 def equations(scenario: Scenario) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from herdfilter._repr import LINE_WIDTH, in_blocks
 from herdfilter.plotting.style import dimension_label
@@ -25,10 +27,6 @@ from herdfilter.study.results import StudyResult
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.statistics import LEAST_RUNS
 from herdfilter.study.summary import claims
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 
@@ -54,35 +52,41 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 def extent(study: Study, planned: int) -> str:
     """Return the number of runs and of models as a text."""
     runs = f"{study.runs} run{'s' * (study.runs != 1)}" if study.runs == planned else f"{study.runs} of {planned} runs"
-    if study.family is None:
+    family = study.family
+    if family is None:
         return runs
-    count, first = study.family.models(study.runs), study.family.first
-    return f"{runs} of {count} models, seeds {first} to {study.family.seed(planned - 1)}"
+    return f"{runs} of {family.models(study.runs)} models, seeds {family.first} to {family.seed(planned - 1)}"
+
+
+def table_and_headings(result: StudyResult) -> tuple[pd.DataFrame, list[Heading]]:
+    """Return the summary, or for a family that over its models, and the columns worth showing."""
+    if result.models is None:
+        return result.summary, headings(result.summary, result.study.scenario)
+    return result.models, headings_of_models(result.models)
 
 
 def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[str], list[list[str]], list[str]]:
     """Return title and extent, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
-    study, models = result.study, result.models
-    what = "runs" if models is None else "models"
-    title = [f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"]
-    title.append(f"95 % intervals over {what} in brackets, from six {what} on")
-    if models is None:
-        table, shown, about = result.summary, headings(result.summary, study.scenario), floor(result.summary)
-    else:
-        table, shown, about = models, headings_of_models(models), of_models(models)
-    shown = [one for one in shown if wide or one.brief]
+    study = result.study
+    units = "runs" if result.models is None else "models"
+    title = f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"
+    table, columns = table_and_headings(result)
+    columns = [heading for heading in columns if wide or heading.brief]
     rows = []
     for _, row in table.iterrows():
-        ends = [one.interval(row) for one in shown]
-        cells = [one.value(row) + (f" ({end[0]}, {end[1]})" if end else "") for one, end in zip(shown, ends, strict=True)]
-        rows.append([row["filter"], str(row["n_particles"]), *cells])
-    failed = []
+        cells = [(heading.value(row), heading.interval(row)) for heading in columns]
+        texts = [value + (f" ({ends[0]}, {ends[1]})" if ends else "") for value, ends in cells]
+        rows.append([row["filter"], str(row["n_particles"]), *texts])
+    sentences = []
     for name, runs in result.runs.groupby("filter", sort=False):
         errors = runs["error"][runs["error"] != ""]
         if len(errors):
-            failed.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
-    words = [*failed, *definition(study.scenario), *about, result.verdict]
-    return title, ["filter", "n", *(one.label for one in shown)], rows, words
+            sentences.append(f"{name} failed in {len(errors)} of {len(runs)} runs; the first: {errors.iloc[0]}")
+    sentences += definition(study.scenario)
+    sentences += floor(result.summary) if result.models is None else of_models(result.models)
+    explanation = f"95 % intervals over {units} in brackets, from six {units} on"
+    heads = ["filter", "n", *(heading.label for heading in columns)]
+    return [title, explanation], heads, rows, [*sentences, result.verdict]
 
 
 def findings_text(result: StudyResult, wide: bool = False) -> str:
@@ -140,28 +144,22 @@ def floor(summary: pd.DataFrame) -> list[str]:
 
 def reference(scenario: Scenario) -> str:
     """Return a description of the reference that errors are measured against beside the truth."""
-    match scenario.reference:
-        case None:
-            return "none: errors are against the truth"
-        case {"type": "grid"}:
-            return "the exact posterior, computed on a grid"
-        case {"type": "kalman"}:
-            return "the Kalman filter, exact here"
-        case {"type": "large", "n": n}:
-            return f"the average of {_many(scenario.reference, 4)} with {n} particles each"
-        case {"type": "grid-or-large", "n": n}:
-            average = f"the average of {_many(scenario.reference, 2)} with {n} particles each"
-            return f"the exact posterior if the model brings a sufficient grid, otherwise {average}"
-        case other:
-            return ", ".join(f"{key} = {value}" for key, value in other.items())
-
-
-def _many(reference: Mapping[str, Any], repeats: int) -> str:
-    """Return number and names of the filters that make up a reference, `repeats` of them unless it states a number."""
-    names = reference.get("filter", "bootstrap")
+    if scenario.reference is None:
+        return "none: errors are against the truth"
+    table = dict(scenario.reference)
+    kind = table["type"]
+    names = table.get("filter", "bootstrap")
     first, *others = [names] if isinstance(names, str) else names
-    others = [f" (or {name}, if that does not support the model)" for name in others]
-    return f"{reference.get('repeats', repeats)} {first}{''.join(others)} filters"
+    several = first + "".join(f" (or {name}, if that does not support the model)" for name in others)
+    repeats = table.get("repeats", 4 if kind == "large" else 2)
+    average = f"the average of {repeats} {several} filters with {table.get('n')} particles each"
+    descriptions = {
+        "grid": "the exact posterior, computed on a grid",
+        "kalman": "the Kalman filter, exact here",
+        "large": average,
+        "grid-or-large": f"the exact posterior if the model brings a sufficient grid, otherwise {average}",
+    }
+    return descriptions.get(kind) or ", ".join(f"{key} = {value}" for key, value in table.items())
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
@@ -197,29 +195,32 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
 
 
 def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
-    """Return the filters shown to be better, or worse, than the baseline at every particle count; None with one filter."""
+    """Return what is shown of every filter against the baseline at every particle count; None with one filter.
+
+    `better` is -1 for filters shown to be better, 1 for worse ones; those in `together` are so among all comparisons.
+    """
     base = summary["baseline"].iloc[0]
-    if runs["filter"].nunique() < 2:
+    others = summary[summary["filter"] != base].sort_values("ratio")
+    if others.empty:
         return None
-    together, family = claims(runs, base), "model" in runs
+    together = claims(runs, base)
     together = together[together["better"] != ""]
     rows = []
-    for n in sorted(summary["n_particles"].unique(), reverse=True):
-        others = summary[(summary["n_particles"] == n) & (summary["filter"] != base)].sort_values("ratio")
-        sides: dict[str, list[Any]] = {"better": [], "worse": []}
-        for _, row in others[others["better"] != 0].iterrows():
-            claim = {"name": row["filter"], **cell(row, RATIO)}
-            sides["better" if row["better"] < 0 else "worse"].append(claim)
-        unknown, all_at_once = others["filter"][others["better"] == 0], together["n_particles"] == n
-        rows.append({"n": n, **sides, "open": list(unknown), "together": list(together["a"][all_at_once])})
-    comparisons = sum(len(row["better"] + row["worse"] + row["open"]) for row in rows)
+    for n, group in others.groupby("n_particles"):
+        filters = [{"name": row["filter"], "better": row["better"], **cell(row, RATIO)} for _, row in group.iterrows()]
+        rows.append({"n": n, "filters": filters, "together": together["a"][together["n_particles"] == n].tolist()})
+    family = "model" in runs
     units = "models" if family else "runs"
-    needed = LEAST_RUNS if family else math.floor(math.log2(2 * comparisons / 0.05)) + 1
+    needed = LEAST_RUNS if family else math.floor(math.log2(2 * len(others) / 0.05)) + 1
     most = int(summary[units].max())
-    errors = error_phrase(error_measure(runs)).replace("error", "Errors")
-    too_few = f"takes {needed} {units} at least, there are {most}" if most < needed else ""
-    found = {"baseline": base, "errors": errors, "family": family}
-    return found | {"comparisons": comparisons, "rows": rows, "too_few": too_few}
+    return {
+        "baseline": base,
+        "errors": error_phrase(error_measure(runs)).replace("error", "Errors"),
+        "family": family,
+        "comparisons": len(others),
+        "rows": rows,
+        "too_few": f"takes {needed} {units} at least, there are {most}" if most < needed else "",
+    }
 
 
 def built(described: Any) -> str:

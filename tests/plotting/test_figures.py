@@ -5,41 +5,21 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-import herdfilter as hf
 from herdfilter import plotting
-from herdfilter.plotting.summaries import pareto
+from herdfilter.plotting.summaries import cost_drawings, pareto
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
 from herdfilter.study.scenario import Scenario
 
-PLANE = {
-    "type": "LinearGaussian",
-    "F": [[1.0, 0.0], [0.0, 1.0]],
-    "H": [[1.0, 0.0], [0.0, 1.0]],
-    "Q": [[1.0, 0.0], [0.0, 1.0]],
-    "R": [[0.5, 0.0], [0.0, 0.5]],
-    "initial_mean": [0.0, 0.0],
-    "initial_covariance": [[1.0, 0.0], [0.0, 1.0]],
-}
+EYE = [[1.0, 0.0], [0.0, 1.0]]
+PLANE = dict.fromkeys(("F", "H", "Q", "R", "initial_covariance"), EYE) | {"type": "LinearGaussian", "initial_mean": [0, 0]}
 FILTERS = ["bootstrap", "guided", "sqmc"]
 
 
 def study(**changes):
-    scenario = Scenario(
-        **{
-            "name": "plane",
-            "title": "Plane",
-            "model": PLANE,
-            "steps": 15,
-            "runs": 6,
-            "particles": (10, 20, 40),
-            "unit": "m",
-            "labels": ("east (m)", "north (m)"),
-            "time_label": "time (s)",
-            "reference": {"type": "kalman"},
-        }
-        | changes
-    )
+    options = {"steps": 15, "runs": 6, "particles": (10, 20, 40), "reference": {"type": "kalman"}} | changes
+    labels = ("east (m)", "north (m)")
+    scenario = Scenario("plane", "Plane", PLANE, unit="m", labels=labels, time_label="time (s)", **options)
     return run_study(plan_study(scenario, filters=FILTERS))
 
 
@@ -49,49 +29,44 @@ def result():
 
 
 def labels(figure):
-    return {text for ax in figure.axes for text in (ax.get_xlabel(), ax.get_ylabel())}
+    return figure.get_supxlabel(), figure.get_supylabel()
 
 
 def test_error_over_time_shows_every_filter_and_its_errors(result):
-    figure = plotting.error_over_time(result, n_particles=20)
+    figure = plotting.drawings(result)["error_over_time"].figure
     panels = {ax.get_title(): ax for ax in figure.axes}
     assert list(panels) == FILTERS
-    squares = result.series["guided", 20]["reference"]
+    squares = result.series["guided", 40]["reference"]
     np.testing.assert_allclose(panels["guided"].lines[0].get_ydata(), np.median(np.sqrt(squares), axis=0))
-    assert figure.get_supxlabel() == "time (s)"
-    assert figure.get_supylabel() == "error, median over runs (m)"
+    assert labels(figure) == ("time (s)", "error, median over runs (m)")
     assert max(len(line) for line in figure.get_suptitle().splitlines()) < 130  # fits above three panels
 
 
 def test_error_over_particles_shows_summary_and_intervals(result):
-    summary = hf.study.summarise(result.runs)
-    figure = plotting.error_over_particles(summary, "m")
+    summary = result.summary
+    figure = cost_drawings(summary, "m")["error_over_particles"].figure
     against_reference, against_truth = figure.axes
     for ax, measure in ((against_reference, "reference_error"), (against_truth, "rmse")):
         assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-        for container, (_, rows) in zip(ax.containers, summary.groupby("filter", sort=False), strict=True):
-            line, _, (bars,) = container.lines
-            np.testing.assert_allclose(line.get_ydata().astype(float), rows[f"{measure}_median"])
+        lines = {line.get_label(): line for line in ax.lines}
+        for bars, (name, rows) in zip(ax.collections, summary.groupby("filter", sort=False), strict=True):
+            np.testing.assert_allclose(lines[name].get_ydata(), rows[f"{measure}_median"])
             ends = np.array([segment[:, 1] for segment in bars.get_segments()])
             np.testing.assert_allclose(ends, rows[[f"{measure}_median_low", f"{measure}_median_high"]].to_numpy())
-    assert {"particles", "error, median over runs (m)"} <= labels(figure)
+    assert labels(figure) == ("particles", "error, median over runs (m)")
 
 
 def test_error_over_seconds_has_time_across_and_particle_counts_apart_and_inside(result):
-    summary = hf.study.summarise(result.runs)
-    figure = plotting.error_over_seconds(summary)
-    line = figure.axes[0].containers[0].lines[0]
-    np.testing.assert_array_equal(line.get_xdata(), summary["ms_per_step"][:3])
+    figure = plotting.drawings(result)["error_over_seconds"].figure
+    lines = {line.get_label(): line for line in figure.axes[0].lines}
+    np.testing.assert_array_equal(lines[FILTERS[0]].get_xdata(), result.summary["ms_per_step"][:3])
     FigureCanvasAgg(figure).draw()
     for ax in figure.axes:
         assert ax.texts[0].get_text() == "n = 10"
-        frame, ends = ax.get_window_extent(), []
-        for text in ax.texts:
-            box = text.get_window_extent()
-            assert frame.x0 < box.x0
-            assert box.x1 < frame.x1
-            ends.append((box.x0, box.x1))
-        assert all(before[1] <= after[0] for before, after in itertools.pairwise(sorted(ends)))
+        boxes = sorted((text.get_window_extent() for text in ax.texts), key=lambda box: box.x0)
+        assert ax.get_window_extent().x0 < boxes[0].x0
+        assert boxes[-1].x1 < ax.get_window_extent().x1
+        assert all(before.x1 <= after.x0 for before, after in itertools.pairwise(boxes))
 
 
 def test_the_pareto_front_holds_what_nothing_beats():
@@ -103,13 +78,13 @@ def test_the_pareto_front_holds_what_nothing_beats():
 
 
 def test_a_trajectory_in_the_plane(result):
-    figure = plotting.trajectory(result, ["bootstrap", "guided"])
-    assert [ax.get_title() for ax in figure.axes] == ["bootstrap, n = 20", "guided, n = 20"]
-    for ax, name in zip(figure.axes, ["bootstrap", "guided"], strict=True):
+    figure = plotting.drawings(result)["trajectory"].figure
+    assert [ax.get_title() for ax in figure.axes] == [f"{name}, n = 20" for name in FILTERS]
+    for ax, name in zip(figure.axes, FILTERS, strict=True):
         lines = {line.get_label(): line for line in ax.lines}
         np.testing.assert_array_equal(lines["truth"].get_xydata(), result.trajectory.recording.truth)
         np.testing.assert_array_equal(lines["estimate"].get_xydata(), result.trajectory.estimates[name])
-    assert {"east (m)", "north (m)"} <= labels(figure)
+    assert labels(figure) == ("east (m)", "north (m)")
 
 
 def test_figures_of_one_run_at_one_count_without_a_reference():
@@ -117,8 +92,8 @@ def test_figures_of_one_run_at_one_count_without_a_reference():
     result = study(reference=None, particles=(10,), runs=1, view="time")
     plans = plotting.drawings(result)
     assert len(plans) == 8
-    assert all(plan.figure().axes for plan in plans.values())
-    (ax,) = plotting.error_over_particles(hf.study.summarise(result.runs)).axes
+    assert all(plan.figure.axes for plan in plans.values())
+    (ax,) = plans["error_over_particles"].figure.axes
     assert {float(x) for line in ax.lines for x in line.get_xdata() if line.get_marker() not in ("", "None", None)} == {10.0}
-    (weighted,) = plotting.trajectory(result, ["guided"]).axes[0].collections
+    (weighted,) = plans["trajectory"].figure.axes[1].collections
     np.testing.assert_array_equal(weighted.get_offsets()[:, 1], result.trajectory.particles["guided"][:, :, 0].ravel())

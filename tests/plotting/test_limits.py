@@ -40,10 +40,10 @@ def triangles(ax):
 def test_a_lost_filter_leaves_room_for_the_other(plans):
     """Its place beyond the axis is a triangle; its path leaves the picture."""
     for name in ("error_over_particles", "error_over_time", "trajectory"):
-        axes = plans[name].whole.axes
+        axes = plans[name].figure.axes
         assert max(ax.get_ylim()[1] for ax in axes) < 1e4
         assert any(triangles(ax) for ax in axes) == (name != "trajectory")
-    (ax,) = plans["ratios"].whole.axes
+    (ax,) = plans["ratios"].figure.axes
     assert ax.get_xlim()[1] < 1e5
     assert len(triangles(ax)) == 1
 
@@ -52,10 +52,8 @@ def test_consistency_keeps_the_best_filter_in_view():
     assert highest_ratio([1.2, 1e20, np.nan]) == 1e4
     assert highest_ratio([1e20, 1e12]) == 1e13
     ends = {f"anees{end}": [1.1, 1e20] for end in ("", "_low", "_high")}
-    nothing = dict.fromkeys(("nis", "nis_low", "nis_high", "nis_band_low", "nis_band_high"), np.nan)
-    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 9, **ends, **nothing})
-    plan = consistency_drawing(table.assign(anees_band_low=0.9, anees_band_high=1.1))
-    (ax,) = plan.whole.axes
+    table = pd.DataFrame({"filter": ["bootstrap", "sqmc"], "n_particles": 9, "nis": np.nan, **ends})
+    (ax,) = consistency_drawing(table).figure.axes
     assert ax.get_xlim()[1] < 1e5
     assert len(triangles(ax)) == 1
 
@@ -73,7 +71,8 @@ def test_a_path_is_shown_whole_and_what_strays_is_cut_off():
 
 def test_the_path_of_a_scenario_has_start_end_and_sensor():
     scenario = dataclasses.replace(load_scenario("bearings_only"), reference=None)
-    figure = plotting.trajectory(run_study(plan_study(scenario, ["bootstrap"], particles=[10], runs=1)))
+    result = run_study(plan_study(scenario, ["bootstrap"], particles=[10], runs=1))
+    figure = plotting.drawings(result)["trajectory"].figure
     lines = {line.get_label(): line.get_xydata() for line in figure.axes[0].lines}
     np.testing.assert_array_equal(lines["start"], lines["truth"][:1])
     np.testing.assert_array_equal(lines["end"], lines["truth"][-1:])
@@ -88,22 +87,19 @@ def test_triangle_stands_beside_the_value_that_is_beyond_the_axis():
     table["ratio_low"], table["ratio_high"] = table["ratio"] / 2, table["ratio"] * [1, 1.5, 2, 2, 1.1, 1]
     plan = ratios_drawing(table.assign(models=30))
     assert "geometric mean over 30 models" in plan.title
-    (ax,) = plan.figure().axes
+    (ax,) = plan.figure.axes
     ax.figure.canvas.draw()
     rows = {label.get_text(): place for place, label in enumerate(ax.get_yticklabels())}
-    places = {}
-    for line in ax.lines:
-        x, y = line.get_transform().transform(line.get_xydata())[-1]
-        assert ax.bbox.contains(x, y) or line.get_marker() == "None"
-        if line.get_marker() == ">":
-            places[round(ax.transData.inverted().transform((x, y))[1])] = x
-    assert places.keys() == {rows[name] for name in "cdf"}
+    places = [line.get_transform().transform(line.get_xydata())[-1] for line in ax.lines if line.get_marker() == ">"]
+    assert {round(ax.transData.inverted().transform(place)[1]) for place in places} == {rows[name] for name in "cdf"}
     at_the_end = ax.transData.transform((HIGHEST_RATIO, 0))[0]
-    assert all(x > at_the_end for x in places.values())
+    assert all(x > at_the_end and ax.bbox.contains(x, y) for x, y in places)
 
 
 def test_no_filter_is_dashed_and_what_is_dashed_is_named(plans):
     own = plotting.styles([f"mine {i}" for i in range(9)])
     assert {style.linestyle for style in (*STYLES.values(), *own.values())} == {"-", ":"}
-    dashed = [line for plan in plans.values() for ax in plan.whole.axes for line in ax.lines if line.get_linestyle() == "--"]
+    dashed = [
+        line for plan in plans.values() for ax in plan.figure.axes for line in ax.lines if line.get_linestyle() == "--"
+    ]
     assert {line.get_label() for line in dashed} == {"independent draws", "reference posterior mean"}

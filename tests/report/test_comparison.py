@@ -118,9 +118,9 @@ def test_its_figures_are_those_of_the_command(study, result):
     plans = drawings(result)
     for name in ("error_over_particles", "trajectory"):
         figure, plan = study.plot(name), plans[name]
-        assert len(figure.axes) == len(plan.whole.axes)
+        assert len(figure.axes) == len(plan.figure.axes)
         assert all(ax.has_data() for ax in figure.axes[: len(plan.panels)])
-    assert study.plot().get_suptitle() == plans["ratios"].whole.get_suptitle() != ""
+    assert study.plot().get_suptitle() == plans["ratios"].figure.get_suptitle() != ""
     with pytest.raises(ValueError, match=r"^figure: unknown 'ratio'; did you mean 'ratios'"):
         study.plot("ratio")
 

@@ -161,7 +161,7 @@ def _figure_agrees(result, wanted, base, largest, models):
     if plan is None:
         assert all(name == base or not float(ratio) > 0 for (name, _), (ratio, _, _) in wanted.items() if ratio != "-")
         return
-    (ax,) = plan.whole.axes
+    (ax,) = plan.figure.axes
     names = [label.get_text() for label in ax.get_yticklabels()]
     ends = {
         names[int(line.get_ydata()[0])]: tuple(digits(float(end)) for end in line.get_xdata())
