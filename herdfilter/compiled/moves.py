@@ -55,15 +55,21 @@ def named(name: str, **fields: Any) -> tuple[Any, Any]:
 Particles, PARTICLES = named("Particles", x=_rows, log_weights=_row, weights=_row, moved=_rows)
 """x (n, d), log-weights and weights (n,), and where a step leaves the new x."""
 _way = {"parameters": _row, "f": FUNCTION, "dts": _row, "steps": _counts, "controls": _rows, "factors": _sets}
-_seen = {"observe": FUNCTION, "known": _row, "derived": boolean, "z": _sets, "kinds": _counts, "which": _counts}
-_noise = {"whitening": _sets, "log_peaks": _row, "noises": _sets, "circular": _flags, "angles": _flags}
-_room = {"noise": _rows, "values": _rows, "found": _row, "buffer": _row}
+_seen = {"observe": FUNCTION, "known": _row, "derived": boolean, "z": _sets, "kinds": _counts}
+_noise = {"which": _counts, "whitening": _sets, "log_peaks": _row, "noises": _sets, "circular": _flags, "angles": _flags}
+_room = {"noise": _rows, "values": _rows, "found": _row, "buffer": _row, "centred": _rows}
 Series, SERIES = named("Series", **_way, **_seen, **_noise, **_room)
 """Of T steps: parameters of the mean of the next state, that mean, time steps, indices of steps, controls, factors of the
 transition noise; what is observed, its parameters, whether it is a mean, z (T, 1, k), the kind of each observation and which
 noise it has; whitening matrices, log-densities at 0 and covariances of these noises; which entries of
 state and observation are angles; and room for noise (n, d), what is observed (n, k), and two rows (n,): a step leaves
 nothing there."""
+_moments = {"means": _rows, "covariances": _sets, "ess": _row, "log_likelihoods": _row}
+_sets_kept = {"resampled": _flags, "steps": _counts, "particles": _sets, "weights": _rows}
+Table, TABLE = named("Table", **_moments, **_sets_kept)
+"""Columns of a `FilterResult`, as many rows as steps; particles and weights have none unless they are kept."""
+Span, SPAN = named("Span", first=int64, last=int64, least_ess=float64, resampled=boolean)
+"""Steps of a series, the effective sample size that calls for resampling, and if that was done on the way to the first."""
 Noise, NOISE = named("Noise", sets=_sets, points=_rows, weights=_row)
 """Sets of noise (S, n, D), sigma points (p, D) and their weights."""
 Ancestors, ANCESTORS = named("Ancestors", x=_rows, starts=_rows, weights=_row, root=_rows, noise=NOISE)
@@ -490,6 +496,36 @@ def dot(a, b):
     for i in range(len(a)):
         total += a[i] * b[i]
     return total
+
+
+@njit(**QUICK)
+def moments(series, x, weights, mean, covariance):
+    """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
+    centred, circular = series.centred, series.circular
+    n, d = x.shape
+    for a in range(d):
+        row, reference, total = centred[a], 0.0, 0.0
+        if circular[a]:
+            sine = cosine = 0.0
+            for i in range(n):
+                sine += weights[i] * np.sin(x[i, a])
+                cosine += weights[i] * np.cos(x[i, a])
+            reference = np.arctan2(sine, cosine)
+        for i in range(n):
+            row[i] = wrapped(x[i, a] - reference) if circular[a] else x[i, a]
+            total += weights[i] * row[i]
+        for i in range(n):
+            row[i] -= total
+        mean[a] = wrapped(reference + total) if circular[a] else total
+        for b in range(a + 1):
+            other, total = centred[b], 0.0
+            for i in range(n):
+                total += weights[i] * row[i] * other[i]
+            covariance[a, b] = covariance[b, a] = total
+    total = 0.0
+    for a in range(d):
+        total += covariance[a, a]
+    return total < np.inf
 
 
 @njit(**QUICK)
