@@ -11,16 +11,15 @@ import logging
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import boolean, int64
 
 from herdfilter._checks import LARGEST, Array
 from herdfilter.compiled import moves
-from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED, dot, moments, weigh
+from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -178,8 +177,11 @@ class Segment:
             np.empty(n),
             np.empty(n),
             np.empty((d, n)),
+            np.empty(n, dtype=np.int64),
         )
-        self.call = _loop(*_movement(online.proposal, n, d))
+        name, tables = _movement(online.proposal, n, d)
+        self.loop, self.move, shared, called = moves.engine(name)
+        self.tools = ((*tables, *shared), *called) if tables else ()
 
     def run(self, online: Any, first: int, rows: Any) -> list[Outcome]:
         """Take as many steps as go through one call, fill in their rows, and return what became of observations."""
@@ -215,8 +217,7 @@ class Segment:
         """Return the end of the steps that went through, whether another one has drawn random numbers, and the particles."""
         arrays = particles.x, particles.log_weights, particles.weights, particles.x
         state = moves.Particles(*(np.array(part, dtype=np.float64, order="C") for part in arrays))
-        loop, move, tools = self.call
-        return *loop(tuple(self.series), move, tools, online.rng, state, span, rows), state
+        return *self.loop(tuple(self.series), self.move, self.tools, online.rng, state, span, rows), state
 
 
 def _observations(steps: list[Step], indices: Array, size: int | None, model: Any) -> tuple[Array, Array]:
@@ -246,8 +247,8 @@ def _observation_noises(model: Any, missing: Array, indices: Array) -> tuple[Arr
     covariance 1, and no W.
     """
     k = missing.shape[1]
-    constant = isinstance(model, CompiledModel) and callable(model.R.given)
-    kinds = np.column_stack([missing, indices]) if constant else missing
+    varying = isinstance(model, CompiledModel) and callable(model.R.given)
+    kinds = np.column_stack([missing, indices]) if varying else missing
     _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
     whitening, log_peaks, noises = list[Array](), list[float](), list[Array]()
     for t in first:
@@ -278,51 +279,3 @@ def _noise(n: int, dim: int) -> Any:
     points, weights = UNSCENTED_RULE.points(dim)
     sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
     return moves.Noise(sets, plain_array(points), plain_array(weights))
-
-
-def _loop(name: str, tables: Any) -> tuple[Any, Any, Any]:
-    """Return the compiled loop of a proposal, its mover, and what that needs."""
-    kind, move, tools = moves.mover(name)
-    return _compiled_loop(name), move, ((*tables, *tools[:3]), *tools[3:]) if tools else ()
-
-
-@cache
-def _compiled_loop(name: str) -> Any:
-    """Return the compiled loop of a proposal; kept on the disk."""
-    move = moves.mover(name)[0]
-    given = moves.GROUP(moves.SERIES.types), move, move.signature.args[1], moves.GENERATOR
-    return moves.compiled(_run, moves.GROUP((int64, boolean))(*given, moves.PARTICLES, moves.SPAN, moves.TABLE), _nrt=False)
-
-
-def _run(given, move, tools, rng, particles, span, rows):
-    """Take steps with the particles; return the end of those taken, and whether another one was begun.
-
-    It makes no array, and counts no references: compiled code that is given arrays from here does not, either.
-    """
-    series, resampled, spoilt = moves.Series(*given), span.resampled, False
-    log_weights, weights = particles.log_weights, particles.weights
-    t, ess = span.first, 1.0 / dot(weights, weights)
-    while t < span.last and series.kinds[t] != BY_ITSELF:
-        successors = moves.Particles(particles.moved, log_weights, weights, particles.x)
-        if series.dts[t] > 0:
-            resampled = ess < span.least_ess
-            increment = move(series, tools, rng, t, resampled, particles)
-            particles = successors
-        else:
-            increment = weigh(series, t, successors)
-        x = particles.x
-        ess = 1.0 / dot(weights, weights)
-        spoilt = increment != increment or not moments(series, x, weights, rows.means[t], rows.covariances[t])
-        if spoilt:
-            break
-        rows.ess[t] = ess
-        rows.log_likelihoods[t] = increment
-        rows.resampled[t] = resampled
-        rows.steps[t] = series.steps[t]
-        if len(rows.particles):
-            for i in range(len(x)):
-                rows.weights[t, i] = weights[i]
-                for a in range(x.shape[1]):
-                    rows.particles[t, i, a] = x[i, a]
-        t += 1
-    return t, spoilt
