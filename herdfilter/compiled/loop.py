@@ -95,15 +95,11 @@ def _take_step(online: Any, step: Step, t: int, rows: Any) -> Outcome:
     """Let the filter take a step by itself; write row t of the table, and return what became of the observation."""
     run_in_steps(online, [step], online.model.dim, collect=lambda records, **_: records, update=online._update)
     record: StepRecord = online.record
-    rows.means[t] = record.mean
-    rows.covariances[t] = record.covariance
-    rows.ess[t] = record.ess
-    rows.log_likelihoods[t] = record.log_likelihood
-    rows.resampled[t] = record.resampled
-    rows.steps[t] = record.step
-    if len(rows.particles):
-        rows.particles[t] = online.particles
-        rows.weights[t] = online.weights
+    numbers = record.ess, record.log_likelihood, record.resampled, record.step
+    columns = record.mean, record.covariance, *numbers, online.particles, online.weights
+    for rows_of_column, value in zip(rows, columns, strict=True):
+        if len(rows_of_column):
+            rows_of_column[t] = value
     return record.outcome
 
 

@@ -20,13 +20,20 @@ from herdfilter._checks import LARGEST
 from herdfilter.filters.kalman.update import factorise
 from herdfilter.filters.proposals.automatic import FORETOLD, UNGUIDED_SHARE
 from herdfilter.filters.proposals.balanced import SETS, curve_order, unwrapped
-from herdfilter.filters.proposals.gaussianity import CLEARLY, FEW, _over_chance, _standardise, kernel_width
+from herdfilter.filters.proposals.gaussianity import (
+    CLEARLY,
+    FEW,
+    _nonlinear_share,
+    _over_chance,
+    _standardise,
+    kernel_width,
+)
 from herdfilter.filters.proposals.guided import WIDENING
-from herdfilter.filters.proposals.lookahead import SPARE_POINTS, NoiseUpdate, UpdateRoom, _draw, _share, _update_noise
+from herdfilter.filters.proposals.lookahead import SPARE_POINTS, NoiseUpdate, _draw, _share, new_update
 from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling.base import _inverse
 from herdfilter.models.compiled import SIGNATURE
-from herdfilter.samplers.compiled import CALLED, FAST, INSIDE, PLAIN, QUICK, exp, njit
+from herdfilter.samplers.compiled import CALLED, INSIDE, PLAIN, QUICK, exp, njit
 from herdfilter.samplers.line import RESOLUTION, SMALLEST_DEVIATION
 from herdfilter.samplers.quantile import weighted_quantiles
 
@@ -103,10 +110,10 @@ Ancestors, ANCESTORS = named("Ancestors", x=_rows, starts=_rows, weights=_row, r
 """States (M, d); their transition means, or with a width again the states; weights (M,); a factor (d, d) of the covariance
 about each, if there is a width; and their noise."""
 Gaussian, GAUSSIAN = named(
-    "Gaussian", log_evidence=float64, serves=boolean, close=boolean, blind=boolean, width=float64, only=ANCESTORS, centred=_rows
+    "Gaussian", log_evidence=float64, serves=boolean, close=boolean, blind=boolean, width=float64, only=ANCESTORS
 )
 """The log-evidence of a step from one Gaussian; whether that is all; if particles are close to Gaussian; if no look ahead is
-needed; the width of kernels; the Gaussian as the only ancestor; and the particles, angles unwrapped."""
+needed; the width of kernels; and the Gaussian as the only ancestor."""
 UPDATE = type_of(NoiseUpdate, (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows))
 _order = _pointer(_counts(_rows, _row, _flags))
 _look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
@@ -186,7 +193,7 @@ def _ranked(series, tools, rng, t, uneven, particles):
     """Do as `RankedProposal`."""
     given, follow = tools
     proposal, x = Tools(*given), particles.x
-    means = zeros(x.shape)
+    means = np.zeros(x.shape)
     advance(series, t, x, means)
     ancestors = Ancestors(x, means, particles.weights.copy(), means, proposal.narrow)
     return follow(series, proposal, t, ancestors, proposal.shares[0] > 0.0, False, particles)
@@ -201,12 +208,13 @@ def _auto(series, tools, rng, t, uneven, particles):
         return gaussian.log_evidence
     # (2) Else as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be told from it;
     # (4) else widened where the noise is too narrow.
-    means, width, root, centred = zeros(x.shape), gaussian.width, gaussian.only.root, gaussian.centred
+    means, width, root = np.zeros(x.shape), gaussian.width, gaussian.only.root
     advance(series, t, x, means)
     ancestors = Ancestors(x, means, before, root, proposal.narrow)
     if gaussian.close and gaussian.blind:
         ancestors = gaussian.only
     elif series.kinds[t] == USED and width > 0.0 and _narrow(series, t, means, before):
+        centred = unwrapped(x, before, series.circular)
         for a in range(len(root)):
             mean = gaussian.only.x[0, a]
             for i in range(len(x)):
@@ -221,65 +229,60 @@ def _auto(series, tools, rng, t, uneven, particles):
 def _on_line(series, tools, rng, t, uneven, particles):
     """Do as `AutomaticProposal` in one dimension, where an observation has moments and the noise a density."""
     given, from_gaussian, quantiles = tools
-    x, log_weights, weights, _ = particles
-    proposal, n, before, means = Tools(*given), len(x), weights.copy(), zeros(x.shape)
+    x, log_weights, weights, moved = particles
+    proposal, n, before, means = Tools(*given), len(x), weights.copy(), np.zeros(x.shape)
     gaussian = from_gaussian(series, proposal, t, particles)
     if gaussian.serves:
         return gaussian.log_evidence
-    # (2) Else at exact quantiles of the predictive mixture,
     advance(series, t, x, means)
-    deviation, ratio, share = series.factors[t][0, 0], zeros(n), proposal.shares[0]
+    deviation, share, log_evidence = series.factors[t][0, 0], proposal.shares[0], np.nan
     if not (squares(means) <= LARGEST**2 and deviation > 0.0):
         return np.nan
-    parts = zeros((3, n))
-    for i in range(n):
-        parts[0, i] = deviation
-        parts[1, i] = (1.0 - share) * before[i] + share / n
-        parts[2, i] = before[i]
-    _at_quantiles(series, proposal, quantiles, unwrapped(means, before, series.circular), parts, particles)
-    normalise(log_weights, ratio, weights)
-    log_evidence = weigh(series, t, particles)
-    if series.kinds[t] != USED or not 1.0 / dot(weights, weights) < np.sqrt(n):
-        return log_evidence
-    # or of what Kalman filters make of it where the likelihood leaves too few of them.
-    ancestors = Ancestors(x, means, before, means, proposal.narrow)
-    plain, _, update = proposal.look(series, proposal.order, t, n * n, ancestors)
-    if series.circular[0] or not plain:
-        return np.nan
-    chances, centres, parts = zeros(n), zeros((2 * n, 1)), zeros((3, 2 * n))
-    _share_weights(before, update.log_densities, proposal.shares[1], chances, ratio)
-    for i in range(n):
-        variance = 1.0 + WIDENING
-        for a in range(update.gains.shape[1]):
-            variance -= update.gains[i, a, 0] ** 2
-        centres[i, 0] = means[i, 0] + deviation * update.means[i, 0]
-        centres[n + i, 0] = means[i, 0]
-        parts[0, i] = deviation * np.sqrt(variance)
-        parts[0, n + i] = deviation
-        parts[1, i] = (1.0 - UNGUIDED_SHARE) * chances[i]
-        parts[1, n + i] = UNGUIDED_SHARE * before[i]
-        parts[2, n + i] = before[i]
-    _at_quantiles(series, proposal, quantiles, centres, parts, particles)
-    return weigh(series, t, particles)
-
-
-@njit(**INSIDE)
-def _at_quantiles(series, proposal, quantiles, means, parts, particles):
-    """Move to the quantiles of components of a mixture; rows of `parts` are deviations, weights, and those of the target."""
-    levels, straight = proposal.levels, series.circular.copy()
-    straight[0] = False  # the angles are unwrapped
-    order, ordered, points = proposal.order(means, parts[1], straight), zeros((4, len(means))), zeros(len(levels))
-    for i in range(len(means)):
-        mean = means[order[i], 0]
-        ordered[0, i] = mean
-        ordered[1, i] = max(parts[0, order[i]], max(RESOLUTION * abs(mean), SMALLEST_DEVIATION))
-        ordered[2, i] = parts[1, order[i]]
-        ordered[3, i] = parts[2, order[i]]
-    quantiles(ordered[0], ordered[1], ordered[2], ordered[3], levels, points, particles.log_weights)
-    for i in range(len(levels)):
-        particles.moved[i, 0] = points[i]
-        particles.log_weights[i] -= np.log(len(levels))
-    wrap(particles.moved, series.circular)
+    means = unwrapped(means, before, series.circular)
+    # (2) Else at exact quantiles of the predictive mixture, or of what Kalman filters make of it, beside it, where the
+    # likelihood leaves too few of them.
+    for guided in range(2):
+        first = guided * n
+        centres, deviations, chances, targets = (
+            np.zeros((first + n, 1)),
+            np.zeros(first + n),
+            np.zeros(first + n),
+            np.zeros(first + n),
+        )
+        for i in range(n):
+            centres[first + i, 0] = means[i, 0]
+            deviations[first + i] = deviation
+            chances[first + i] = UNGUIDED_SHARE * before[i] if guided else (1.0 - share) * before[i] + share / n
+            targets[first + i] = before[i]
+        if guided:
+            ancestors = Ancestors(x, means, before, means, proposal.narrow)
+            plain, _, update = proposal.look(series, proposal.order, t, n * n, ancestors)
+            if series.circular[0] or not plain:
+                return np.nan
+            posterior = np.zeros(n)
+            _share_weights(before, update.log_densities, proposal.shares[1], posterior, np.zeros(n))
+            for i in range(n):
+                variance = 1.0 + WIDENING
+                for a in range(update.gains.shape[1]):
+                    variance -= update.gains[i, a, 0] ** 2
+                centres[i, 0] = means[i, 0] + deviation * update.means[i, 0]
+                deviations[i] = deviation * np.sqrt(variance)
+                chances[i] = (1.0 - UNGUIDED_SHARE) * posterior[i]
+        order = proposal.order(centres, chances, np.zeros(1, np.bool_))  # the angles are unwrapped
+        ascending, points = centres[order, 0], np.zeros(n)
+        least = np.maximum(RESOLUTION * np.abs(ascending), SMALLEST_DEVIATION)
+        components = ascending, np.maximum(deviations[order], least), chances[order], targets[order]
+        quantiles(*components, proposal.levels, points, log_weights)
+        for i in range(n):
+            moved[i, 0] = points[i]
+            log_weights[i] -= np.log(n)
+        wrap(moved, series.circular)
+        if not guided:
+            normalise(log_weights, np.zeros(n), weights)
+        log_evidence = weigh(series, t, particles)
+        if series.kinds[t] != USED or not 1.0 / dot(weights, weights) < np.sqrt(n):
+            break
+    return log_evidence
 
 
 def from_gaussian(series, proposal, t, particles):
@@ -288,37 +291,27 @@ def from_gaussian(series, proposal, t, particles):
     (n, d), observed, centred = x.shape, series.kinds[t] == USED, unwrapped(x, weights, series.circular)
     # (1) From one Gaussian, where the particles cannot be told from it, first a few and then all,
     close, plain, over, stride = True, True, (0.0, 0.0), n // FEW if n >= 2 * FEW else 1
-    mean, root = zeros((1, d)), zeros((d, d))
+    mean, root = np.zeros((1, d)), np.zeros((d, d))
     while stride > 0 and plain:
-        some, share, total = centred, weights, 0.0
-        size = (n + stride - 1) // stride
-        if stride > 1:
-            some, share = zeros((size, d)), zeros(size)
-            for i in range(size):
-                total += weights[i * stride]
-            for i in range(size):
-                share[i] = weights[i * stride] / total
-                for a in range(d):
-                    some[i, a] = centred[i * stride, a]
-        z, mean, root = zeros((size, d)), zeros((1, d)), zeros((d, d))
-        plain = _standardise(some, share, mean[0], root, zeros((d, d)), z)
-        over = _over_chance(z, share, zeros((d, d, d)), zeros((d, d)))
+        some, share = centred[::stride].copy(), weights[::stride].copy()
+        share /= share.sum()
+        z, mean, root = np.zeros(some.shape), np.zeros((1, d)), np.zeros((d, d))
+        plain = _standardise(some, share, mean[0], root, np.zeros((d, d)), z)
+        over = _over_chance(z, share, np.zeros((d, d, d)), np.zeros((d, d)))
         close = close and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
         stride = 1 if stride > 1 else 0
     width = kernel_width(over, 1.0 / dot(weights, weights))
     # and the step is as good as linear: without an observation, where the successors are a linear function of their noise;
     # with one, where Kalman's update leaves almost even weights: as is foretold, and is so.
-    whole = zeros(1)
-    whole[0] = 1.0
-    only, chosen = Ancestors(mean, mean, whole, root, proposal.wide), no_indices(n)
-    noise, log_ratio = proposal.wide.sets[series.steps[t] % SETS], zeros(n)
+    only, chosen = Ancestors(mean, mean, np.ones(1), root, proposal.wide), np.zeros(n, np.int64)
+    noise, log_ratio = proposal.wide.sets[series.steps[t] % SETS], np.zeros(n)
     drawn, few, serves, blind, log_evidence = noise, min(n, FORETOLD), close, False, 0.0
     if plain and observed and (close or (n > FEW and d > 1)):
         plain, _, update = proposal.look(series, proposal.order, t, SPARE_POINTS, only)
         if plain:
-            blind = _share(update, noise[:few], zeros(few)) >= 0.5
+            blind = _share(update, noise[:few], np.zeros(few)) >= 0.5
         if plain and close:
-            drawn = zeros(noise.shape)
+            drawn = np.zeros(noise.shape)
             _draw(update, chosen, noise, drawn, log_ratio)
             serves = n * (1.0 / _share(update, drawn[:few], log_ratio[:few].copy()) - 1.0) <= 1.0
     if plain and serves:
@@ -329,38 +322,18 @@ def from_gaussian(series, proposal, t, particles):
         serves = not n * lost > 1.0 or log_evidence != log_evidence
     if not plain:
         log_evidence, serves = np.nan, True
-    return Gaussian(log_evidence, serves, close, blind, width, only, centred)
+    return Gaussian(log_evidence, serves, close, blind, width, only)
 
 
 @njit(**INSIDE)
 def _narrow(series, t, means, weights):
     """Return True if in some direction noise makes less than 1/n of the covariance of successors of means (n, d)."""
-    (n, d), factor, rest = means.shape, series.factors[t], zeros((means.shape[1], means.shape[1]))
-    moments(series, means, weights, zeros(d), rest)
+    (n, d), factor, rest = means.shape, series.factors[t], np.zeros((means.shape[1], means.shape[1]))
+    moments(series, means, weights, np.zeros(d), rest)
     for a in range(d):
         for b in range(a + 1):
             rest[a, b] = (1.0 - 1.0 / n) * dot(factor[a], factor[b]) - rest[a, b] / n
     return not factorise(rest, rest)
-
-
-@njit(**PLAIN)
-def _nonlinear_share(x, noise):
-    """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in balanced noise."""
-    (n, d), most = x.shape, 0.0
-    for a in range(d):
-        mean = variance = linear = 0.0
-        for i in range(n):
-            mean += x[i, a] / n
-        for i in range(n):
-            variance += (x[i, a] - mean) ** 2 / n
-        for b in range(noise.shape[1]):  # mean 0 and covariance I: the slopes are covariances
-            slope = 0.0
-            for i in range(n):
-                slope += (x[i, a] - mean) * noise[i, b] / n
-            linear += slope**2
-        if variance > 0.0 and variance - linear > most * variance:
-            most = (variance - linear) / variance
-    return most
 
 
 def follow(series, proposal, t, ancestors, guided, blind, particles):
@@ -374,31 +347,27 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         return np.nan
     for trial in range(2):
         centres, chances, noise = ancestors.x, before, balanced
-        ancestor_ratio, log_ratio, ordered, chosen = zeros(m), zeros(n), zeros(m), no_indices(n)
+        ancestor_ratio, log_ratio, chosen = np.zeros(m), np.zeros(n), np.zeros(n, np.int64)
         if not blind:
             plain, centres, update = proposal.look(series, proposal.order, t, SPARE_POINTS, ancestors)
             if not plain:
                 return np.nan
             # the ancestors are taken by the weights after the update, but for a share of those before
-            chances = zeros(m)
+            chances = np.zeros(m)
             _share_weights(before, update.log_densities, proposal.shares[1], chances, ancestor_ratio)
         order = proposal.order(centres, chances, series.circular)
-        for i in range(m):
-            ordered[i] = chances[order[i]]
-        _inverse(ordered, proposal.levels, chosen)
-        for i in range(n):
-            chosen[i] = order[chosen[i]]
+        _inverse(chances[order], proposal.levels, chosen)
+        chosen = order[chosen]
         if not blind:
-            noise = zeros(balanced.shape)
+            noise = np.zeros(balanced.shape)
             _draw(update, chosen, balanced, noise, log_ratio)
-        for i in range(n):
-            log_ratio[i] += ancestor_ratio[chosen[i]]
+        log_ratio += ancestor_ratio[chosen]
         found = proposal.carry(series, t, ancestors, chosen, noise, log_ratio, successors)
         if trial == 0:
             if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
                 return found
             log_evidence, blind = found, not blind
-            successors = Particles(x, zeros(n), zeros(n), zeros((n, d)))
+            successors = Particles(x, np.zeros(n), np.zeros(n), np.zeros((n, d)))
     gain = found - log_evidence
     if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
         return log_evidence + 0.0 * gain  # NaN if one of them is
@@ -414,19 +383,24 @@ def look_ahead(series, curve_order, t, spare, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all is plain, where ancestors will be, and the update of their noise."""
     points, sigma_weights = ancestors.noise.points, ancestors.noise.weights
     (n, d), (p, dim), z, angles = ancestors.x.shape, points.shape, series.z[t], series.angles
-    count, group, members, centres = min(n, (n + spare + p - 1) // p), no_indices(n), no_indices(n), zeros((n, d))
+    count, group, members, centres = (
+        min(n, (n + spare + p - 1) // p),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros((n, d)),
+    )
     for i in range(n):
         group[i] = members[i] = i
-    _successors(series, t, ancestors, group, points[:1], zeros((n, d)), centres)
+    _successors(series, t, ancestors, group, points[:1], np.zeros((n, d)), centres)
     if count < n:
         order = curve_order(centres, ancestors.weights, series.circular)
         for i in range(n):
             group[order[i]] = i * count // n
         for g in range(count):
             members[g] = order[(2 * g + 1) * n // (2 * count)]
-    k, ahead = z.shape[1], zeros((count * p, d))
-    _successors(series, t, ancestors, members[:count], points, zeros((count * p, d)), ahead)
-    values, residuals, offsets = zeros((count * p, k)), zeros((n, k)), zeros((count, p, k))
+    k, ahead = z.shape[1], np.zeros((count * p, d))
+    _successors(series, t, ancestors, members[:count], points, np.zeros((count * p, d)), ahead)
+    values, residuals, offsets = np.zeros((count * p, k)), np.zeros((n, k)), np.zeros((count, p, k))
     observe(series, t, ahead, values)
     observe(series, t, centres, residuals)
     plain = squares(values) + squares(residuals) <= LARGEST**2
@@ -440,20 +414,9 @@ def look_ahead(series, curve_order, t, spare, ancestors):
         for i in range(n):
             residual = z[0, a] - residuals[i, a] if known else 0.0
             residuals[i, a] = wrapped(residual) if angles[a] else residual
-    update = NoiseUpdate(
-        group,
-        zeros((n, dim)),
-        zeros((count, k, dim)),
-        zeros((count, k, k)),
-        zeros(count),
-        zeros(n),
-        offsets,
-        residuals,
-        series.noises[series.which[t] : series.which[t] + 1],
-        zeros((k + 1, k)),
-    )
-    room = UpdateRoom(zeros((count, k, k)), zeros((count, k)), zeros(count), zeros((k, dim)), zeros((2, k, p)))
-    return plain and _update_noise(update, sigma_weights, points, room), centres, update
+    noise = series.noises[series.which[t] : series.which[t] + 1]
+    update, sound = new_update(offsets, sigma_weights, points, residuals, noise, group)
+    return plain and sound, centres, update
 
 
 def carry(series, t, ancestors, chosen, noise, log_ratio, particles):
@@ -494,18 +457,6 @@ def _successors(series, t, ancestors, chosen, noise, room, moved):
     wrap(moved, series.circular)
 
 
-@njit(**INSIDE)
-def zeros(shape):
-    """Do as `np.zeros`, which would be compiled for each of its callers."""
-    return np.zeros(shape)
-
-
-@njit(**INSIDE)
-def no_indices(n):
-    """Return n indices, all 0."""
-    return np.zeros(n, np.int64)
-
-
 @njit(**PLAIN)
 def advance(series, t, x, means):
     """Fill in the transition means of states on the way to step t."""
@@ -524,7 +475,13 @@ def weigh(series, t, particles):
 
     A log-density is ``log_peak - |W (z - h(x))|^2 / 2``, of the entries of z that are observed.
     """
-    x, z, values, log_likelihoods, buffer = particles.moved, series.z[t], series.values, series.log_likelihoods, series.buffer
+    x, z, values, log_likelihoods, buffer = (
+        particles.moved,
+        series.z[t],
+        series.values,
+        series.log_likelihoods,
+        series.buffer,
+    )
     plain = squares(x) <= LARGEST**2  # NaN is not
     if series.kinds[t] != USED:
         return 0.0 if plain else np.nan
@@ -665,26 +622,19 @@ def engine(name: str) -> tuple[Any, ...]:
     rng: Any = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]
     move = float64(SERIES, tools, rng, int64, boolean, PARTICLES)
     loop = GROUP((int64, boolean))(GROUP(SERIES.types), _pointer(move), tools, rng, PARTICLES, SPAN, TABLE)
-    shared, called = ([_tool(tool) for tool in part] for part in (SHARED if others else (), others))
-    return compiled(run, loop, _nrt=False), _compiled_move(function, move), shared, called
+    shared, called = ([compiled(tool, POINTERS[tool].signature) for tool in part] for part in (others and SHARED, others))
+    return compiled(run, loop), compiled(function, move), shared, called
 
 
 @cache
-def _tool(function: Any) -> Any:
-    return _compiled_move(function, POINTERS[function].signature)
-
-
-def _compiled_move(function: Any, signature: Any) -> Any:
-    return compiled(function, signature, no_cpython_wrapper=True, _nrt=function not in (carry, _bootstrap))
-
-
-def compiled(function: Any, signature: Any, **options: Any) -> Any:
+def compiled(function: Any, signature: Any) -> Any:
     """Compile a function of the loop; on the disk it bears a digest of all that may be compiled into it."""
     package = Path(__file__).parents[1]
     files = [*package.glob("filters/**/*.py"), *package.glob("samplers/*.py"), Path(__file__)]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files)))
     function.__qualname__ = f"{function.__name__}-{digest.hexdigest()[:16]}"
-    loop: Any = njit(function, **CALLED | {"no_cfunc_wrapper": False} | options)
+    options = {"no_cfunc_wrapper": False, "no_cpython_wrapper": function is not run}
+    loop: Any = njit(function, **CALLED | options, _nrt=function not in (run, _bootstrap, carry))
     loop.compile(signature)
     loop.disable_compile()
     return loop

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
@@ -269,6 +270,16 @@ def update_noise(
     group : ndarray of int, shape (n,)
         Which of the B each particle takes the gain of.
     """
+    arrays = np.array(residuals, order="C"), np.array(noise, order="C")
+    update, sound = new_update(np.ascontiguousarray(values), weights, points, *arrays, group)
+    if not sound:
+        raise IndefiniteCovarianceError(step, "observation's")
+    return update
+
+
+@register_jitable
+def new_update(values, weights, points, residuals, noise, group):
+    """Do as `update_noise`, but say whether all covariances are positive definite."""
     (count, p, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
     update = NoiseUpdate(
         group,
@@ -277,16 +288,15 @@ def update_noise(
         np.zeros((count, k, k)),
         np.zeros(count),
         np.zeros(n),
-        np.ascontiguousarray(values),
-        np.array(residuals, order="C"),
-        np.array(noise, order="C"),
-        np.empty((k + 1, k)),
+        values,
+        residuals,
+        noise,
+        np.zeros((k + 1, k)),
     )
-    empty = np.empty
-    room = UpdateRoom(empty((count, k, k)), empty((count, k)), empty(count), empty((k, dim)), empty((2, k, p)))
-    if not _update_noise(update, weights, points, room):
-        raise IndefiniteCovarianceError(step, "observation's")
-    return update
+    room = UpdateRoom(
+        np.zeros((count, k, k)), np.zeros((count, k)), np.zeros(count), np.zeros((k, dim)), np.zeros((2, k, p))
+    )
+    return update, _update_noise(update, weights, points, room)
 
 
 class UpdateRoom(NamedTuple):
