@@ -42,17 +42,18 @@ FEWEST_PARTICLES = 11_000
 """Fewer particles of all steps, each with 2,500 more for its own cost, are not worth the call of the loop."""
 
 
-def takes(online: Any) -> bool:
-    """Return True if a series can go through the loop, as far as model, proposal, resampling and generator say."""
+def move_of(online: Any) -> str | None:
+    """Return the name of a filter's function in `MOVES`; None if its parts do not let a series go through the loop."""
     proposal, model = online.proposal, online.model
     if type(model) is not CompiledModel or type(online.rng) is not np.random.Generator:
-        return False
-    if type(proposal) is BootstrapProposal:
-        return type(online.resampling) is SystematicResampling
-    if type(proposal) is RankedProposal:
-        return proposal.sampler is None and not proposal.randomised
-    spanned = online.n_particles > 2 * model.dim + 2  # points must span state and noise
-    return type(proposal) is AutomaticProposal and proposal.sampler is None and spanned
+        return None
+    if type(proposal) is BootstrapProposal and type(online.resampling) is SystematicResampling:
+        return "bootstrap"
+    if type(proposal) is RankedProposal and proposal.sampler is None and not proposal.randomised:
+        return "ranked"
+    if type(proposal) is AutomaticProposal and proposal.sampler is None and online.n_particles > 2 * model.dim + 2:
+        return "line" if model.dim == 1 else "auto"  # points span state and noise
+    return None
 
 
 def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
@@ -60,29 +61,23 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
 
     None if the filter has no steps for the loop.
     """
-    if not takes(online):
+    move = move_of(online)
+    if move is None:
         return None
     count, n, d = len(steps), online.n_particles, online.model.dim
     sets = 0 if kept is None else count
-    table = moves.Table(
-        np.empty((count, d)),
-        np.empty((count, d, d)),
-        np.empty(count),
-        np.empty(count),
-        np.empty(count, dtype=np.bool_),
-        np.empty(count, dtype=np.int64),
-        np.empty((sets, n, d)),
-        np.empty((sets, n)),
-    )
+    numbers = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.int64)
+    moments = np.empty((count, d)), np.empty((count, d, d))
+    table = moves.Table(*moments, *numbers, np.empty((sets, n, d)), np.empty((sets, n)))
     outcomes: list[Outcome] = []
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
             part = list(group)
             start = len(outcomes)
             rows = moves.Table(*(column[start : start + len(part)] for column in table))
-            segment = _segment(online, part, sensor)
+            segment = _segment(online, move, part, sensor)
             while (first := len(outcomes) - start) < len(part):
-                done = [] if segment is None else segment.run(online, first, rows)
+                done = [] if segment is None else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
                 outcomes += done or [_take_step(online, part[first], first, rows)]
                 online._clock = part[len(outcomes) - start - 1].clock
     except (Exception, KeyboardInterrupt) as error:
@@ -114,20 +109,20 @@ def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outco
     return FilterResult(**columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions)
 
 
-def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:
+def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
     """Return steps that the same sensor observes, for the loop; None if it cannot take them."""
-    model, proposal = online.model, online.proposal
+    model = online.model
     if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
         return None
     try:
         if sensor is None:
             # a likelihood of its own is weighed in the loop, but not looked ahead with
-            looks_ahead = type(proposal) is AutomaticProposal or getattr(proposal, "guided", False)
+            looks_ahead = move in ("auto", "line") or (move == "ranked" and online.proposal.guided)
             observe = model.h if model.likelihood is None else None if looks_ahead else model.likelihood
-            return None if observe is None else Segment(online, steps, observe, model)
+            return None if observe is None else Segment(online, move, steps, observe, model)
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
-        return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
+        return Segment(online, move, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
     except Exception as error:  # the filter raises it, at the step that it belongs to
         _log.info("steps are taken one by one, as the compiled loop raises %r", error)
         return None
@@ -136,7 +131,7 @@ def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment |
 class Segment:
     """Steps that are observed by the same function, as arrays for the compiled loop."""
 
-    def __init__(self, online: Any, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
+    def __init__(self, online: Any, move: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
         model: CompiledModel = online.model
         n, d = online.n_particles, model.dim
         derived = observe is not model.likelihood
@@ -170,50 +165,42 @@ class Segment:
             np.isin(np.arange(k), angles),
             np.empty((n, d)),
             np.empty((n, k)),
-            np.empty(n),
-            np.empty(n),
-            np.empty((d, n)),
+            np.empty((d + 2, n)),
             np.empty(n, dtype=np.int64),
         )
-        name, tables = _movement(online.proposal, n, d)
-        self.loop, self.move, shared, called = moves.engine(name)
-        self.tools = ((*tables, *shared), *called) if tables else ()
+        self.loop, self.move, shared, called = moves.engine(move)
+        self.tools = ((*_tables(move, online.proposal, n, d), *shared), *called) if called else ()
 
-    def run(self, online: Any, first: int, rows: Any) -> list[Outcome]:
+    def run(self, online: Any, first: int, rows: Any, most: int) -> list[Outcome]:
         """Take as many steps as go through one call, fill in their rows, and return what became of observations."""
         online._settle()
         particles = online._current()
-        n = len(particles)
-        if particles.modes is not None or not n == particles.n_next == online.n_particles:
+        n = online.n_particles
+        if particles.modes is not None or not n == particles.n_next == len(particles):
             return []
         least = 0.0 if online.proposal.uses.weights else online.resample_below
-        last = min(len(self.kinds), first + 1 + MOST_PARTICLES // n)
+        last = min(len(self.kinds), first + most)
         span = moves.Span(first, last, (1 - 1e-9) * least * n, bool(online._resampled))
-        stream = online.rng.bit_generator
-        before = stream.state
-        end, spoilt, state = self._call(online, particles, span, rows)
+        arrays = particles.x, particles.log_weights, particles.weights, particles.x
+        state = moves.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays))
+        before = online.rng.bit_generator.state
+        end, spoilt = self.loop(tuple(self.series), self.move, self.tools, online.rng, state, span, rows)
         if spoilt:  # the step at which it stopped has drawn random numbers: go up to it again
-            stream.state = before
-            end, _, state = self._call(online, particles, span._replace(last=end), rows)
+            online.rng.bit_generator.state = before
+            return self.run(online, first, rows, end - first)
         if end == first:
             return []
-        moved = np.count_nonzero(self.series.dts[first:end]) % 2  # x and the room for its successors take turns
-        t = end - 1
         outcomes = [Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[first:end].tolist()]
+        moved = np.count_nonzero(self.series.dts[first:end]) % 2  # x and the room for its successors take turns
         online._particles = Particles.unchecked(state.moved if moved else state.x, state.log_weights)
         online._particles.weights = state.weights
+        t = end - 1
         online.step = int(rows.steps[t])
         online._resampled = bool(rows.resampled[t])
         online.log_likelihood += float(rows.log_likelihoods[first:end].sum())
         figures = float(rows.ess[t]), online._resampled, float(rows.log_likelihoods[t])
         online.record = StepRecord(online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1])
         return outcomes
-
-    def _call(self, online: Any, particles: Particles, span: Any, rows: Any) -> tuple[int, bool, Any]:
-        """Return the end of the steps that went through, whether another one has drawn random numbers, and the particles."""
-        arrays = particles.x, particles.log_weights, particles.weights, particles.x
-        state = moves.Particles(*(np.array(part, dtype=np.float64, order="C") for part in arrays))
-        return *self.loop(tuple(self.series), self.move, self.tools, online.rng, state, span, rows), state
 
 
 def _observations(steps: list[Step], indices: Array, size: int | None, model: Any) -> tuple[Array, Array]:
@@ -258,15 +245,15 @@ def _observation_noises(model: Any, missing: Array, indices: Array) -> tuple[Arr
     return which.reshape(-1), np.array(whitening), np.array(log_peaks), np.array(noises)
 
 
-def _movement(proposal: Any, n: int, d: int) -> tuple[str, Any]:
-    """Return the name of a proposal's mover, and its tables."""
-    if type(proposal) is BootstrapProposal:
-        return "bootstrap", ()
-    name, ranked = ("ranked", proposal) if type(proposal) is RankedProposal else ("auto", proposal._ranked)
-    shares = [float(ranked.guided), ranked.defensive_share]
-    if name == "auto" and d == 1:
-        name, shares = "line", [proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share]
-    return name, (_noise(n, d), _noise(n, d if name == "ranked" else 2 * d), (np.arange(n) + 0.5) / n, np.array(shares))
+def _tables(move: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
+    """Return the first fields of a proposal's `Tools`."""
+    if move == "line":
+        shares = proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share
+    else:
+        ranked = proposal if move == "ranked" else proposal._ranked
+        shares = float(ranked.guided), ranked.defensive_share
+    wide = _noise(n, d if move == "ranked" else 2 * d)
+    return _noise(n, d), wide, (np.arange(n) + 0.5) / n, np.array(shares)
 
 
 @lru_cache(maxsize=4)

@@ -80,16 +80,14 @@ Series, SERIES = named(
     angles=_flags,
     states=_rows,
     values=_rows,
-    log_likelihoods=_row,
-    buffer=_row,
-    centred=_rows,
+    room=_rows,
     chosen=_counts,
 )
 """Of T steps: parameters of the mean of the next state, that mean, time steps, indices of steps, controls, factors of the
 transition noise; what is observed, its parameters, whether it is a mean, z (T, 1, k), the kind of each observation and which
 noise it has; whitening matrices, log-densities at 0 and covariances of these noises; which entries of
-state and observation are angles; and room for states (n, d), what is observed (n, k), two rows (n,), states (d, n) and
-indices (n,): a step leaves nothing there."""
+state and observation are angles; and room for states (n, d), what is observed (n, k), rows (d + 2, n) and indices (n,): a
+step leaves nothing there."""
 Table, TABLE = named(
     "Table",
     means=_rows,
@@ -163,7 +161,7 @@ def run(given, move, tools, rng, particles, span, table):
 def _bootstrap(series, tools, rng, t, uneven, particles):
     """Do as `BootstrapProposal`, after `SystematicResampling` if weights are uneven."""
     x, log_weights, weights, moved = particles
-    noise, levels, factor = series.states, series.buffer, series.factors[t]
+    noise, levels, factor = series.states, series.room[0], series.factors[t]
     n, d = x.shape
     if uneven:
         offset = rng.random()
@@ -243,12 +241,8 @@ def _on_line(series, tools, rng, t, uneven, particles):
     # likelihood leaves too few of them.
     for guided in range(2):
         first = guided * n
-        centres, deviations, chances, targets = (
-            np.zeros((first + n, 1)),
-            np.zeros(first + n),
-            np.zeros(first + n),
-            np.zeros(first + n),
-        )
+        centres, parts = np.zeros((first + n, 1)), np.zeros((3, first + n))
+        deviations, chances, targets = parts[0], parts[1], parts[2]
         for i in range(n):
             centres[first + i, 0] = means[i, 0]
             deviations[first + i] = deviation
@@ -269,10 +263,14 @@ def _on_line(series, tools, rng, t, uneven, particles):
                 deviations[i] = deviation * np.sqrt(variance)
                 chances[i] = (1.0 - UNGUIDED_SHARE) * posterior[i]
         order = proposal.order(centres, chances, np.zeros(1, np.bool_))  # the angles are unwrapped
-        ascending, points = centres[order, 0], np.zeros(n)
-        least = np.maximum(RESOLUTION * np.abs(ascending), SMALLEST_DEVIATION)
-        components = ascending, np.maximum(deviations[order], least), chances[order], targets[order]
-        quantiles(*components, proposal.levels, points, log_weights)
+        ordered, points = np.zeros((4, first + n)), np.zeros(n)
+        for i in range(first + n):
+            mean = centres[order[i], 0]
+            ordered[0, i] = mean
+            ordered[1, i] = max(deviations[order[i]], max(RESOLUTION * abs(mean), SMALLEST_DEVIATION))
+            ordered[2, i] = chances[order[i]]
+            ordered[3, i] = targets[order[i]]
+        quantiles(ordered[0], ordered[1], ordered[2], ordered[3], proposal.levels, points, log_weights)
         for i in range(n):
             moved[i, 0] = points[i]
             log_weights[i] -= np.log(n)
@@ -293,9 +291,15 @@ def from_gaussian(series, proposal, t, particles):
     close, plain, over, stride = True, True, (0.0, 0.0), n // FEW if n >= 2 * FEW else 1
     mean, root = np.zeros((1, d)), np.zeros((d, d))
     while stride > 0 and plain:
-        some, share = centred[::stride].copy(), weights[::stride].copy()
-        share /= share.sum()
-        z, mean, root = np.zeros(some.shape), np.zeros((1, d)), np.zeros((d, d))
+        size, total = (n + stride - 1) // stride, 0.0
+        some, share = np.zeros((size, d)), np.zeros(size)
+        for i in range(size):
+            total += weights[i * stride]
+        for i in range(size):
+            share[i] = weights[i * stride] / total
+            for a in range(d):
+                some[i, a] = centred[i * stride, a]
+        z, mean, root = np.zeros((size, d)), np.zeros((1, d)), np.zeros((d, d))
         plain = _standardise(some, share, mean[0], root, np.zeros((d, d)), z)
         over = _over_chance(z, share, np.zeros((d, d, d)), np.zeros((d, d)))
         close = close and max(over[0], over[1]) <= (CLEARLY if stride > 1 else 2.0)
@@ -361,7 +365,8 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         if not blind:
             noise = np.zeros(balanced.shape)
             _draw(update, chosen, balanced, noise, log_ratio)
-        log_ratio += ancestor_ratio[chosen]
+        for i in range(n):
+            log_ratio[i] += ancestor_ratio[chosen[i]]
         found = proposal.carry(series, t, ancestors, chosen, noise, log_ratio, successors)
         if trial == 0:
             if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
@@ -382,7 +387,7 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
 def look_ahead(series, curve_order, t, spare, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all is plain, where ancestors will be, and the update of their noise."""
     points, sigma_weights = ancestors.noise.points, ancestors.noise.weights
-    (n, d), (p, dim), z, angles = ancestors.x.shape, points.shape, series.z[t], series.angles
+    (n, d), p, z, angles = ancestors.x.shape, len(points), series.z[t], series.angles
     count, group, members, centres = (
         min(n, (n + spare + p - 1) // p),
         np.zeros(n, np.int64),
@@ -475,13 +480,8 @@ def weigh(series, t, particles):
 
     A log-density is ``log_peak - |W (z - h(x))|^2 / 2``, of the entries of z that are observed.
     """
-    x, z, values, log_likelihoods, buffer = (
-        particles.moved,
-        series.z[t],
-        series.values,
-        series.log_likelihoods,
-        series.buffer,
-    )
+    x, z, values = particles.moved, series.z[t], series.values
+    log_likelihoods, buffer = series.room[0], series.room[1]
     plain = squares(x) <= LARGEST**2  # NaN is not
     if series.kinds[t] != USED:
         return 0.0 if plain else np.nan
@@ -549,7 +549,7 @@ def wrap(x, circular):
 @njit(**QUICK)
 def moments(series, x, weights, mean, covariance):
     """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
-    centred, circular = series.centred, series.circular
+    centred, circular = series.room, series.circular
     n, d = x.shape
     trace = 0.0
     for a in range(d):
@@ -616,7 +616,7 @@ MOVES: dict[str, tuple[Any, ...]] = {
 
 @cache
 def engine(name: str) -> tuple[Any, ...]:
-    """Return the loop of a proposal, its function, the functions that all of them call, and those that it calls: compiled."""
+    """Return a loop, compiled, the function of its proposal, the functions that all of these call, and those it calls."""
     function, *others = MOVES[name]
     tools = GROUP((GROUP(TOOLS.types), *(POINTERS[tool] for tool in others)) if others else ())
     rng: Any = typeof(np.random.default_rng())  # type: ignore[no-untyped-call]

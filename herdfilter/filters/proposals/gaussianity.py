@@ -174,7 +174,7 @@ def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> f
 
 @njit(**IN_PLACE)
 def _nonlinear_share(x, noise):
-    """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in noise of covariance I."""
+    """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in standard noise."""
     (n, d), most = x.shape, 0.0
     for a in range(d):
         mean = variance = linear = 0.0
