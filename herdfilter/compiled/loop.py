@@ -66,7 +66,7 @@ def run(online: Any, steps: Sequence[Step], kept: Any) -> FilterResult | None:
         return None
     count, n, d = len(steps), online.n_particles, online.model.dim
     sets = 0 if kept is None else count
-    numbers = np.empty(count), np.empty(count), np.empty(count, dtype=np.bool_), np.empty(count, dtype=np.int64)
+    numbers = np.empty(count), np.empty(count), np.empty(count, np.bool_), np.empty(count, np.int64)
     moments = np.empty((count, d)), np.empty((count, d, d))
     table = moves.Table(*moments, *numbers, np.empty((sets, n, d)), np.empty((sets, n)))
     outcomes: list[Outcome] = []
@@ -194,6 +194,7 @@ class Segment:
         moved = np.count_nonzero(self.series.dts[first:end]) % 2  # x and the room for its successors take turns
         online._particles = Particles.unchecked(state.moved if moved else state.x, state.log_weights)
         online._particles.weights = state.weights
+        rows.steps[first:end] = self.series.steps[first:end]
         t = end - 1
         online.step = int(rows.steps[t])
         online._resampled = bool(rows.resampled[t])

@@ -44,17 +44,13 @@ _row, _rows, _sets = (types.Array(float64, k, "C") for k in (1, 2, 3))
 _counts, _flags = types.Array(int64, 1, "C"), types.Array(boolean, 1, "C")
 GROUP: Any = types.Tuple
 _pointer: Any = types.FunctionType
+_tuple_type: Any = types.NamedTuple
 
 
 def named(name: str, **fields: Any) -> tuple[Any, Any]:
     """Return a class of named tuples, and its type in compiled code."""
     kind: Any = namedtuple(name, fields)  # type: ignore[misc]
-    return kind, type_of(kind, fields.values())
-
-
-def type_of(kind: Any, fields: Any) -> Any:
-    """Return the type of a named tuple in compiled code."""
-    return types.NamedTuple(tuple(fields), kind)
+    return kind, _tuple_type(tuple(fields.values()), kind)
 
 
 Particles, PARTICLES = named("Particles", x=_rows, log_weights=_row, weights=_row, moved=_rows)
@@ -112,7 +108,7 @@ Gaussian, GAUSSIAN = named(
 )
 """The log-evidence of a step from one Gaussian; whether that is all; if particles are close to Gaussian; if no look ahead is
 needed; the width of kernels; and the Gaussian as the only ancestor."""
-UPDATE = type_of(NoiseUpdate, (_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows))
+UPDATE = _tuple_type((_counts, _rows, _sets, _sets, _row, _row, _sets, _rows, _sets, _rows), NoiseUpdate)
 _order = _pointer(_counts(_rows, _row, _flags))
 _look = _pointer(GROUP((boolean, _rows, UPDATE))(SERIES, _order, int64, int64, ANCESTORS))
 _carry = _pointer(float64(SERIES, int64, ANCESTORS, _counts, _rows, _row, PARTICLES))
@@ -148,7 +144,6 @@ def run(given, move, tools, rng, particles, span, table):
         table.ess[t] = ess
         table.log_likelihoods[t] = increment
         table.resampled[t] = resampled
-        table.steps[t] = series.steps[t]
         if len(table.particles):
             for i in range(len(x)):
                 table.weights[t, i] = weights[i]
@@ -342,8 +337,7 @@ def _narrow(series, t, means, weights):
 
 def follow(series, proposal, t, ancestors, guided, blind, particles):
     """Do as `RankedProposal.follow`: the other way is tried, too, where the first leaves fewer than sqrt(n)."""
-    x, log_weights, weights, moved = particles
-    (n, d), before, m = x.shape, ancestors.weights, len(ancestors.weights)
+    (n, d), before, weights = particles.x.shape, ancestors.weights, particles.weights
     guided = guided and series.kinds[t] == USED and series.derived
     blind = blind or not guided
     balanced, log_evidence, successors = ancestors.noise.sets[series.steps[t] % SETS], 0.0, particles
@@ -351,13 +345,13 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
         return np.nan
     for trial in range(2):
         centres, chances, noise = ancestors.x, before, balanced
-        ancestor_ratio, log_ratio, chosen = np.zeros(m), np.zeros(n), np.zeros(n, np.int64)
+        ancestor_ratio, log_ratio, chosen = np.zeros(len(before)), np.zeros(n), np.zeros(n, np.int64)
         if not blind:
             plain, centres, update = proposal.look(series, proposal.order, t, SPARE_POINTS, ancestors)
             if not plain:
                 return np.nan
             # the ancestors are taken by the weights after the update, but for a share of those before
-            chances = np.zeros(m)
+            chances = np.zeros(len(before))
             _share_weights(before, update.log_densities, proposal.shares[1], chances, ancestor_ratio)
         order = proposal.order(centres, chances, series.circular)
         _inverse(chances[order], proposal.levels, chosen)
@@ -372,15 +366,15 @@ def follow(series, proposal, t, ancestors, guided, blind, particles):
             if not (guided and 1.0 / dot(weights, weights) < np.sqrt(n)):  # NaN, too
                 return found
             log_evidence, blind = found, not blind
-            successors = Particles(x, np.zeros(n), np.zeros(n), np.zeros((n, d)))
+            successors = Particles(particles.x, np.zeros(n), np.zeros(n), np.zeros((n, d)))
     gain = found - log_evidence
     if gain != gain or (gain <= np.log(n) if blind else gain < -np.log(n)):
         return log_evidence + 0.0 * gain  # NaN if one of them is
     for i in range(n):
-        log_weights[i] = successors.log_weights[i]
+        particles.log_weights[i] = successors.log_weights[i]
         weights[i] = successors.weights[i]
         for a in range(d):
-            moved[i, a] = successors.moved[i, a]
+            particles.moved[i, a] = successors.moved[i, a]
     return found
 
 
@@ -388,14 +382,10 @@ def look_ahead(series, curve_order, t, spare, ancestors):
     """Do as `Ancestors.look_ahead`: return whether all is plain, where ancestors will be, and the update of their noise."""
     points, sigma_weights = ancestors.noise.points, ancestors.noise.weights
     (n, d), p, z, angles = ancestors.x.shape, len(points), series.z[t], series.angles
-    count, group, members, centres = (
-        min(n, (n + spare + p - 1) // p),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros((n, d)),
-    )
+    count, group, centres = min(n, (n + spare + p - 1) // p), np.zeros(n, np.int64), np.zeros((n, d))
     for i in range(n):
-        group[i] = members[i] = i
+        group[i] = i
+    members = group.copy()
     _successors(series, t, ancestors, group, points[:1], np.zeros((n, d)), centres)
     if count < n:
         order = curve_order(centres, ancestors.weights, series.circular)

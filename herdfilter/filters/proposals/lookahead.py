@@ -278,7 +278,9 @@ def update_noise(
 
 
 @register_jitable
-def new_update(values, weights, points, residuals, noise, group):
+def new_update(
+    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices
+) -> tuple[NoiseUpdate, bool]:
     """Do as `update_noise`, but say whether all covariances are positive definite."""
     (count, p, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
     update = NoiseUpdate(
