@@ -12,7 +12,8 @@ from numba.core import event
 import herdfilter as hf
 from herdfilter.filters import progress
 from herdfilter.filters.progress import live_line, tell_compilation
-from herdfilter.study.workers.child import ChildWork
+from herdfilter.study.tasks import Task
+from herdfilter.study.workers import Packed, in_child
 
 
 @pytest.fixture
@@ -79,6 +80,4 @@ def test_importing_the_package_is_enough():
 
 
 def test_a_process_of_a_study_leaves_it_to_the_study():
-    work = ChildWork(lambda tasks, stage: [progress.lines[0]])
-    assert work(()) == [1]
-    work.close()
+    assert in_child(Packed(lambda tasks: [progress.lines[0]]), [Task("any", 1, 0)], None) == [1]
