@@ -22,12 +22,11 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from herdfilter._checks import check_count, one_of, shortened
+from herdfilter._checks import MOST_STEPS, check_count, one_of, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
-from herdfilter.study.machine import check_study_fits
 from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
@@ -161,7 +160,7 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
-    each = check_count("runs", scenario.runs if runs is None else runs, most=None)
+    each = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
     family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
@@ -180,8 +179,6 @@ def _try_parts(study: Study) -> None:
     """Build model, filters and reference, and make the first step, so that what goes wrong in every run does so now."""
     scenario, model = study.scenario, study.build_model()
     check_beside_model(scenario, model.dim)
-    steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
-    check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
     own = specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
     every = own | dict(study.filters) if study.family is None else {}  # a family's filter may support other models only
     for name, factory in every.items():
@@ -203,7 +200,7 @@ def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single one."""
     single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
     given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
-    counts = tuple(dict.fromkeys([check_count("particles", n, most=None) for n in given]))
+    counts = tuple(dict.fromkeys([check_count("particles", n) for n in given]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, check_count, one_of, short_repr
+from herdfilter._checks import Array, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords
@@ -22,7 +20,6 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
 from herdfilter.study import machine
-from herdfilter.study.machine import NUMBER_BYTES, check_fits
 from herdfilter.study.recording import Recording
 from herdfilter.study.scenario import Scenario
 
@@ -73,31 +70,22 @@ def to_arrays(reference: Reference) -> dict[str, Array]:
     arrays = {name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")}
     if reference.covariances is not None:
         arrays["covariances"] = reference.covariances
-    if reference.posteriors:
-        densities = [density for density in reference.posteriors.values() if isinstance(density, LineDensity)]
+    densities: Any = reference.posteriors.values()
+    if densities:
         arrays["steps"] = np.array(list(reference.posteriors), dtype=np.float64)
         arrays["edges"] = np.array([density.edges for density in densities])
         arrays["masses"] = np.array([density.masses for density in densities])
     return arrays
 
 
-def from_arrays(arrays: Mapping[str, Array], steps: int, dim: int) -> Reference:
-    """Return the reference of arrays; KeyError or ValueError unless it has `steps` steps and `dim` dimensions."""
-    covariances, posteriors = None, {}
-    if "covariances" in arrays:
-        covariances = as_array("covariances", arrays["covariances"], (steps, dim, dim))
+def from_arrays(arrays: Mapping[str, Array]) -> Reference:
+    """Return the reference of arrays."""
+    posteriors: dict[int, GaussianMixture | LineDensity] = {}
     if "steps" in arrays:
-        places = as_array("steps", arrays["steps"], (None,)).astype(int)
-        edges = as_array("edges", arrays["edges"], (len(places), None))
-        masses = as_array("masses", arrays["masses"], (len(places), edges.shape[1] - 1))
-        posteriors = {int(k): LineDensity(e, m) for k, e, m in zip(places, edges, masses, strict=True)}
-    return Reference(
-        as_array("means", arrays["means"], (steps, dim)),
-        float(as_array("log_likelihood", arrays["log_likelihood"], (), finite=False)),
-        as_array("error", arrays["error"], (steps, dim), finite=False),
-        covariances,
-        posteriors,
-    )
+        densities = map(LineDensity, arrays["edges"], arrays["masses"])
+        posteriors.update(zip(arrays["steps"].astype(int).tolist(), densities, strict=True))
+    log_likelihood = float(arrays["log_likelihood"])
+    return Reference(arrays["means"], log_likelihood, arrays["error"], arrays.get("covariances"), posteriors)
 
 
 def _grid(
@@ -307,8 +295,7 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
         observed += ([machine.bare(sensor) for sensor in recording.sensors],)
     numbers = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
     decided_by = (CACHE_VERSION, model_key, observed, dict(scenario.reference), numbers)
-    read = partial(from_arrays, steps=len(recording), dim=model.dim)
-    return machine.remembered(compute, to_arrays, read, *decided_by)
+    return machine.remembered(compute, to_arrays, from_arrays, *decided_by)
 
 
 def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:
@@ -325,7 +312,7 @@ def check_reference(scenario: Scenario) -> None:
     check_keywords("[reference]", function, keywords, added=("model", "recording", "rng"))
     for name in ("n", "repeats"):
         if name in keywords:
-            check_count(f"[reference] {name}", keywords[name], most=None)
+            check_count(f"[reference] {name}", keywords[name])
     for key in {"filter", "guided"} & set(keywords):
         names = keywords[key] if isinstance(keywords[key], (list, tuple)) else [keywords[key]]
         if not names or {} in names:
@@ -347,20 +334,10 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
-    if "n" in keywords:
-        n = keywords["n"]
-        check_fits("[reference] n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER_BYTES)
-        with prefix_errors("[reference]: "):
+    with prefix_errors("[reference]: "):
+        if "n" in keywords:
             filter_for(keywords.get("filter", "bootstrap"), model)
-    else:
-        if "points" in keywords:
-            points = keywords["points"]
-            if not isinstance(points, (int, list, tuple)):
-                raise ValueError(f"[reference] points: expected a number, or one per dimension, got {short_repr(points)}")
-            counts = [points] * model.dim if isinstance(points, int) else points
-            total = math.prod(check_count("[reference] points", count, most=None) for count in counts)
-            check_fits("[reference] points", f"{total} in {model.dim} dimensions", total * (model.dim + 1) * NUMBER_BYTES)
-        with prefix_errors("[reference]: "):
+        else:
             function(model, first, np.random.default_rng(0), **keywords)
     if scenario.reference["type"] in CACHED_TYPES:
         machine.warn_if_unusable()

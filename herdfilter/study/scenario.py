@@ -31,7 +31,7 @@ DEPTH = 50  # largest depth of the tables and lists of a scenario
 _DOTTED = re.compile(rf"""(?<![\w.-])(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\w-]++)[ \t]*+\.[ \t]*+){{{DEPTH}}}""")
 _TOO_DEEP = f"expected tables and lists nested at most {DEPTH} deep, got deeper ones"
 
-Count = Annotated[int, partial(check_count, most=None)]  # memory is checked beside the model
+Count = Annotated[int, check_count]
 NonNegative = Annotated[int, partial(check_count, minimum=0, most=None)]
 FigureText = Annotated[str, check_label]
 
