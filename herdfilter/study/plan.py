@@ -263,19 +263,17 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Name the differences between two descriptions, as in ``steps: 100 there, 50 now``.
 
     A key that one of them lacks and that is empty in the other is no difference: it is newer than the one.
     """
+    import pandas as pd
 
-    def text(value: Any) -> str:
-        return "nothing" if value is None else shortened(json.dumps(value), 60)
-
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*old, *(key for key in new if key not in old)]:
-            if (old | new)[key] in (None, [], {}) and not (key in old and key in new):
-                continue
-            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-    elif json.dumps(old) != json.dumps(new):
-        yield f"{path}: {text(old)} there, {text(new)} now"
+    before, after = (pd.json_normalize(dict(description)).to_dict("records")[0] for description in (old, new))
+    for key in dict.fromkeys([*before, *after]):
+        there, now = (
+            json.dumps(values[key]) if values.get(key) not in (None, [], {}) else "nothing" for values in (before, after)
+        )
+        if there != now:
+            yield f"{key}: {shortened(there, 60)} there, {shortened(now, 60)} now"

@@ -98,17 +98,6 @@ class Recording:
         return Recording(self.truth[:steps], self.observations[:steps], dt, controls, sensors)
 
 
-def join_scans(scans: list[Array]) -> dict[str, Array]:
-    """Return scans as two arrays: all ``detections`` (sum of m, k), and the number in each scan, ``scan_sizes`` (T,)."""
-    sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
-    return {"detections": np.concatenate(scans), "scan_sizes": sizes}
-
-
-def split_scans(detections: Array, scan_sizes: Array) -> list[Array]:
-    """Return the scans that `join_scans` joined."""
-    return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class DataSet:
     """Real data: the recording, and the arguments that the model takes from it.

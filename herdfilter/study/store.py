@@ -7,12 +7,12 @@ The schema, version 3 (``PRAGMA user_version``; ``PRAGMA application_id`` marks 
 ``sessions (started, executor, versions, machine)``
     One row each time that somebody worked on it: the time in UTC, and package versions and machine as JSON.
 ``runs (filter, n_particles, run, reference, diverged, error, traceback, kind, ...)``
-    One row per finished task. ``error`` is empty unless the run failed, ``kind`` is the kind of a family's model. Every number
-    measured (see `herdfilter.compare`) has a column, NULL if unknown.
+    One row per finished task. ``error`` is empty unless the run failed, ``kind`` is the kind of a family's model. Every
+    number measured (see `herdfilter.compare`) has a column, NULL if unknown.
 ``arrays (filter, n_particles, run, name, shape, data)``
-    64-bit floats, least significant byte first, in C order, compressed by zlib, and their shape as JSON. The series of a task
-    have its filter, particle count and run. The arrays of the first run in full (`Trajectory`) have particle count 0, and
-    those that all filters share have the filter ``''``.
+    64-bit floats, least significant byte first, in C order, compressed by zlib, and their shape as JSON. The series of a
+    task have its filter, particle count and run. The arrays of the first run in full (`Trajectory`) have particle count 0,
+    and those that all filters share have the filter ``''``.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ PRAGMA user_version = {VERSION};
 CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE sessions (started TEXT NOT NULL, executor TEXT NOT NULL, versions TEXT NOT NULL, machine TEXT NOT NULL);
 CREATE TABLE runs (
-    filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, reference TEXT NOT NULL, diverged INTEGER NOT NULL,
-    error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT, {", ".join(f"{name} REAL" for name in MEASURED)},
+    filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, reference TEXT NOT NULL,
+    diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT, {", ".join(f"{name} REAL" for name in MEASURED)},
     PRIMARY KEY (filter, n_particles, run)
 );
 CREATE TABLE arrays (
@@ -298,8 +298,8 @@ def _check(store: Store, empty: bool) -> None:
         raise StoreError(f"{store.path}: not a store of herdfilter")
     elif version != VERSION:
         raise StoreError(
-            f"{store.path}: a store of version {version}, but this herdfilter reads version {VERSION}; read it with the herdfilter "
-            "that wrote it (`herdfilter export`), or compare anew in another folder"
+            f"{store.path}: a store of version {version}, but this herdfilter reads version {VERSION}; read it with the "
+            "herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
         )
     else:
         flaw = store._connection.execute("PRAGMA quick_check(1)").fetchone()[0]

@@ -1,7 +1,8 @@
 """Where tasks are done: in this process, in child processes, or on a Dask cluster whose workers have such children.
 
-A `concurrent.futures.Executor` of threads or of the cluster gets one batch of tasks for every worker, and has a child process do
-it (`in_child`). A child stops after `BATCH_SECONDS` and hands back the results so far; the rest of its batch is submitted again.
+A `concurrent.futures.Executor` of threads or of the cluster gets one batch of tasks for every worker, and has a child process
+do it (`in_child`). A child stops after `BATCH_SECONDS` and hands back the results so far; the rest of its batch is submitted
+again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import atexit
 import faulthandler
 import logging
-import math
 import multiprocessing
 import os
 import pickle
@@ -40,7 +40,7 @@ BATCH_SECONDS = 0.2  # time after which a worker hands back its results: a power
 ATTEMPTS = 2  # number of processes that a task may take down, alone in each, before it counts as failed
 
 CONNECT_SECONDS = 15.0  # time to connect to a scheduler
-LOOK_SECONDS = 0.5  # time between two questions to the scheduler for its workers
+LOOK_SECONDS = 0.5  # time after which the workers are counted again
 NOBODY_SECONDS = 60.0  # time that a cluster may be without workers
 IDLE_SECONDS = 300.0  # time after which a child without work ends
 
@@ -89,8 +89,8 @@ def distribute(
     """Have the workers of a checked scheduler do tasks, run by run, and yield their results in any order.
 
     With a limit of seconds children do the work, because they can be killed. The rest of a batch goes to the child that has
-    its recording and reference at hand, unless others would be idle for longer than it takes to make these again. Tasks whose
-    process died are tried again alone, up to `ATTEMPTS` times.
+    its recording and reference at hand, unless others would be idle for longer than it takes to make these again. Tasks
+    whose process died are tried again alone, up to `ATTEMPTS` times.
     """
     if scheduler == "local" and count == 1 and limit is None:
         while tasks:
@@ -108,43 +108,46 @@ def distribute(
     packed = Packed(work if limit is None else partial(work, limit=limit))
     opened = _threads(packed.token, count) if scheduler == "local" else _cluster(scheduler, count)
     with opened as (executor, count_workers, fatal_errors):
-        while runs or batches or running or finished:
-            workers = count_workers()
-            while len(running) < workers and (batches or runs):
-                batch = batches.popleft() if batches else []
-                for _ in range(0 if batch else 1 + len(runs) // (2 * workers)):
-                    batch += runs.popleft()
-                half = len(batch) // 2
-                is_last = not batches and not runs and len(running) + 1 < workers
-                if is_last and half * task_seconds > preparation + 0.01:
-                    batches.append(batch[half:])
-                    batch = batch[:half]
-                running[executor.submit(in_child, packed, batch, limit)] = batch
-            yield from finished  # the workers work while the caller stores them
-            finished = []
-            if not running:
-                time.sleep(0.1)  # every worker of the cluster has gone; others may come
-                continue
-            for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
-                batch = running.pop(future)
-                try:
-                    results = future.result() or []
-                except CancelledError:
-                    raise _lost_scheduler() from None
-                except fatal_errors:
-                    results = []
-                if not results:
-                    _log.warning("a process died with %d runs to make; they are tried again, each on its own", len(batch))
-                    deaths.update(batch if len(batch) == 1 else ())
-                    text = "ProcessDied: the process that worked on it ended, killed or out of memory"
-                    results = [TaskResult(task, failure_row(text)) for task in batch if deaths[task] >= ATTEMPTS]
-                    batches.extend([task] for task in batch if deaths[task] < ATTEMPTS)
-                elif len(results) < len(batch):
-                    batches.appendleft(batch[len(results) :])
-                for result in results:
-                    task_seconds += 0.1 * (result.seconds - task_seconds) if task_seconds else result.seconds
-                    preparation = max(preparation, result.preparation)
-                finished.append(results)
+        try:
+            while runs or batches or running or finished:
+                workers = count_workers()
+                while len(running) < workers and (batches or runs):
+                    batch = batches.popleft() if batches else []
+                    for _ in range(0 if batch else 1 + len(runs) // (2 * workers)):
+                        batch += runs.popleft()
+                    half = len(batch) // 2
+                    is_last = not batches and not runs and len(running) + 1 < workers
+                    if is_last and half * task_seconds > preparation + 0.01:
+                        batches.append(batch[half:])
+                        batch = batch[:half]
+                    running[executor.submit(in_child, packed, batch, limit)] = batch
+                yield from finished  # the workers work while the caller stores them
+                finished = []
+                for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                    batch = running.pop(future)
+                    try:
+                        results = future.result() or []
+                    except CancelledError:
+                        raise _lost_scheduler() from None
+                    except fatal_errors:
+                        results = []
+                    if not results:
+                        _log.warning(
+                            "a process died with %d runs to make; they are tried again, each on its own", len(batch)
+                        )
+                        deaths.update(batch if len(batch) == 1 else ())
+                        text = "ProcessDied: the process that worked on it ended, killed or out of memory"
+                        results = [TaskResult(task, failure_row(text)) for task in batch if deaths[task] >= ATTEMPTS]
+                        batches.extend([task] for task in batch if deaths[task] < ATTEMPTS)
+                    elif len(results) < len(batch):
+                        batches.appendleft(batch[len(results) :])
+                    for result in results:
+                        task_seconds += 0.1 * (result.seconds - task_seconds) if task_seconds else result.seconds
+                        preparation = max(preparation, result.preparation)
+                    finished.append(results)
+        except Exception:
+            yield from finished
+            raise
 
 
 Opened = tuple[Executor, Callable[[], int], tuple[type[Exception], ...]]
@@ -186,30 +189,19 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
         try:
             client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
             stack.callback(client.close)
-            client.wait_for_workers(1, timeout=NOBODY_SECONDS if scheduler == "dask" else CONNECT_SECONDS)
-        except TimeoutError as error:
-            raise ConnectionError(f"scheduler: the cluster at {scheduler} has no workers") from error
         except (OSError, ValueError) as error:
             raise ConnectionError(f"scheduler: nothing answers at {scheduler} ({error})") from error
-        threads = 0
-        asked_at = -math.inf
-        inhabited_at = time.monotonic()
 
         def count_workers() -> int:
-            nonlocal threads, asked_at, inhabited_at
-            now = time.monotonic()
-            if now > asked_at + LOOK_SECONDS:
-                asked_at = now
-                try:
-                    threads = sum(client.nthreads().values())
-                except (OSError, RuntimeError) as error:
-                    raise _lost_scheduler() from error
-                if threads:
-                    inhabited_at = now
-                elif now > inhabited_at + NOBODY_SECONDS:
-                    raise ConnectionError(
-                        f"scheduler: the cluster has had no worker for {NOBODY_SECONDS:g} s; start workers"
-                    )
+            try:
+                threads = sum(client.nthreads().values())
+                if not threads:
+                    client.wait_for_workers(1, timeout=NOBODY_SECONDS)
+            except TimeoutError as error:
+                text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
+                raise ConnectionError(text) from error
+            except (OSError, RuntimeError) as error:
+                raise _lost_scheduler() from error
             return threads
 
         yield client.get_executor(pure=False), count_workers, (distributed.KilledWorker,)

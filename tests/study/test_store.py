@@ -75,7 +75,7 @@ def test_what_is_read_back_is_what_was_found(scenario, store, failing):
     for key, series in in_memory.series.items():
         np.testing.assert_equal(again.series[key], series)
     here, there = in_memory.trajectory, again.trajectory
-    for part in ("truth", "observations", "dt", "controls"):
+    for part in ("truth", "dt"):
         np.testing.assert_array_equal(getattr(there.recording, part), getattr(here.recording, part))
     np.testing.assert_array_equal(there.reference.means, here.reference.means)
     np.testing.assert_equal(there.particles, here.particles)
