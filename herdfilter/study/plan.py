@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -198,9 +198,8 @@ def _try_parts(study: Study) -> None:
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single one."""
-    single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
-    given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
-    counts = tuple(dict.fromkeys([check_count("particles", n) for n in given]))
+    values = [particles] if isinstance(particles, str) or not isinstance(particles, Iterable) else particles
+    counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts

@@ -55,7 +55,8 @@ CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE sessions (started TEXT NOT NULL, executor TEXT NOT NULL, versions TEXT NOT NULL, machine TEXT NOT NULL);
 CREATE TABLE runs (
     filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, reference TEXT NOT NULL,
-    diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT, {", ".join(f"{name} REAL" for name in MEASURED)},
+    diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT,
+    {" REAL, ".join(MEASURED)} REAL,
     PRIMARY KEY (filter, n_particles, run)
 );
 CREATE TABLE arrays (

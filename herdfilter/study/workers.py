@@ -1,8 +1,8 @@
 """Where tasks are done: in this process, in child processes, or on a Dask cluster whose workers have such children.
 
-A `concurrent.futures.Executor` of threads or of the cluster gets one batch of tasks for every worker, and has a child process
-do it (`in_child`). A child stops after `BATCH_SECONDS` and hands back the results so far; the rest of its batch is submitted
-again.
+A `concurrent.futures.Executor` of threads or of the cluster gets one batch of tasks for every worker, and has a child
+process do it (`in_child`). A child stops after `BATCH_SECONDS` and hands back the results so far; the rest of its batch is
+submitted again.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
 
         def count_workers() -> int:
             try:
-                threads = sum(client.nthreads().values())
+                threads: int = sum(client.nthreads().values())
                 if not threads:
                     client.wait_for_workers(1, timeout=NOBODY_SECONDS)
             except TimeoutError as error:
