@@ -138,12 +138,9 @@ def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
     """Return the Jacobians (runs, k, d) of the mean of the transition or the observation at states (runs, d)."""
     if hasattr(model, f"{of}_jacobian"):
         return np.asarray(getattr(model, f"{of}_jacobian")(x, *arguments), dtype=np.float64)
-    if of == "transition":
-        mean = contract.VectorFunction(
-            lambda y: contract.transition_mean(model, y, *arguments), lambda _: contract.circular_dims(model)
-        )
-    else:
-        mean = contract.VectorFunction(
-            lambda y: contract.observation_mean(model, y, *arguments), lambda k: contract.observation_circular(model, k)
-        )
+    function: Any = getattr(contract, f"{of}_mean")
+    mean = contract.VectorFunction(
+        lambda y: function(model, y, *arguments),
+        lambda k: contract.circular_dims(model) if of == "transition" else contract.observation_circular(model, k),
+    )
     return contract.central_differences(mean, x, x.std(axis=0)[None])[1]

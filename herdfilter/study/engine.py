@@ -139,11 +139,9 @@ _warm: set[tuple[str, int, Key]] = set()
 def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResult:
     """Do one task, and call `restart` before each of its stages."""
     restart()
-    start = time.perf_counter()
     run = _prepared(study, task.run)
-    preparation = time.perf_counter() - start
     if not isinstance(run, RunRecord):
-        return TaskResult(task, run, preparation=preparation)
+        return TaskResult(task, run)
     restart()
     warm = (study.token, 0 if study.family is None else study.family.seed(task.run), task.key)
     if warm not in _warm:  # so that compilation is not timed, once in a process and for each model
@@ -151,7 +149,6 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         with suppress_errors():  # they come again when the filter is measured, and are recorded there
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
-    start = time.perf_counter()
     known: dict[str, Any] = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
     known |= measured(run, of_reference=True)
     if study.family is not None:
@@ -173,7 +170,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
     if task.run == 0 and task.n_particles == study.shown_particles:
         restart()
         shown = trajectory_arrays(study, task, run)
-    return TaskResult(task, row, series, shown, time.perf_counter() - start, preparation)
+    return TaskResult(task, row, series, shown)
 
 
 @lru_cache(maxsize=1)

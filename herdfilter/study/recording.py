@@ -92,10 +92,12 @@ class Recording:
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-        dt = self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps]
-        controls = None if self.controls is None else self.controls[:steps]
-        sensors = None if self.sensors is None else self.sensors[:steps]
-        return Recording(self.truth[:steps], self.observations[:steps], dt, controls, sensors)
+
+        def cut(values: Any) -> Any:
+            return None if values is None else values[:steps]
+
+        dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
+        return Recording(cut(self.truth), cut(self.observations), dt, cut(self.controls), cut(self.sensors))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,8 @@ from herdfilter._checks import Array, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords
-from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
+from herdfilter.catalogue.specifications import FilterFactory, prefix_errors, resolve_filters
+from herdfilter.filters.particle_filter import ParticleFilter
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
@@ -141,7 +142,7 @@ def _large(
 
 def filter_for(names: Any, model: Any) -> FilterFactory:
     """Return the first of these filters, names or tables, that supports the model, or raise the last one's error."""
-    names = names if isinstance(names, (list, tuple)) else [names]
+    names = _as_list(names)
     for name in names:
         build = resolve_filters({"reference": name})["reference"]
         try:
@@ -314,16 +315,14 @@ def check_reference(scenario: Scenario) -> None:
         if name in keywords:
             check_count(f"[reference] {name}", keywords[name])
     for key in {"filter", "guided"} & set(keywords):
-        names = keywords[key] if isinstance(keywords[key], (list, tuple)) else [keywords[key]]
+        names = _as_list(keywords[key])
         if not names or {} in names:
             raise ValueError(f"[reference] {key}: expected at least one name, got none")
         for name in names:
-            table = name if isinstance(name, Mapping) else catalogue()[one_of(f"[reference] {key}", name, catalogue())]
             with prefix_errors(f"[reference] {key}: "):
-                random = _draws_at_random(table)
-            if not random:
-                expected = "a particle filter that draws at random, without which the error is unknown"
-                raise ValueError(f"[reference] {key}: expected {expected}, got {name!r}")
+                if not _draws_at_random(name):
+                    expected = "a particle filter that draws at random, without which the error is unknown"
+                    raise ValueError(f"expected {expected}, got {name!r}")
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
@@ -343,16 +342,20 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
         machine.warn_if_unusable()
 
 
-def _draws_at_random(table: Mapping[str, Any]) -> bool:
-    """Return True if a table is of a particle filter whose second step, on a chain, uses its generator."""
-    if table.get("filter", "ParticleFilter") != "ParticleFilter":
-        return False
+def _as_list(names: Any) -> list[Any]:
+    return list(names) if isinstance(names, (list, tuple)) else [names]
+
+
+def _draws_at_random(name: Any) -> bool:
+    """Return True if a name or table is of a particle filter whose second step, on a chain, uses its generator."""
     rng, states = np.random.default_rng(0), []
-    build = resolve_filters({"reference": table})["reference"]
+    build = resolve_filters({"reference": name})["reference"]
     try:
         particle_filter = build(linear_chain(1), 8, rng)
     except TypeError:  # it asks for linear dimensions
         particle_filter = build(ConditionallyLinear(linear_chain(2), [1]), 8, rng)
+    if not isinstance(particle_filter, ParticleFilter):
+        return False
     for _ in range(2):
         particle_filter.predict()
         with suppress(DegenerateWeightsError):

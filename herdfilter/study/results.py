@@ -149,14 +149,14 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
     dim = recording.truth.shape[-1]
     if recording.scans is None or max(plane) >= dim or not hasattr(model, "observation_mean"):
         return None
-    states = recording.truth.reshape(-1, dim)
-    states = states[np.isfinite(states).all(axis=1)]
+    states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
+    places = states[:, list(plane)]
     with suppress(Exception):  # a model of the user's own
         observations = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
         if observations.shape == (len(states), 2) and len(states):
             for read in READINGS:
-                apart = states[:, list(plane)] - read(observations)
-                if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(states[:, list(plane)]).max():
+                apart = places - read(observations)
+                if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(places).max():
                     return [read(scan.reshape(-1, 2)) + apart.mean(axis=0) for scan in recording.scans]
     return None
 

@@ -80,10 +80,8 @@ class _Watcher:
     def updated(self, estimator: Any) -> None:
         k = estimator.step - 1
         if k in self.steps and hasattr(estimator, "particles"):
-            start = time.perf_counter()
             x = estimator.particles
             self.particles[k] = x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
-            self.seconds += time.perf_counter() - start
 
 
 def _normalised_innovations(

@@ -4,8 +4,8 @@ The schema, version 3 (``PRAGMA user_version``; ``PRAGMA application_id`` marks 
 
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`).
-``sessions (started, executor, versions, machine)``
-    One row each time that somebody worked on it: the time in UTC, and package versions and machine as JSON.
+``sessions (session)``
+    One row each time that somebody worked on it: start in UTC, executor, package versions and machine, JSON.
 ``runs (filter, n_particles, run, reference, diverged, error, traceback, kind, ...)``
     One row per finished task. ``error`` is empty unless the run failed, ``kind`` is the kind of a family's model. Every
     number measured (see `herdfilter.compare`) has a column, NULL if unknown.
@@ -48,22 +48,21 @@ BUSY_SECONDS = 30.0  # how long to wait for a program that locks the file
 
 KIND = 0x68657264  # "herd"
 VERSION = 3
-SCHEMA = f"""
-PRAGMA application_id = {KIND};
-PRAGMA user_version = {VERSION};
-CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE sessions (started TEXT NOT NULL, executor TEXT NOT NULL, versions TEXT NOT NULL, machine TEXT NOT NULL);
-CREATE TABLE runs (
-    filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, reference TEXT NOT NULL,
-    diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT,
-    {" REAL, ".join(MEASURED)} REAL,
-    PRIMARY KEY (filter, n_particles, run)
-);
-CREATE TABLE arrays (
-    filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, name TEXT NOT NULL, shape TEXT NOT NULL,
-    data BLOB NOT NULL, PRIMARY KEY (filter, n_particles, run, name)
-);
-"""
+
+
+def schema() -> list[str]:
+    """Return the statements that make an empty store."""
+    key = "filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL"
+    texts = "reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT"
+    numbers = ", ".join(f"{name} REAL" for name in MEASURED)
+    return [
+        f"PRAGMA application_id = {KIND}",
+        f"PRAGMA user_version = {VERSION}",
+        "CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+        "CREATE TABLE sessions (session TEXT NOT NULL)",
+        f"CREATE TABLE runs ({key}, {texts}, {numbers}, PRIMARY KEY (filter, n_particles, run))",
+        f"CREATE TABLE arrays ({key}, name TEXT, shape TEXT, data BLOB, PRIMARY KEY (filter, n_particles, run, name))",
+    ]
 
 
 class StoreError(ValueError):
@@ -97,12 +96,8 @@ class Store:
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
         self.path = path  # None in memory
+        self.name = "memory" if path is None else str(path)
         self._connection = connection
-
-    @property
-    def name(self) -> str:
-        """The file, or ``memory``."""
-        return "memory" if self.path is None else str(self.path)
 
     @contextmanager
     def _undamaged(self) -> Iterator[None]:
@@ -113,6 +108,33 @@ class Store:
             raise
         except _DAMAGE as error:
             raise StoreError(f"{self.name}: damaged store ({type(error).__name__}: {error})") from error
+
+    def check(self, empty: bool) -> None:
+        """Raise StoreError unless this is an intact store of this version, or may be empty and is."""
+        # One statement sees one moment: another process may be creating it.
+        question = (
+            "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) "
+            "FROM pragma_application_id, pragma_user_version"
+        )
+        try:
+            kind, version, tables = self._connection.execute(question).fetchone()
+            flaw = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # text that is damaged, too
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                raise StoreError(f"{self.name}: locked by another program; end that, or wait") from error
+            raise StoreError(f"{self.name}: not a store of herdfilter, or damaged ({error})") from error
+        if not kind and not tables:
+            if not empty:
+                raise StoreError(f"{self.name}: nothing is in it yet")
+        elif kind != KIND:
+            raise StoreError(f"{self.name}: not a store of herdfilter")
+        elif version != VERSION:
+            raise StoreError(
+                f"{self.name}: a store of version {version}, but this herdfilter reads version {VERSION}; read it with the "
+                "herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
+            )
+        elif flaw != "ok":
+            raise StoreError(f"{self.name}: damaged store ({' '.join(flaw.split())})")
 
     def description(self) -> dict[str, Any]:
         """Return the description of the study."""
@@ -125,11 +147,8 @@ class Store:
     def sessions(self) -> list[dict[str, Any]]:
         """Return start, executor, versions of packages and machine of every time that somebody worked on it."""
         with self._undamaged():
-            rows = self._connection.execute("SELECT started, executor, versions, machine FROM sessions ORDER BY rowid")
-            return [
-                {"started": started, "executor": executor, "versions": json.loads(versions), "machine": json.loads(machine)}
-                for started, executor, versions, machine in rows
-            ]
+            rows = self._connection.execute("SELECT session FROM sessions ORDER BY rowid")
+            return [json.loads(text) for (text,) in rows]
 
     def begun(self) -> bool:
         """Return True if anything is in it."""
@@ -190,16 +209,13 @@ class Store:
 
     def series(self, key: Key, runs: Sequence[int]) -> dict[str, Array]:
         """Return the series (runs, T), NaN in failed runs and after the last step of a shorter model of a family."""
-        arrays: dict[str, dict[int, Array]] = {}
+        index = {run: i for i, run in enumerate(runs)}
+        series: dict[str, Array] = {}
         with self._undamaged():
-            for run, name, values in self._arrays("run, name", "filter = ? AND n_particles = ?", *key):
-                arrays.setdefault(name, {})[run] = values
-            steps = max((len(values) for by_run in arrays.values() for values in by_run.values()), default=0)
-            series = {name: np.full((len(runs), steps), np.nan) for name in arrays}
-            for name, by_run in arrays.items():
-                for row, run in zip(series[name], runs, strict=True):
-                    values = by_run.get(run, np.empty(0))
-                    row[: len(values)] = values
+            rows = [row for row in self._arrays("name, run", "filter = ? AND n_particles = ?", *key) if row[1] in index]
+            steps = max((len(values) for *_, values in rows), default=0)
+            for name, run, values in rows:
+                series.setdefault(name, np.full((len(runs), steps), np.nan))[index[run], : len(values)] = values
         return series
 
     def _arrays(self, columns: str, condition: str, *values: Any) -> Iterator[tuple[Any, Any, Array]]:
@@ -275,34 +291,8 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         raise FileNotFoundError(f"no file {path}")
     store = Store(path, connect(path, "?mode=ro"))
     try:
-        _check(store, empty)
-    except (sqlite3.Error, StoreError, UnicodeDecodeError) as error:  # text that is damaged, too
+        store.check(empty)
+    except BaseException:
         store.close()
-        if isinstance(error, StoreError):
-            raise
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
-            raise StoreError(f"{path}: locked by another program; end that, or wait") from error
-        raise StoreError(f"{path}: not a store of herdfilter, or damaged ({error})") from error
+        raise
     return store
-
-
-def _check(store: Store, empty: bool) -> None:
-    """Raise StoreError unless a file is an intact store of this version, or may be empty and is."""
-    pragmas = "application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
-    # One statement sees one moment: another process may be creating it.
-    question = f"SELECT {pragmas} FROM pragma_application_id, pragma_user_version"
-    kind, version, tables = store._connection.execute(question).fetchone()
-    if not kind and not tables:
-        if not empty:
-            raise StoreError(f"{store.path}: nothing is in it yet")
-    elif kind != KIND:
-        raise StoreError(f"{store.path}: not a store of herdfilter")
-    elif version != VERSION:
-        raise StoreError(
-            f"{store.path}: a store of version {version}, but this herdfilter reads version {VERSION}; read it with the "
-            "herdfilter that wrote it (`herdfilter export`), or compare anew in another folder"
-        )
-    else:
-        flaw = store._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if flaw != "ok":
-            raise StoreError(f"{store.path}: damaged store ({' '.join(flaw.split())})")

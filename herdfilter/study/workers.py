@@ -88,9 +88,9 @@ def distribute(
 ) -> Generator[list[TaskResult]]:
     """Have the workers of a checked scheduler do tasks, run by run, and yield their results in any order.
 
-    With a limit of seconds children do the work, because they can be killed. The rest of a batch goes to the child that has
-    its recording and reference at hand, unless others would be idle for longer than it takes to make these again. Tasks
-    whose process died are tried again alone, up to `ATTEMPTS` times.
+    With a limit of seconds children do the work, because they can be killed. A run stays with one child, which has its
+    recording and reference at hand, unless another one would be idle. Tasks whose process died are tried again alone, up to
+    `ATTEMPTS` times.
     """
     if scheduler == "local" and count == 1 and limit is None:
         while tasks:
@@ -103,8 +103,6 @@ def distribute(
     running: dict[Future[list[TaskResult] | None], list[Task]] = {}
     finished: list[list[TaskResult]] = []
     deaths: Counter[Task] = Counter()
-    task_seconds = 0.0
-    preparation = 0.0
     packed = Packed(work if limit is None else partial(work, limit=limit))
     opened = _threads(packed.token, count) if scheduler == "local" else _cluster(scheduler, count)
     with opened as (executor, count_workers, fatal_errors):
@@ -115,9 +113,8 @@ def distribute(
                     batch = batches.popleft() if batches else []
                     for _ in range(0 if batch else 1 + len(runs) // (2 * workers)):
                         batch += runs.popleft()
-                    half = len(batch) // 2
-                    is_last = not batches and not runs and len(running) + 1 < workers
-                    if is_last and half * task_seconds > preparation + 0.01:
+                    if not batches and not runs and len(running) + 1 < workers and len(batch) > 1:
+                        half = len(batch) // 2  # for a worker that would be idle
                         batches.append(batch[half:])
                         batch = batch[:half]
                     running[executor.submit(in_child, packed, batch, limit)] = batch
@@ -141,9 +138,6 @@ def distribute(
                         batches.extend([task] for task in batch if deaths[task] < ATTEMPTS)
                     elif len(results) < len(batch):
                         batches.appendleft(batch[len(results) :])
-                    for result in results:
-                        task_seconds += 0.1 * (result.seconds - task_seconds) if task_seconds else result.seconds
-                        preparation = max(preparation, result.preparation)
                     finished.append(results)
         except Exception:
             yield from finished
@@ -295,7 +289,7 @@ def in_child(work: Packed, tasks: Sequence[Task], limit: float | None) -> list[T
         if limit is None or "EXIT(1)" not in str(error):
             return None
         text = f"TimeoutError: the filter, or recording and reference of the run, took longer than {limit:g} s"
-        return [TaskResult(tasks[0], failure_row(text), seconds=limit)]
+        return [TaskResult(tasks[0], failure_row(text))]
     finally:
         with _lock:
             _busy_children.remove(child)

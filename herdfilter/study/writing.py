@@ -16,7 +16,7 @@ import numpy as np
 
 from herdfilter.study.machine import machine, versions
 from herdfilter.study.plan import Study, differences
-from herdfilter.study.store import SCHEMA, Store, StoreError, connect, open_for_reading
+from herdfilter.study.store import Store, StoreError, connect, schema
 from herdfilter.study.tasks import TaskResult
 
 _COSMETIC = (
@@ -30,27 +30,22 @@ class WritableStore(Store):
     """A store, open for writing too; made by `open_store`. The file descriptor `lock` keeps a second writer out."""
 
     def __init__(self, path: Path | None, lock: int | None = None) -> None:
-        super().__init__(path, connect(path))
         self._lock = lock
+        super().__init__(path, connect(path))
 
     def create(self, description: Mapping[str, Any]) -> None:
         """Write schema and description; a store that is resumed gets the description of now."""
         with self._transaction("journal_mode = WAL", "synchronous = FULL"):  # a commit outlives a power cut
-            for statement in () if self.begun() else SCHEMA.split(";"):
+            for statement in () if self.begun() else schema():
                 self._connection.execute(statement)
             self._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
 
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        row = {
-            "started": started,
-            "executor": executor,
-            "versions": json.dumps(versions()),
-            "machine": json.dumps(machine()),
-        }
+        session = {"started": started, "executor": executor, "versions": versions(), "machine": machine()}
         with self._transaction():
-            self._put("sessions", row)
+            self._put("sessions", {"session": json.dumps(session)})
 
     def add(self, results: Iterable[TaskResult]) -> None:
         """Commit finished tasks; raise StoreError if the disk is full or fails, and keep all that was committed before."""
@@ -106,20 +101,11 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     version, if another process writes into it, or if the folder takes no files.
     """
     description = json.loads(json.dumps(study.describe()))
-    if path is None:
-        store = WritableStore(None)
-        store.create(description)
-        return store
-    lock = _locked(path)
+    store = WritableStore(path, None if path is None else _locked(path))
     try:
-        if path.exists() and path.stat().st_size:
-            with open_for_reading(path, empty=True) as old:
-                _check_old(old, description, resume)
-        store = WritableStore(path, lock)
-    except BaseException:
-        os.close(lock)
-        raise
-    try:
+        store.check(empty=True)
+        if store.begun():
+            _check_old(store, description, resume)
         store.create(description)
     except BaseException:
         store.close()
@@ -129,7 +115,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
 
 def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     """Raise StoreError unless the study may go on in this store."""
-    done = old.finished() if old.begun() else set()
+    done = old.finished()
     if not done:
         return
     if not resume:
