@@ -19,12 +19,12 @@ from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import record
-from herdfilter.study.reference import compute_reference, snapshot_steps
-from herdfilter.study.results import StudyResult, feed, trajectory_arrays
+from herdfilter.study.recording import feed, record
+from herdfilter.study.reference import compute_reference
+from herdfilter.study.results import StudyResult, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
 from herdfilter.study.tasks import Key, Stopped, Task, TaskResult, error_text, row_of_error, stop_on_signals, suppress_errors
-from herdfilter.study.workers import BATCH_SECONDS, check_scheduler, deadline, distribute
+from herdfilter.study.workers import BATCH_SECONDS, Deadline, check_scheduler, distribute
 from herdfilter.study.writing import open_store
 
 __all__ = ["run_study"]
@@ -120,13 +120,13 @@ def perform(
 ) -> list[TaskResult]:
     """Do tasks in turn until the time is over, at least one; return the results.
 
-    If a filter, or recording and reference of a run, take longer than the limit, the process ends (`deadline`).
+    If a filter, or recording and reference of a run, take longer than the limit, the process ends (`Deadline`).
     """
     results: list[TaskResult] = []
-    with _thread_pools(len(sys.modules)).limit(limits=1), deadline(limit) as restart:
+    with _thread_pools(len(sys.modules)).limit(limits=1), Deadline(limit) as deadline:
         end = time.perf_counter() + seconds
         for task in tasks:
-            results.append(_perform(study, task, restart))
+            results.append(_perform(study, task, deadline.restart))
             if time.perf_counter() > end:
                 break
     return results
@@ -155,8 +155,7 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         known["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
-        exact = run.reference is not None and run.reference.posteriors
-        steps = snapshot_steps(len(run.recording)) if exact else ()
+        steps = () if run.reference is None else run.reference.posteriors
         watched = watch(study.build_filter(task, run.model), run.recording, steps)
         observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
         row = known | {"error": "", "traceback": ""} | measured(observed)

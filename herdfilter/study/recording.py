@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from herdfilter._checks import Array, short_repr, unmasked, with_nan
 from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.filters.results import hold_warnings
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
 from herdfilter.study.scenario import Scenario
@@ -119,6 +121,14 @@ class DataSet:
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     __repr__ = fields_in_line
+
+
+def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
+    """Run a filter over a recording, with those of the further `options` that its ``run`` takes."""
+    taken = inspect.signature(estimator.run).parameters
+    observations, arguments = recording.input
+    with hold_warnings():
+        return estimator.run(observations, **arguments, **{k: v for k, v in options.items() if k in taken})
 
 
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:

@@ -16,12 +16,12 @@ from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.catalogue.specifications import FilterFactory, prefix_errors, resolve_filters
 from herdfilter.filters.particle_filter import ParticleFilter
-from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
+from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
 from herdfilter.study import machine
-from herdfilter.study.recording import Recording
+from herdfilter.study.recording import Recording, feed
 from herdfilter.study.scenario import Scenario
 
 SNAPSHOTS = 10  # number of steps of a run at which an exact posterior is kept
@@ -127,9 +127,7 @@ def _large(
     Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
     build = filter_for(filter, model)
-    observations, told = recording.input
-    with hold_warnings():
-        results = [build(model, n, seeded).run(observations, **told) for seeded in rng.spawn(repeats)]
+    results = [feed(build(model, n, seeded), recording) for seeded in rng.spawn(repeats)]
     means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
     error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)
     # A filter's covariance is about its own mean, and too small by the variance of this mean, which the spread gives back.

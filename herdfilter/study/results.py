@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,12 +12,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
-from herdfilter.filters.results import hold_warnings
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.metrics import labelled_estimates
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import Recording
+from herdfilter.study.recording import Recording, feed
 from herdfilter.study.reference import Reference
 from herdfilter.study.run_record import RunRecord
 from herdfilter.study.statistics import fitted_slopes
@@ -159,14 +157,6 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
                 if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(places).max():
                     return [read(scan.reshape(-1, 2)) + apart.mean(axis=0) for scan in recording.scans]
     return None
-
-
-def feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
-    """Run a filter over a recording; it keeps its particles if that is asked for and it can."""
-    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
-    observations, options = recording.input
-    with hold_warnings():
-        return particle_filter.run(observations, **options, **({"keep_particles": True} if can_keep else {}))
 
 
 def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[str, str], Array]:

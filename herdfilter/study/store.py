@@ -50,19 +50,25 @@ KIND = 0x68657264  # "herd"
 VERSION = 3
 
 
-def schema() -> list[str]:
+def schema() -> str:
     """Return the statements that make an empty store."""
-    key = "filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL"
-    texts = "reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT"
-    numbers = ", ".join(f"{name} REAL" for name in MEASURED)
-    return [
-        f"PRAGMA application_id = {KIND}",
-        f"PRAGMA user_version = {VERSION}",
-        "CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-        "CREATE TABLE sessions (session TEXT NOT NULL)",
-        f"CREATE TABLE runs ({key}, {texts}, {numbers}, PRIMARY KEY (filter, n_particles, run))",
-        f"CREATE TABLE arrays ({key}, name TEXT, shape TEXT, data BLOB, PRIMARY KEY (filter, n_particles, run, name))",
-    ]
+    return f"""
+        PRAGMA application_id = {KIND};
+        PRAGMA user_version = {VERSION};
+        CREATE TABLE study (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+        CREATE TABLE sessions (session TEXT NOT NULL);
+        CREATE TABLE runs (
+            filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL,
+            reference TEXT NOT NULL, diverged INTEGER NOT NULL, error TEXT NOT NULL, traceback TEXT NOT NULL, kind TEXT,
+            {" REAL, ".join(MEASURED)} REAL,
+            PRIMARY KEY (filter, n_particles, run)
+        );
+        CREATE TABLE arrays (
+            filter TEXT NOT NULL, n_particles INTEGER NOT NULL, run INTEGER NOT NULL, name TEXT NOT NULL,
+            shape TEXT NOT NULL, data BLOB NOT NULL,
+            PRIMARY KEY (filter, n_particles, run, name)
+        );
+    """
 
 
 class StoreError(ValueError):

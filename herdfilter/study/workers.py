@@ -13,6 +13,7 @@ import logging
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -24,7 +25,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, Self
 
 import cloudpickle
 import loky
@@ -50,7 +51,7 @@ ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 Work = Callable[..., list[TaskResult]]
 """``work(tasks)`` does tasks in turn and returns the results of the first ones, at least one.
 
-With ``limit=seconds`` it ends its process with exit code 1 if a task takes longer (`deadline`).
+With ``limit=seconds`` it ends its process with exit code 1 if a task takes longer (`Deadline`).
 """
 
 _log = logging.getLogger(__name__)
@@ -58,19 +59,14 @@ _log = logging.getLogger(__name__)
 
 def check_scheduler(scheduler: str | None) -> str:
     """Check a scheduler: ``local`` (or None), ``dask`` or an address such as ``tcp://host:8786``."""
-    if scheduler is None:
+    if scheduler in (None, "local"):
         return "local"
-    if isinstance(scheduler, str) and "://" in scheduler:
-        protocol, _, address = scheduler.partition("://")
-        one_of("scheduler: protocol", protocol, ("tcp", "tls", "ucx", "ws", "wss"))
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise ValueError(f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}")
-    else:
+    if not isinstance(scheduler, str) or "://" not in scheduler:
         one_of("scheduler", scheduler, ("local", "dask", "tcp://host:port"))
-    if scheduler != "local":
-        _import_distributed()
-    return scheduler
+    elif not re.fullmatch(r"(tcp|tls|ucx|wss?)://.+:\d+", scheduler):
+        raise ValueError(f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}")
+    _import_distributed()
+    return str(scheduler)
 
 
 def _import_distributed() -> Any:
@@ -322,40 +318,43 @@ def begin(function: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
     return result
 
 
-@contextmanager
-def deadline(seconds: float | None) -> Iterator[Callable[[], None]]:
-    """End this process with exit code 1 if `seconds` pass; calling what is yielded starts them anew, as compiling does.
+class Deadline(event.Listener):
+    """Ends this process with exit code 1 if some seconds pass after `restart`; compiling begins them anew.
 
-    Nobody else can end a loop in compiled code.
+    Nobody else can end a loop in compiled code. Without limit nothing happens.
     """
-    if seconds is None:
-        yield lambda: None
-        return
-    listener = _Deadline(seconds)
-    register: Any = event.register
-    register("numba:compile", listener)
-    try:
-        yield listener.restart
-    finally:
-        unregister: Any = event.unregister
-        unregister("numba:compile", listener)
-        faulthandler.cancel_dump_traceback_later()
 
-
-class _Deadline(event.Listener):
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
-        self._nothing = open(os.devnull, "w")  # noqa: SIM115, as long as the process lives
         self._depth = 0
 
+    def __enter__(self) -> Self:
+        register: Any = event.register
+        register("numba:compile", self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        unregister: Any = event.unregister
+        unregister("numba:compile", self)
+        self._stop()
+
     def restart(self) -> None:
-        faulthandler.dump_traceback_later(self._seconds, exit=True, file=self._nothing)
+        """Give the next stage all its time."""
+        if self._seconds is not None:
+            faulthandler.dump_traceback_later(self._seconds, exit=True, file=_NOTHING)
+
+    def _stop(self) -> None:
+        if self._seconds is not None:
+            faulthandler.cancel_dump_traceback_later()
 
     def on_start(self, event: Any) -> None:
         self._depth += 1
-        faulthandler.cancel_dump_traceback_later()
+        self._stop()
 
     def on_end(self, event: Any) -> None:
         self._depth -= 1
         if self._depth == 0:
             self.restart()
+
+
+_NOTHING = open(os.devnull, "w")  # noqa: SIM115, as long as the process lives

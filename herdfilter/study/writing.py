@@ -36,7 +36,7 @@ class WritableStore(Store):
     def create(self, description: Mapping[str, Any]) -> None:
         """Write schema and description; a store that is resumed gets the description of now."""
         with self._transaction("journal_mode = WAL", "synchronous = FULL"):  # a commit outlives a power cut
-            for statement in () if self.begun() else schema():
+            for statement in () if self.begun() else schema().split(";"):
                 self._connection.execute(statement)
             self._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
 
@@ -100,7 +100,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     StoreError if there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
     version, if another process writes into it, or if the folder takes no files.
     """
-    description = json.loads(json.dumps(study.describe()))
+    description = study.describe()
     store = WritableStore(path, None if path is None else _locked(path))
     try:
         store.check(empty=True)
@@ -130,14 +130,12 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
         raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
-    runs, now = 1 + max(task.run for task in done), description["runs"]
-    if runs > now:
-        family = Study.described(description).family
-        what = "runs" if family is None else "models"
-        begun, now = (runs, now) if family is None else (family.models(runs), family.models(now))
+    begun = 1 + max(task.run for task in done)
+    if begun > description["runs"]:
+        what = "runs" if description["family"] is None else "runs of all models"
         raise StoreError(
-            f"{old.name}: {what}: expected at least the {begun} that were begun, got {now}; "
-            f"--resume may add {what} but takes none away"
+            f"{old.name}: {what}: expected at least the {begun} that were begun, got {description['runs']}; "
+            "--resume may add runs but takes none away"
         )
 
 
