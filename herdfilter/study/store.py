@@ -76,7 +76,7 @@ class StoreError(ValueError):
 
 
 def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
-    """Open a database, in memory without a path; `options` are those of an SQLite address, such as ``?mode=ro``."""
+    """Open a database, in memory without a path; `options` are those of an SQLite address, such as ``?mode=rw``."""
     address = ":memory:" if path is None else path.resolve().as_uri() + options
     try:
         return sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -295,7 +295,7 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         path /= FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
-    store = Store(path, connect(path, "?mode=ro"))
+    store = Store(path, connect(path, "?mode=rw"))  # what a killed process has begun to write is taken back
     try:
         store.check(empty)
     except BaseException:
