@@ -56,12 +56,12 @@ def remembered(
     compute: Callable[[], Value],
     to_arrays: Callable[[Value], dict[str, Array]],
     from_arrays: Callable[[dict[str, Array]], Value],
-    *decided_by: Any,
+    decisive: Callable[[], Any],
 ) -> Value:
-    """Return ``compute()``, from the disk if it is there for equal arguments `decided_by`.
+    """Return ``compute()``, from the disk if it is there for an equal value of ``decisive()``.
 
-    The value is computed if no folder can be written, if an argument cannot be pickled (the pickle is only compared), or if
-    the file is damaged.
+    It is computed if no folder can be written, if what decides it cannot be made or pickled (the pickle is only compared), or
+    if the file is damaged.
     """
     import joblib
 
@@ -69,8 +69,8 @@ def remembered(
     if folder is None:
         return compute()
     try:
-        file = folder / f"{joblib.hash((__version__, decided_by))}.npz"
-    except Exception:  # whatever a user's class raises when it is pickled
+        file = folder / f"{joblib.hash((__version__, decisive()))}.npz"
+    except Exception:  # whatever a user's class raises when it is pickled; or it was typed in at a prompt
         return compute()
     # The file is absent, or damaged in any way. It holds numbers alone: loading it runs no code.
     with suppress(Exception), np.load(file, allow_pickle=False) as arrays:

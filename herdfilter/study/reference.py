@@ -271,7 +271,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
 CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")  # the Kalman filter takes less time than the disk
-CACHE_VERSION = 4  # to be raised when `to_arrays` changes
+CACHE_VERSION = 5  # to be raised when `to_arrays` changes
 
 
 def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
@@ -285,16 +285,14 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
 
     if scenario.reference["type"] not in CACHED_TYPES:
         return compute()
-    try:
-        model_key = (machine.bare(model), machine.sources(model))
-    except Exception:  # typed in at a prompt, or an object that cannot be copied
-        return compute()
-    observed: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
-    if recording.sensors is not None:
-        observed += ([machine.bare(sensor) for sensor in recording.sensors],)
-    numbers = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
-    decided_by = (CACHE_VERSION, model_key, observed, dict(scenario.reference), numbers)
-    return machine.remembered(compute, to_arrays, from_arrays, *decided_by)
+
+    def decisive() -> tuple[Any, ...]:
+        sensors = None if recording.sensors is None else [machine.bare(sensor) for sensor in recording.sensors]
+        observed = recording.observations, recording.dt, recording.controls, sensors
+        state = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
+        return CACHE_VERSION, machine.bare(model), machine.sources(model), observed, scenario.reference, state
+
+    return machine.remembered(compute, to_arrays, from_arrays, decisive)
 
 
 def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:

@@ -357,4 +357,4 @@ class Deadline(event.Listener):
             self.restart()
 
 
-_NOTHING = open(os.devnull, "w")  # noqa: SIM115, as long as the process lives
+_NOTHING = os.open(os.devnull, os.O_WRONLY)
