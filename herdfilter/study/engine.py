@@ -60,40 +60,41 @@ def run_study(
     >>> result.runs["rmse"].notna().tolist()
     [True]
     """
-    scheduler, workers = check_scheduler(scheduler), check_count("workers", workers)
+    scheduler = check_scheduler(scheduler)
+    workers = check_count("workers", workers)
     run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
-    with stop_on_signals("SIGINT"), open_store(None if store is None else Path(store), study, resume) as kept:
-        finished = kept.finished()
+    with stop_on_signals("SIGINT"), open_store(None if store is None else Path(store), study, resume) as storage:
+        finished = storage.finished()
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
-            kept.begin(scheduler)
-            places = min(workers, len(tasks))
+            storage.begin(scheduler)
+            count = min(workers, len(tasks))
             if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
-                _compile(study, places, progress)
+                _compile(study, count, progress)
             _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
             counter = Counter(study.scenario.name, len(finished), len(tasks))
-            batches = distribute(tasks, partial(perform, study), scheduler, places, run_timeout)
+            batches = distribute(tasks, partial(perform, study), scheduler, count, run_timeout)
             with closing(batches), live_line(counter, progress):
                 for results in batches:
-                    kept.add(results)
+                    storage.add(results)
                     failures = [(*one.task, one.row["error"]) for one in results if one.row["error"]]
                     counter.add(len(results), len(failures))
                     for failure in failures:
                         _log.warning("%s, n = %d, run %d failed: %s", *failure)
-        return kept.result()
+        return storage.result()
 
 
-def _compile(study: Study, places: int, visible: bool) -> None:
-    """Have each place run another filter of this package, so that all places find its compiled functions on the disk.
+def _compile(study: Study, count: int, visible: bool) -> None:
+    """Have each worker run another filter of this package, so that all find its compiled functions on the disk.
 
     The last filters come first: they compile most, and the first one, a baseline, next to nothing. Filters of the caller are
     left to the runs.
     """
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
-    tasks = [Task(name, min(study.particles), place) for place, name in enumerate(reversed(names))]
-    batches = distribute(tasks, partial(_warm_up, study), count=places)
+    tasks = [Task(name, min(study.particles), i) for i, name in enumerate(reversed(names))]
+    batches = distribute(tasks, partial(_warm_up, study), count=count)
     with closing(batches), live_line(f"compiling (once) or loading {', '.join(names)}", visible):
         list(batches)
 

@@ -60,8 +60,8 @@ def remembered(
 ) -> Value:
     """Return ``compute()``, from the disk if it is there for an equal value of ``decisive()``.
 
-    It is computed if no folder can be written, if what decides it cannot be made or pickled (the pickle is only compared), or
-    if the file is damaged.
+    It is computed if no folder can be written, if what decides it cannot be made or pickled (the pickle is only compared),
+    or if the file is damaged.
     """
     import joblib
 
