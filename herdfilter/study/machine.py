@@ -24,7 +24,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._version import __version__
 
-_PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "loky", "filterpy", "threadpoolctl", "distributed")
+_PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filterpy", "threadpoolctl", "distributed")
 
 
 @cache

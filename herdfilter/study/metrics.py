@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, short_repr
+from herdfilter._checks import Array, as_array, as_numbers, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.study.targets import Targets
 from herdfilter.tracking.metrics import gospa, label_switches, ospa
@@ -56,6 +56,8 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     >>> print(normalised_squares(np.array([[2.0, 1.0]]), np.diag([4.0, 1.0])[None]))
     [2.]
     """
+    covariances = as_numbers("covariances", covariances, (None, None, None))
+    errors = as_numbers("errors", errors, (None, None))
     result = np.full(len(errors), np.nan)
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
     some = np.isfinite(covariances).all(axis=(1, 2)) & (sd > 0).all(axis=1)

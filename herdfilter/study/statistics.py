@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -269,13 +268,13 @@ def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
 
 def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
     """Return median and quantiles over the rows of values (runs, T), NaN left out."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a step without values has NaN
-        median, low, high = np.nanquantile(values, (0.5, *quantiles), axis=0)
-    return {f"{name}_median": median, f"{name}_low": low, f"{name}_high": high}
+    result = np.full((3, values.shape[1]), np.nan)
+    some = np.isfinite(values).any(axis=0)
+    if some.any():
+        result[:, some] = np.nanquantile(values[:, some], (0.5, *quantiles), axis=0)
+    return {f"{name}_median": result[0], f"{name}_low": result[1], f"{name}_high": result[2]}
 
 
 def _mean_over_runs(values: Array) -> Array:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(np.nanmean(values, axis=0))
+    count = np.isfinite(values).sum(axis=0)
+    return np.asarray(np.nansum(values, axis=0) / np.where(count > 0, count, np.nan))

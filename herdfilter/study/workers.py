@@ -27,13 +27,13 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Self
 
-import cloudpickle
-import loky
-from loky.process_executor import ShutdownExecutorError
+from joblib.externals import loky
+from joblib.externals.loky.process_executor import ShutdownExecutorError
 from numba.core import event
 
 from herdfilter._checks import one_of
 from herdfilter.filters.progress import lines
+from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
 BATCH_SECONDS = 0.2  # time after which a worker hands back its results: a power cut loses these, and the tasks under way
@@ -214,7 +214,7 @@ class Packed:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.token = uuid.uuid4().hex
-        self._data = cloudpickle.dumps(function)
+        self._data = cloudpickle().dumps(function)
         self._path = [os.path.abspath(folder) for folder in sys.path]
 
     def __call__(self, *arguments: Any) -> Any:
