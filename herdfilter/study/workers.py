@@ -186,6 +186,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
             try:
                 threads: int = sum(client.nthreads().values())
                 if not threads:
+                    if scheduler == "dask":
+                        address.scale(count)  # nobody else restarts a worker that died as it had just started
                     client.wait_for_workers(1, timeout=NOBODY_SECONDS)
             except TimeoutError as error:
                 text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
