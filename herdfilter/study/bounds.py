@@ -99,14 +99,13 @@ def posterior_cramer_rao_bound(
 
 def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
     """Return the inverse Fisher information of the initial density, over draws x (runs, d) unless it is one Gaussian."""
+    from scipy.special import softmax
+
     if len(initial) == 1:
         return initial.covariance
-    logs = initial.component_log_densities(x)
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True)) * initial.weights
-    shares /= shares.sum(axis=1, keepdims=True)
-    pulls = np.stack(
-        [np.linalg.solve(cov, (mean - x).T).T for mean, cov in zip(initial.means, initial.covariances, strict=True)], axis=1
-    )
+    shares = softmax(initial.component_log_densities(x) + np.log(initial.weights), axis=1)
+    components = zip(initial.means, initial.covariances, strict=True)
+    pulls = np.stack([np.linalg.solve(covariance, (mean - x).T).T for mean, covariance in components], axis=1)
     scores = (shares[:, :, None] * pulls).sum(axis=1)
     return np.linalg.inv(scores.T @ scores / len(x))
 
@@ -121,29 +120,25 @@ def _informed(P: Array, information: Array) -> Array:
 
 def _variation(F: Array, Q: Array, step: int) -> Array:
     """Return ``E[(F - E F)' Q^-1 (F - E F)]`` of Jacobians (runs, d, d), with the pseudo-inverse of Q."""
-    centred = F - F.mean(axis=0)
     sd = np.sqrt(np.diagonal(Q))
     scale = np.where(sd > 0, sd, 1.0)
-    values, vectors = np.linalg.eigh(Q / np.outer(scale, scale))
-    along = vectors.T @ (centred / scale[:, None])
-    noisy = values > _NOISELESS * max(values[-1], 0.0)
-    if (np.abs(along[:, ~noisy]) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
+    correlations = Q / np.outer(scale, scale)
+    inverse = np.linalg.pinv(correlations, rcond=_NOISELESS, hermitian=True)
+    centred = (F - F.mean(axis=0)) / scale[:, None]
+    outside = centred - correlations @ inverse @ centred
+    if (np.abs(outside) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
         expected = "noise in every direction in which the transition is nonlinear"
         raise ValueError(f"transition_covariance: expected {expected}, got a singular matrix at step {step}")
-    whitened = along[:, noisy] / np.sqrt(values[noisy])[:, None]
-    return np.asarray(np.einsum("rij,rik->jk", whitened, whitened) / len(F))
+    return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
 
 
 def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
     """Return the Jacobians (runs, k, d) of the mean of the transition or the observation at states (runs, d)."""
     if hasattr(model, f"{of}_jacobian"):
         return np.asarray(getattr(model, f"{of}_jacobian")(x, *arguments), dtype=np.float64)
-    if of == "transition":
-        mean = contract.VectorFunction(
-            lambda y: contract.transition_mean(model, y, *arguments), lambda _: contract.circular_dims(model)
-        )
-    else:
-        mean = contract.VectorFunction(
-            lambda y: contract.observation_mean(model, y, *arguments), lambda k: contract.observation_circular(model, k)
-        )
+    function: Any = getattr(contract, f"{of}_mean")
+    mean = contract.VectorFunction(
+        lambda y: function(model, y, *arguments),
+        lambda k: contract.circular_dims(model) if of == "transition" else contract.observation_circular(model, k),
+    )
     return contract.central_differences(mean, x, x.std(axis=0)[None])[1]
