@@ -58,6 +58,10 @@ def same(one, other, tolerance=1e-6):
     assert one.outcomes == other.outcomes
     assert one.circular == other.circular
     assert np.array_equal(one.times, other.times)
+    assert np.array_equal(one.distinct_ancestors, other.distinct_ancestors, equal_nan=True)
+    assert (one.ancestors is None) == (other.ancestors is None)
+    if one.ancestors is not None:
+        assert np.array_equal(one.ancestors, other.ancestors)
 
 
 PROPOSALS = {
