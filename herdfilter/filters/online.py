@@ -187,12 +187,10 @@ def _as_text(numbers: Any) -> str:
 
 
 def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in the beliefs that it holds."""
-    if hasattr(value, "combine"):  # a belief
-        changes = {
-            field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
-        }
-        return replace(value, **changes)
-    if isinstance(value, tuple) and value and hasattr(value[0], "combine"):
-        return tuple(exchanged(part, exchange, f"{name}.{k}") for k, part in enumerate(value))
-    return exchange(name[1:], value)
+    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in Gaussians that it holds."""
+    if not {"members", "factors"} & {*getattr(value, "__dataclass_fields__", ())}:  # no belief
+        return None if value is None else exchange(name[1:], value)
+    changes = {
+        field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
+    }
+    return replace(value, **changes)

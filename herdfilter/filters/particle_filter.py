@@ -24,6 +24,7 @@ from herdfilter._checks import (
     unmasked,
 )
 from herdfilter._repr import summary_repr
+from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation, predicted_observation
 from herdfilter.filters.online import OnlineFilter, SavedState
 from herdfilter.filters.particles import Particles, check_particles
@@ -413,9 +414,8 @@ class ParticleFilter(OnlineFilter):
             return None
         if particles.gaussian is None:
             return predicted_observation(model, particles, self.step)
-        return histories.belief_about(particles, particles.weights, 0, self._circular).predicted_observation(
-            model, self.step
-        )
+        belief = histories.belief_about(particles, particles.weights)
+        return belief.predicted_observation(model, UNSCENTED_RULE, self.step)
 
     def combine(self, others: Sequence[ParticleFilter], weights: Array) -> ParticleFilter:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).

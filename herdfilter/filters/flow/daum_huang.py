@@ -13,8 +13,9 @@ from herdfilter.angles import moments, unwrap_angles, wrap_angles
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.ensemble import Ensemble
-from herdfilter.filters.kalman.gaussian import GaussianBelief
-from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter
+from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
+from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -83,11 +84,12 @@ class DaumHuangFilter(KalmanFilter):
         check_flags(local=local)
         self.local = local
         times = tuple(pseudo_times(check_count("flow_steps", flow_steps)))
-        gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
-        if not isinstance(gaussian, GaussianBelief):
+        beside: Any = kalman(model) if callable(kalman) else None
+        if not keeps_one_gaussian(beside):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
         members = contract.sample_initial(model, self.n_particles, self.rng)
-        super().__init__(model, FlowEnsemble(members, contract.circular_dims(model), self.rng, gaussian, self.local, times))
+        circular = contract.circular_dims(model)
+        super().__init__(model, FlowEnsemble(members, circular, self.rng, beside.belief, beside.rule, self.local, times))
 
     @property
     def particles(self) -> Array:
@@ -99,7 +101,8 @@ class DaumHuangFilter(KalmanFilter):
 class FlowEnsemble(Ensemble):
     """Members (n, d) of equal weight, and the Gaussian beside them (a `Belief`)."""
 
-    gaussian: GaussianBelief
+    gaussian: Gaussians
+    rule: MomentRule
     local: bool
     times: Any  # a tuple: the same all along, and no part of a state
 
@@ -121,12 +124,12 @@ class FlowEnsemble(Ensemble):
 
     def predict(self, transition: Transition) -> Self:
         """Move each member with noise of its own, and the Gaussian from their mean."""
-        gaussian = replace(self.gaussian, mean=self.mean).predict(transition)
+        gaussian = replace(self.gaussian, means=self.mean[None]).predict(transition, self.rule)
         return replace(super().predict(transition), gaussian=gaussian)
 
     def update(self, observation: Observation) -> tuple[Self, float]:
         """Move the members along the flow."""
-        gaussian, log_density = self.gaussian.update(observation)
+        gaussian, log_densities = self.gaussian.update(observation, self.rule if observation.step else None)
         n = len(self.members)
         members = unwrap_angles(self.members, np.full(n, 1 / n), self.circular)
         origin = members.mean(axis=0)
@@ -136,11 +139,11 @@ class FlowEnsemble(Ensemble):
         movers = [(origin, offsets)]
         if not self.local:
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
-        moved, _ = flow.migrate(self.gaussian.covariance, *movers)
+        moved, _ = flow.migrate(self.gaussian.covariances[0], *movers)
         members = wrap_angles(origin + moved[-1], self.circular)
-        return replace(self, members=members, gaussian=gaussian), log_density
+        return replace(self, members=members, gaussian=gaussian), float(log_densities[0])
 
     def combine(self, others: Sequence[Self], weights: Array, circular: tuple[int, ...]) -> Self:
         """Combine members and Gaussians."""
-        gaussian = self.gaussian.combine([other.gaussian for other in others], weights, circular)
+        gaussian = Gaussians.join([other.gaussian for other in others], weights).merged(circular)
         return replace(super().combine(others, weights, circular), gaussian=gaussian)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, short_repr, unmasked
 from herdfilter._repr import brief, summary_repr
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter, SavedState, exchanged
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
@@ -23,7 +23,10 @@ from herdfilter.models.series import Late, Reading, as_control, as_duration, ser
 
 
 class Belief(Protocol):
-    """A distribution of the state, such as a Gaussian or an ensemble. It is never changed, but replaced."""
+    """A distribution of the state, such as an ensemble. It is never changed, but replaced.
+
+    `GaussianFilter` does the same with `Gaussians`, which take the filter's moment rule.
+    """
 
     @property
     def mean(self) -> Array:
@@ -35,7 +38,7 @@ class Belief(Protocol):
 
     @property
     def ess(self) -> float:
-        """Effective sample size; NaN where there is no sample."""
+        """Effective sample size."""
 
     def predict(self, transition: Transition) -> Belief:
         """Return the belief at the step that `transition` leads to."""
@@ -57,7 +60,7 @@ class KalmanFilter(OnlineFilter):
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
-    belief : Belief
+    belief : Gaussians or Belief
         Distribution of the state at step 0.
 
     Attributes
@@ -66,7 +69,7 @@ class KalmanFilter(OnlineFilter):
         As in `ParticleFilter`.
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
-    belief : Belief
+    belief : Gaussians or Belief
         Distribution of the state at this step.
 
     Examples
@@ -80,7 +83,9 @@ class KalmanFilter(OnlineFilter):
     (True, 3, (2,), (2, 2))
     """
 
-    def __init__(self, model: Model, belief: Belief) -> None:
+    belief: Any
+
+    def __init__(self, model: Model, belief: Any) -> None:
         self.model = model
         self.belief = self._initial_belief = belief
         self.reset()
@@ -88,12 +93,12 @@ class KalmanFilter(OnlineFilter):
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap_angles(self.belief.mean, circular_dims(self.model))
+        return wrap(self._moments(self.belief)[0], circular_dims(self.model))
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, shape (d, d)."""
-        return self.belief.covariance
+        return self._moments(self.belief)[1]
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the estimate to the next step, a time `dt` away in the model's unit; `control` is passed on to the model.
@@ -103,9 +108,11 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt, control = as_duration("dt", dt), as_control(unmasked("control", control))
-        self.belief = self.belief.predict(Transition(self.model, dt, control, self.step + 1))
-        self.step, self._clock = self.step + 1, self._clock.later(dt)
+        dt = as_duration("dt", dt)
+        control = as_control(unmasked("control", control))
+        self.belief = self._predict(Transition(self.model, dt, control, self.step + 1))
+        self.step += 1
+        self._clock = self._clock.later(dt)
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
         """Update with an observation of this step: before the first `predict`, of the initial state.
@@ -140,17 +147,18 @@ class KalmanFilter(OnlineFilter):
             observation, outcome = None, Outcome.GATED
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if observation is not None:
-                belief, increment = belief.update(observation)
+                belief, increment = self._update(observation)
                 outcome = Outcome.UPDATED
-            mean = wrap_angles(belief.mean, circular_dims(self.model))
-            modes = getattr(belief, "mode_probabilities", None)
-            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome, modes)
+            mean, covariance = self._moments(belief)
+            mean = wrap(mean, circular_dims(self.model))
+            ess, modes = self._ess(belief), self._probabilities(belief)
+            record = StepRecord(self.step, mean, covariance, ess, False, increment, outcome, modes)
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
             )
-        if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
+        if not all(np.isfinite(part).all() for part in (mean, covariance, increment)):
             raise overflow_error(z, self.step)
         self.belief, self.record = belief, record
         self.log_likelihood += increment
@@ -164,16 +172,41 @@ class KalmanFilter(OnlineFilter):
         """
         if sensor is None and unobserved(self.model):
             return None
-        return self.belief.predicted_observation(self._observed_by(sensor), self.step)
+        return self._predicted_observation(self._observed_by(sensor))
 
     def combine(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
         """Return a filter for the mixture of others at the same step, with weights (H,).
 
         A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
         """
-        one, beliefs = copy.copy(self), [other.belief for other in others]
-        one.belief, one.record = self.belief.combine(beliefs, weights, circular_dims(self.model)), None
-        return one
+        combined = copy.copy(self)
+        combined.belief = self._combine([other.belief for other in others], weights)
+        combined.record = None
+        return combined
+
+    # what the kinds of belief do in their own way
+
+    def _predict(self, transition: Transition) -> Any:
+        return self.belief.predict(transition)
+
+    def _update(self, observation: Observation) -> tuple[Any, float]:
+        return self.belief.update(observation)  # type: ignore[no-any-return]
+
+    def _moments(self, belief: Any) -> tuple[Array, Array]:
+        return belief.mean, belief.covariance
+
+    def _ess(self, belief: Any) -> float:
+        return float(belief.ess)
+
+    def _probabilities(self, belief: Any) -> Array | None:
+        """Return the probabilities of the modes, (J,), or None."""
+        return None
+
+    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
+        return self.belief.predicted_observation(model, self.step)  # type: ignore[no-any-return]
+
+    def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:
+        return self.belief.combine(beliefs, weights, circular_dims(self.model))
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)

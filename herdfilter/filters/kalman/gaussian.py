@@ -1,19 +1,20 @@
-"""A Gaussian belief, carried through functions that a plugged-in rule takes for linear ones."""
+"""Gaussians, carried through functions that a plugged-in rule takes for linear ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from herdfilter._checks import Array, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import unwrap, unwrap_angles, wrap, wrap_angles
+from herdfilter.angles import merged, unwrap_angles, wrap, wrap_angles
 from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Linearisation, MomentRule, linearised, moment_rule
-from herdfilter.filters.kalman.update import condition, correct_gaussians, data_association, finite_part, triangular
+from herdfilter.filters.kalman.update import condition, correct_by_detections, correct_gaussians, finite_part, triangular
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
@@ -24,74 +25,199 @@ from herdfilter.models.with_clutter import Factor, WithClutter
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
 SMALLEST_CHANGE = 1e-8  # change at which the iteration stops, in standard deviations of the prior
+NEGLIGIBLE_SHARE = 1e-12  # hypotheses of smaller weight are dropped at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GaussianBelief:
-    """The state is N(mean, factor @ factor.T) (a `Belief`)."""
+class Gaussians:
+    """K Gaussians of the state: a mixture, or independent states. A single Gaussian is K = 1.
 
-    mean: Array
-    factor: Array
-    rule: MomentRule
-    ess: float = np.nan
+    Attributes
+    ----------
+    weights : ndarray, shape (K,)
+        Of a mixture they sum to 1; independent states have the weight 1 each.
+    means, factors : ndarray, shapes (K, d) and (K, d, d)
+        Each covariance is ``factor @ factor.T``.
+    modes : ndarray of int, shape (K,), or None
+        The mode by whose model each goes on; None if the model does not jump.
+    """
+
+    weights: Array
+    means: Array
+    factors: Array
+    modes: NDArray[np.int64] | None = None
 
     __repr__ = fields_in_line
 
     @classmethod
-    def initial(cls, model: contract.Model, user: str, rule: MomentRule) -> GaussianBelief:
-        """Start from the moments of the model's initial distribution, after checking what the model has."""
-        contract.check_state(model, user, "mean", "covariance")
-        contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
-        contract.require(to_check(model), user, contract.OBSERVED)
-        start = unwrapped(model.initial, contract.circular_dims(model))
-        mean = contract.read_rows("initial.mean", start.mean, (model.dim,), 0)
-        return cls(mean, contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).factor.copy(), rule)
+    def initial(cls, models: Sequence[contract.Model], user: str) -> Gaussians:
+        """Return the moments of the initial distribution of each model, after checking what the models have."""
+        means, factors = [], []
+        for model in models:
+            contract.check_state(model, user, "mean", "covariance")
+            contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
+            contract.require(to_check(model), user, contract.OBSERVED)
+            start = unwrapped(model.initial, contract.circular_dims(model))
+            means.append(contract.read_rows("initial.mean", start.mean, (model.dim,), 0))
+            factors.append(contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).factor)
+        return cls(np.ones(len(models)), np.array(means), np.array(factors))
+
+    @classmethod
+    def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
+        """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
+        scales = np.ones(len(parts)) if weights is None else weights
+        return cls(
+            np.concatenate([scale * part.weights for scale, part in zip(scales, parts, strict=True)]),
+            np.concatenate([part.means for part in parts]),
+            np.concatenate([part.factors for part in parts]),
+            None if parts[0].modes is None else np.concatenate([part.modes for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.weights)
 
     @property
-    def covariance(self) -> Array:
-        """See `Belief`."""
-        factors = self.factor[None]  # as of several, which BLAS may round otherwise than one
-        covariance: Array = (factors @ factors.mT)[0]
-        return covariance
+    def covariances(self) -> Array:
+        """Covariances, (K, d, d)."""
+        return self.factors @ self.factors.mT
 
-    def predict(self, transition: Transition) -> GaussianBelief:
-        """Predict as Kalman, angles wrapped."""
-        means, factors = predict_gaussians(transition, self.mean[None], self.factor[None], self.rule)
-        return GaussianBelief(transition.wrapped(means[0]), factors[0], self.rule)
+    def take(self, rows: Any) -> Gaussians:
+        """Return chosen Gaussians, by an index of NumPy."""
+        modes = None if self.modes is None else self.modes[rows]
+        return Gaussians(self.weights[rows], self.means[rows], self.factors[rows], modes)
 
-    def update(self, observation: Observation) -> tuple[GaussianBelief, float]:
-        """Kalman's update, angles wrapped; by probabilistic data association if the observation is a scan."""
-        given = self.mean[None], self.factor[None]
-        circular = contract.circular_dims(observation.model)
-        if contract.has_scans(observation.model):
-            linear = linear_observation(observation.model, *given, self.rule, observation.step)
-            detected = expected_detection(observation.model, *given, self.rule, observation.step)
-            mean, factor, evidence = data_association(observation, self.mean, self.factor, linear, detected)
-            return GaussianBelief(wrap_angles(mean, circular), factor, self.rule), evidence
-        # a prior may be wide, and the rule's points far from where the first observation puts the state
-        rule = IteratedRule(observation) if observation.step == 0 else self.rule
-        means, factors, log_densities = update_gaussians(observation, *given, rule)
-        return GaussianBelief(wrap_angles(means[0], circular), factors[0], self.rule), float(log_densities[0])
+    def predict(self, transition: Transition, rule: MomentRule) -> Gaussians:
+        """Predict each as Kalman, by the model of its mode; angles are wrapped."""
 
-    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
-        """Return mean (k,) and covariance (k, k) of the observation, its noise included."""
-        means, slopes, noises = linear_observation(model, self.mean[None], self.factor[None], self.rule, step)
-        return means[0], (slopes @ slopes.mT + noises)[0]
+        def predict_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
+            onward = transition if model is transition.model else transition.of(model)
+            return predict_gaussians(onward, part.means, part.factors, rule)
 
-    def combine(self, others: Sequence[GaussianBelief], weights: Array, circular: tuple[int, ...]) -> GaussianBelief:
-        """Take mean and covariance of the mixture."""
-        means, factors = (np.array([getattr(other, name) for other in others]) for name in ("mean", "factor"))
-        return GaussianBelief(*merged_gaussian(means, factors, weights, circular), self.rule)
+        means, factors = self._in_modes(transition.model, predict_in_mode)
+        return replace(self, means=transition.wrapped(means), factors=factors)
+
+    def update(self, observation: Observation, rule: MomentRule | None) -> tuple[Gaussians, Array]:
+        """Update each as Kalman, and return the log-densities (K,) of the observation too; the weights stay.
+
+        Without a rule the observation is linearised where it puts each state (`IteratedRule`).
+        """
+
+        def update_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
+            of_mode = observation if model is observation.model else replace(observation, model=model)
+            return update_gaussians(of_mode, part.means, part.factors, rule or IteratedRule(of_mode))
+
+        means, factors, log_densities = self._in_modes(observation.model, update_in_mode)
+        means = wrap(means, contract.circular_dims(observation.model))
+        return replace(self, means=means, factors=factors), log_densities
+
+    def reweighted(self, log_densities: Array) -> tuple[Gaussians, float]:
+        """Return the mixture given an observation of these log-densities (K,), and its log-evidence."""
+        if len(self) == 1:
+            return self, float(log_densities[0])
+        weights, log_evidence = reweight(self.weights, log_densities)
+        return replace(self, weights=weights), log_evidence
+
+    def branch(
+        self, observation: Observation, rule: MomentRule, negligible: float = NEGLIGIBLE_SHARE
+    ) -> tuple[Gaussians, float, NDArray[np.int64], NDArray[np.int64]]:
+        """Divide each by the hypotheses about a scan, and return the mixture of all and the log-evidence.
+
+        Return also which Gaussian each was, and its hypothesis: 0 for a miss, or 1 + j for detection j. Hypotheses lighter
+        than `negligible` are left out. A scan that is impossible by all hypotheses changes nothing.
+        """
+
+        def detect_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
+            by_rule = model, part.means, part.factors, rule, observation.step
+            of_mode = replace(observation, model=model)
+            return correct_by_detections(of_mode, part.factors, linear_observation(*by_rule), expected_detection(*by_rule))
+
+        terms, corrections, updated = self._in_modes(observation.model, detect_in_mode)
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.weights)[:, None] + terms
+        log_evidence = float(np.logaddexp.reduce(log_weights, axis=None))
+        if log_evidence == -np.inf:
+            return self, log_evidence, np.arange(len(self)), np.zeros(len(self), dtype=np.int64)
+        shares = np.exp(log_weights - log_evidence)
+        by_mode = np.arange(len(self)) if self.modes is None else np.argsort(self.modes, kind="stable")
+        positions, hypotheses = np.nonzero(shares[by_mode] > negligible)
+        parents = by_mode[positions]
+        weights = shares[parents, hypotheses]
+        means = wrap(self.means[parents] + corrections[parents, hypotheses], contract.circular_dims(observation.model))
+        factors = np.where((hypotheses == 0)[:, None, None], self.factors[parents], updated[parents])
+        modes = None if self.modes is None else self.modes[parents]
+        return Gaussians(weights / weights.sum(), means, factors, modes), log_evidence, parents, hypotheses
+
+    def predicted_observation(self, model: contract.Model, rule: MomentRule, step: int) -> tuple[Array, Array]:
+        """Return mean (k,) and covariance (k, k) of the observation that the mixture predicts, its noise included."""
+
+        def observe_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
+            linear = linear_observation(model, part.means, part.factors, rule, step)
+            return linear.means, linear.covariances
+
+        means, covariances = self._in_modes(model, observe_in_mode)
+        return merged(
+            means, covariances, self.weights, contract.observation_circular(contract.in_mode(model, 0), means.shape[1])
+        )
+
+    def split(self, transition_matrix: Array) -> Gaussians:
+        """Return a copy of each for each mode that it may jump to, with its share of the weight."""
+        joint = self.weights[:, None] * transition_matrix[self.modes]
+        parents, modes = np.nonzero(joint)
+        return Gaussians(joint[parents, modes], self.means[parents], self.factors[parents], modes)
+
+    def mixed(self, joint: Array, circular: tuple[int, ...]) -> Gaussians:
+        """Return a Gaussian with the moments of the mixture by each column of the weights `joint` (K, G).
+
+        Columns without weight are left out; the others are the modes of a model that jumps.
+        """
+        if joint.shape == (1, 1):
+            return self
+        weights = joint.sum(axis=0)
+        modes = np.flatnonzero(weights > 0)
+        weights = weights[modes]
+        means, factors = merge_gaussians(self.means[None], self.factors[None], (joint[:, modes] / weights).T, circular)
+        return Gaussians(weights, means, factors, None if self.modes is None else modes)
+
+    def merged(self, circular: tuple[int, ...]) -> Gaussians:
+        """Return one Gaussian for each mode."""
+        if self.modes is None:
+            return self.mixed(self.weights[:, None], circular)
+        return self.mixed(self.weights[:, None] * (self.modes[:, None] == np.arange(self.modes.max() + 1)), circular)
+
+    def moments(self, circular: tuple[int, ...]) -> tuple[Array, Array]:
+        """Return mean (d,) and covariance (d, d) of the mixture."""
+        whole = self.mixed(self.weights[:, None], circular)
+        return whole.means[0], whole.covariances[0]
+
+    def _in_modes(
+        self, model: contract.Model, function: Callable[[contract.Model, Gaussians], tuple[Array, ...]]
+    ) -> tuple[Array, ...]:
+        """Return arrays with a row for each Gaussian, which a function makes of the model of a mode and its Gaussians."""
+        if self.modes is None:
+            return function(model, self)
+        rows = [np.flatnonzero(self.modes == mode) for mode in np.unique(self.modes)]
+        parts = [function(contract.in_mode(model, int(self.modes[i[0]])), self.take(i)) for i in rows]
+        order = np.argsort(np.concatenate(rows))
+        return tuple(np.concatenate(arrays)[order] for arrays in zip(*parts, strict=True))
 
 
-def merged_gaussian(means: Array, factors: Array, weights: Array, circular: tuple[int, ...]) -> tuple[Array, Array]:
-    """Return mean (d,), angles wrapped, and factor (d, d) of a mixture of K Gaussians; of one, its own unchanged."""
-    if len(means) == 1:
-        return means[0], factors[0]
-    means, shares = unwrap(means, weights, circular), np.sqrt(weights)
-    mean: Array = weights @ means
-    columns = np.hstack([*(shares[:, None, None] * factors), (shares[:, None] * (means - mean)).T])
-    return wrap(mean, circular), triangular(columns[None])[0]
+def merge_gaussians(means: Array, factors: Array, weights: Array, circular: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return means (G, d), angles wrapped, and factors (G, d, d) of G mixtures of n Gaussians each.
+
+    Means are (G, n, d), factors (G, n, d, d), or (1, ...) if the mixtures share them; weights (G, n) sum to 1.
+    """
+    count, n = weights.shape
+    d = means.shape[2]
+    x = np.broadcast_to(means, (count, n, d)).copy()
+    for i in circular:
+        sines, cosines = ((weights * wave(x[..., i])).sum(axis=1) for wave in (np.sin, np.cos))
+        reference = np.arctan2(sines, cosines)[:, None]
+        x[..., i] = reference + (x[..., i] - reference + np.pi) % (2 * np.pi) - np.pi
+    centres = (weights[:, None] @ x)[:, 0]
+    roots = np.sqrt(weights)
+    columns = (roots[:, :, None, None] * factors).transpose(0, 2, 1, 3).reshape(count, d, n * d)
+    spread = (roots[:, :, None] * (x - centres[:, None])).mT
+    return wrap(centres, circular), triangular(np.concatenate([columns, spread], axis=2))
 
 
 def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
@@ -134,8 +260,8 @@ def linear_transition(transition: Transition, means: Array, factors: Array, rule
         jacobian and (lambda x: jacobian(read_only(transition.wrapped(x)), transition.dt, transition.control, step)),
         circular,
     )
-    means, slopes, rests = linearised(rule, function, means, factors)
-    return means, slopes, rests + transition.covariance
+    linear = linearised(rule, function, means, factors)
+    return linear._replace(rests=linear.rests + transition.covariance)
 
 
 def update_gaussians(observation: Observation, means: Array, factors: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
@@ -144,9 +270,9 @@ def update_gaussians(observation: Observation, means: Array, factors: Array, rul
     Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and not
     wrapped, factors (K, d, d), and log-densities (K,) of the finite part of the observation.
     """
-    predicted, slopes, noises = linear_observation(observation.model, means, factors, rule, observation.step)
-    slopes, noises = finite_part(observation, predicted, slopes, noises)
-    return correct_gaussians(means, factors, observation.residuals(predicted), slopes, noises, observation.step)
+    linear = linear_observation(observation.model, means, factors, rule, observation.step)
+    slopes, noises = finite_part(observation, linear)
+    return correct_gaussians(means, factors, observation.residuals(linear.means), slopes, noises, observation.step)
 
 
 def linear_observation(model: contract.Model, means: Array, factors: Array, rule: MomentRule, step: int) -> Linearisation:
@@ -159,10 +285,10 @@ def linear_observation(model: contract.Model, means: Array, factors: Array, rule
         jacobian and (lambda x: jacobian(read_only(wrap_angles(x, circular)), step)),
         circular,
     )
-    predicted, slopes, rests = linearised(rule, function, means, factors)
-    size = predicted.shape[1]
+    linear = linearised(rule, function, means, factors)
+    size = linear.means.shape[1]
     if not contract.takes_state(model):
-        return predicted, slopes, rests + contract.observation_covariances(model, means, size, step)
+        return linear._replace(rests=linear.rests + contract.observation_covariances(model, means, size, step))
 
     def entries(x: Array) -> Array:
         noises = contract.observation_covariances(model, x, size, step)
@@ -170,7 +296,7 @@ def linear_observation(model: contract.Model, means: Array, factors: Array, rule
 
     # by the law of total covariance the noise adds its covariance, expected over each Gaussian
     expected = _expected(entries, model, means, factors, rule)
-    return predicted, slopes, rests + expected.reshape(-1, size, size)
+    return linear._replace(rests=linear.rests + expected.reshape(-1, size, size))
 
 
 def expected_detection(model: WithClutter, means: Array, factors: Array, rule: MomentRule, step: int) -> Factor:
@@ -180,8 +306,11 @@ def expected_detection(model: WithClutter, means: Array, factors: Array, rule: M
     """
     if not callable(model.detection_probability):
         return model.detection_probability
-    found = _expected(lambda x: np.reshape(model.detection_probabilities(x, step), (-1, 1)), model, means, factors, rule)
-    return np.clip(found[:, 0], 0.0, 1.0)
+
+    def column(x: Array) -> Array:
+        return np.reshape(model.detection_probabilities(x, step), (-1, 1))
+
+    return np.clip(_expected(column, model, means, factors, rule)[:, 0], 0.0, 1.0)
 
 
 def _expected(
@@ -207,12 +336,18 @@ class IteratedRule:
             states = means + (factors @ u[:, :, None])[:, :, 0]
             values, slopes, rests = LINEAR_RULE(function, states, factors)
             values = values - (slopes @ u[:, :, None])[:, :, 0]
-            before, given = u, (np.zeros((count, d)), np.eye(d)[None], observation.residuals(values))
-            linear = slopes[:, observation.observed_entries], observation.noises(states)
-            u = correct_gaussians(*given, *linear, observation.step)[0]
+            before = u
+            u, _, _ = correct_gaussians(
+                np.zeros((count, d)),
+                np.eye(d)[None],
+                observation.residuals(values),
+                slopes[:, observation.observed_entries],
+                observation.noises(states),
+                observation.step,
+            )
             if np.abs(u - before).max() < SMALLEST_CHANGE:
                 break
-        return values, slopes, rests
+        return Linearisation(values, slopes, rests)
 
 
 def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
@@ -220,11 +355,10 @@ def log_evidence(transition: Transition, particles: Particles, observation: Obse
     if transition.simulated_only or contract.has_scans(observation.model) or not observation.has_moments:
         return 0.0
     mean, covariance = particles.moments(transition.circular)
-    given = mean[None], covariance_factor(covariance)[None], UNSCENTED_RULE
-    predicted = *predict_gaussians(transition, *given), UNSCENTED_RULE
-    values, slopes, noises = linear_observation(observation.model, *predicted, observation.step)
-    spread = observation.part(slopes @ slopes.mT + noises)
-    return float(contract.gaussian_log_density(observation.residuals(values), spread, observation.step)[0])
+    means, factors = predict_gaussians(transition, mean[None], covariance_factor(covariance)[None], UNSCENTED_RULE)
+    linear = linear_observation(observation.model, means, factors, UNSCENTED_RULE, observation.step)
+    spread = observation.part(linear.covariances)
+    return float(contract.gaussian_log_density(observation.residuals(linear.means), spread, observation.step)[0])
 
 
 def kalman_mixture(
@@ -280,18 +414,17 @@ def update_mixture(
     observation: Observation, prediction: GaussianMixture, rule: str | MomentRule
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
-    given = prediction.means, prediction.factors, moment_rule(rule)
-    means, factors, log_densities = update_gaussians(observation, *given)
+    means, factors, log_densities = update_gaussians(observation, prediction.means, prediction.factors, moment_rule(rule))
     weights, log_evidence = reweight(prediction.weights, log_densities)
     return GaussianMixture.unchecked(weights, means, factors @ factors.mT), log_evidence
 
 
-def reweight(weights: Array, log_densities: Sequence[float] | Array) -> tuple[Array, float]:
+def reweight(weights: Array, log_densities: Array) -> tuple[Array, float]:
     """Return weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
 
     An observation out of reach of all leaves the weights as they are.
     """
     with np.errstate(divide="ignore"):
-        after = np.log(weights) + np.asarray(log_densities)
-    total = float(np.logaddexp.reduce(after))
-    return (weights if total == -np.inf else np.exp(after - total)), total
+        log_weights = np.log(weights) + np.asarray(log_densities)
+    log_evidence = float(np.logaddexp.reduce(log_weights))
+    return (weights if log_evidence == -np.inf else np.exp(log_weights - log_evidence)), log_evidence

@@ -12,8 +12,8 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.gaussian import IteratedRule
-from herdfilter.filters.kalman.histories import HistoryBelief, select_histories
+from herdfilter.filters.kalman.gaussian import Gaussians, IteratedRule
+from herdfilter.filters.kalman.histories import select_histories
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
@@ -172,14 +172,14 @@ class HistoryProposal:
         histories = subset(histories, kept)
         model, modes = transition.model, histories.modes
         count = len(model.models) if contract.jumps(model) else 1
-        belief = belief_about(histories, weights, count, transition.circular)
-        predicted = belief.predict(transition)
+        belief = belief_about(histories, weights)
         matrix = model.transition_matrix if count > 1 else np.ones((1, 1))
+        predicted = belief.split(matrix).predict(transition, UNSCENTED_RULE)
         parents = np.nonzero(matrix[belief.modes] > 0)[0]
         if observation is None:
             updated, log_density, which, hypotheses = predicted, 0.0, np.arange(len(parents)), np.zeros(len(parents), int)
         else:
-            updated, log_density, which, hypotheses = predicted.branch(observation)
+            updated, log_density, which, hypotheses = _update(predicted, observation, UNSCENTED_RULE)
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
@@ -332,13 +332,18 @@ def as_points(particles: Particles, circular: tuple[int, ...], set_index: int) -
     return points
 
 
-def belief_about(
-    histories: Particles, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE
-) -> HistoryBelief:
+def belief_about(histories: Particles, weights: Array) -> Gaussians:
     """Return histories as the mixture Kalman filter has them."""
     modes = np.zeros(len(histories), dtype=np.int64) if histories.modes is None else histories.modes
-    factors = covariance_factor(histories.covariances)
-    return HistoryBelief(weights, histories.x, factors, modes, rule, histories.n_next, count, circular)
+    return Gaussians(weights, histories.x, covariance_factor(histories.covariances), modes)
+
+
+def _update(belief: Gaussians, observation: Observation, rule: Any) -> tuple[Gaussians, float, np.ndarray, np.ndarray]:
+    """Return what `Gaussians.branch` does; an observation that is no scan is the one detection of all."""
+    if contract.has_scans(observation.model):
+        return belief.branch(observation, rule)
+    updated, log_densities = belief.update(observation, rule)
+    return *updated.reweighted(log_densities), np.arange(len(belief)), np.ones(len(belief), dtype=np.int64)
 
 
 def weigh(observation: Observation, particles: Particles) -> Particles:
@@ -352,7 +357,8 @@ def weigh(observation: Observation, particles: Particles) -> Particles:
         if observation.step == 0 and not contract.has_scans(observation.model) and particles.modes is None:
             rule = IteratedRule(observation)
         histories, log_mass = subset(particles, known).normalised()
-        updated, log_density, *_ = belief_about(histories, histories.weights, 0, circular, rule).branch(observation)
+        belief = belief_about(histories, histories.weights)
+        updated, log_density, *_ = _update(belief, observation, rule)
         made = gaussians(
             observation.less_offset(np.log(updated.weights) + log_mass + log_density), updated.means, updated.covariances
         )
