@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import merged, unwrap_angles, wrap, wrap_angles
+from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Linearisation, MomentRule, linearised, moment_rule
 from herdfilter.filters.kalman.update import condition, correct_by_detections, correct_gaussians, finite_part, triangular
 from herdfilter.filters.observation import Observation
@@ -94,7 +94,7 @@ class Gaussians:
             return predict_gaussians(onward, part.means, part.factors, rule)
 
         means, factors = self._in_modes(transition.model, predict_in_mode)
-        return replace(self, means=transition.wrapped(means), factors=factors)
+        return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
 
     def update(self, observation: Observation, rule: MomentRule | None) -> tuple[Gaussians, Array]:
         """Update each as Kalman, and return the log-densities (K,) of the observation too; the weights stay.
@@ -108,7 +108,7 @@ class Gaussians:
 
         means, factors, log_densities = self._in_modes(observation.model, update_in_mode)
         means = wrap(means, contract.circular_dims(observation.model))
-        return replace(self, means=means, factors=factors), log_densities
+        return Gaussians(self.weights, means, factors, self.modes), log_densities
 
     def reweighted(self, log_densities: Array) -> tuple[Gaussians, float]:
         """Return the mixture given an observation of these log-densities (K,), and its log-evidence."""
@@ -195,10 +195,17 @@ class Gaussians:
         """Return arrays with a row for each Gaussian, which a function makes of the model of a mode and its Gaussians."""
         if self.modes is None:
             return function(model, self)
-        rows = [np.flatnonzero(self.modes == mode) for mode in np.unique(self.modes)]
-        parts = [function(contract.in_mode(model, int(self.modes[i[0]])), self.take(i)) for i in rows]
-        order = np.argsort(np.concatenate(rows))
-        return tuple(np.concatenate(arrays)[order] for arrays in zip(*parts, strict=True))
+        present = sorted({*self.modes.tolist()})
+        if len(present) == 1:
+            return function(contract.in_mode(model, present[0]), self)
+        arrays: tuple[Array, ...] = ()
+        for mode in present:
+            rows = np.flatnonzero(self.modes == mode)
+            parts = function(contract.in_mode(model, mode), self.take(rows))
+            arrays = arrays or tuple(np.empty((len(self), *part.shape[1:])) for part in parts)
+            for array, part in zip(arrays, parts, strict=True):
+                array[rows] = part
+        return arrays
 
 
 def merge_gaussians(means: Array, factors: Array, weights: Array, circular: tuple[int, ...]) -> tuple[Array, Array]:
@@ -224,7 +231,7 @@ def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
     """Return an initial distribution; if it is a mixture, with the angles of its means unwrapped about their mean."""
     if not circular or not isinstance(start, GaussianMixture):
         return start
-    means = unwrap_angles(start.means, start.weights, circular)
+    means = unwrap(start.means, start.weights, circular)
     return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
 
 
@@ -260,8 +267,8 @@ def linear_transition(transition: Transition, means: Array, factors: Array, rule
         jacobian and (lambda x: jacobian(read_only(transition.wrapped(x)), transition.dt, transition.control, step)),
         circular,
     )
-    linear = linearised(rule, function, means, factors)
-    return linear._replace(rests=linear.rests + transition.covariance)
+    means, slopes, rests = linearised(rule, function, means, factors)
+    return Linearisation(means, slopes, rests + transition.covariance)
 
 
 def update_gaussians(observation: Observation, means: Array, factors: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
@@ -280,15 +287,15 @@ def linear_observation(model: contract.Model, means: Array, factors: Array, rule
     circular = contract.circular_dims(model)
     jacobian = getattr(model, "observation_jacobian", None)
     function = contract.VectorFunction(
-        lambda x: contract.observation_mean(model, wrap_angles(x, circular), step),
+        lambda x: contract.observation_mean(model, wrap(x, circular), step),
         lambda size: contract.observation_circular(model, size),
-        jacobian and (lambda x: jacobian(read_only(wrap_angles(x, circular)), step)),
+        jacobian and (lambda x: jacobian(read_only(wrap(x, circular)), step)),
         circular,
     )
-    linear = linearised(rule, function, means, factors)
-    size = linear.means.shape[1]
+    predicted, slopes, rests = linearised(rule, function, means, factors)
+    size = predicted.shape[1]
     if not contract.takes_state(model):
-        return linear._replace(rests=linear.rests + contract.observation_covariances(model, means, size, step))
+        return Linearisation(predicted, slopes, rests + contract.observation_covariances(model, means, size, step))
 
     def entries(x: Array) -> Array:
         noises = contract.observation_covariances(model, x, size, step)
@@ -296,7 +303,7 @@ def linear_observation(model: contract.Model, means: Array, factors: Array, rule
 
     # by the law of total covariance the noise adds its covariance, expected over each Gaussian
     expected = _expected(entries, model, means, factors, rule)
-    return linear._replace(rests=linear.rests + expected.reshape(-1, size, size))
+    return Linearisation(predicted, slopes, rests + expected.reshape(-1, size, size))
 
 
 def expected_detection(model: WithClutter, means: Array, factors: Array, rule: MomentRule, step: int) -> Factor:
@@ -318,7 +325,7 @@ def _expected(
 ) -> Array:
     """Return a function of states, (n, d) -> (n, k), expected over each Gaussian by a rule, (K, k)."""
     circular, mean = contract.circular_dims(model), getattr(rule, "mean", None)
-    values = contract.VectorFunction(lambda x: function(wrap_angles(x, circular)), lambda _: (), angles=circular)
+    values = contract.VectorFunction(lambda x: function(wrap(x, circular)), lambda _: (), angles=circular)
     return np.asarray(mean(values, means, factors) if mean else linearised(rule, values, means, factors)[0])
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array, one_of, short_repr
 from herdfilter._jit import njit
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import VectorFunction, central_differences
 from herdfilter.samplers.compiled import IN_PLACE
@@ -92,10 +92,10 @@ class PointRule:
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
         circular = function.circular(y.shape[-1])
         if near is None:
-            y = unwrap_angles(y, np.abs(weights), circular)
+            y = unwrap(y, np.abs(weights), circular)
         else:  # what was found nearer to the mean holds for the points
             centres = function.at(means[:, None])
-            y = centres + wrap_angles(y - centres, circular) / near[:, :, None]
+            y = centres + wrap(y - centres, circular) / near[:, :, None]
         (count, p, k), m = y.shape, z.shape[1]
         linear = Linearisation(np.empty((count, k)), np.zeros((count, k, m)), np.empty((count, k, k)))
         regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *linear)
