@@ -149,12 +149,12 @@ class Observation:
     @cached_property
     def observed_entries(self) -> np.ndarray:
         """Indices of the entries that are not missing."""
-        return np.flatnonzero(~np.isnan(self.vector))
+        return np.flatnonzero(~np.isnan(self.vector.reshape(-1, self.vector.shape[-1])[0]))
 
     @cached_property
     def circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries."""
-        return contract.observation_circular(self.model, len(self.vector))
+        return contract.observation_circular(self.model, self.vector.shape[-1])
 
     def mean(self, x: Array) -> Array:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
@@ -164,7 +164,7 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(contract.observation_covariances(self.model, x, len(self.vector), self.step))
+        return self.part(contract.observation_covariances(self.model, x, self.vector.shape[-1], self.step))
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -176,7 +176,7 @@ class Observation:
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
-        if self.vector.shape != shape:
+        if self.vector.shape[-1:] != shape:
             raise ValueError(f"z: expected shape {shape}, as {where} has, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
@@ -184,8 +184,10 @@ class Observation:
         self.expect(predictions.shape[-1:], "observation_mean")
         return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
-    def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
-        """Return True if it lies outside the ellipsoid that holds its prediction, N(`moments`), with probability `gate`.
+    def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> np.ndarray:
+        """Return whether it lies outside the ellipsoid that holds its prediction N(`moments`) with probability `gate`, (1,).
+
+        `Observations` of K states have K predictions, and the result is (K,).
 
         Missing entries do not count. TypeError without moments, as of a model that has a likelihood only or takes scans.
         """
@@ -195,7 +197,19 @@ class Observation:
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
                 f"got {gate:g}"
             )
-        return bool(outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[0])
+        residuals = np.atleast_2d(self.residuals(moments[0]))
+        covariances = self.part(moments[1])
+        return outside(residuals, covariances.reshape(-1, *covariances.shape[-2:]), gate, self.step)
+
+
+@dataclass(eq=False, repr=False)
+class Observations(Observation):
+    """Observations z (K, k) at a step, one of each of K states; all lack the same entries."""
+
+    @property
+    def vector(self) -> Array:  # type: ignore[override]
+        """The observations."""
+        return self.z
 
 
 def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.ndarray:

@@ -15,6 +15,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians, merge_gaussians, unwrapped
+from herdfilter.filters.observation import Observations
 from herdfilter.filters.particle_filter import NEGLIGIBLE_SET, ParticleFilter
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, in_mode, jumps
@@ -121,7 +122,8 @@ class GaussianFilters(BatchedKalmanFilter):
         log_densities = np.full(inside.shape, -np.inf)
         states = self.states
         if len(tracks):
-            updated, log_densities[inside] = self.corrected(self._observed_by(sensor), tracks, z[detections], linear)
+            observations = Observations(self._observed_by(sensor), z[detections], self.step, None)
+            updated, log_densities[inside] = self.corrected(observations, tracks, linear)
             states = Gaussians.join([states, updated])
         sources = np.zeros((count, 1 + len(z)), dtype=int)  # index of each hypothesis' Gaussian
         sources[:, 0] = np.arange(count)

@@ -10,16 +10,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers, unmasked
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
-from herdfilter.angles import wrap
 from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
 from herdfilter.filters.kalman.gaussian import Gaussians, linear_observation
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
-from herdfilter.filters.kalman.update import correct_gaussians, finite_part
-from herdfilter.filters.observation import Observation, outside
+from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -226,13 +224,13 @@ class BatchedKalmanFilter(Timed):
         for pattern in present[:1] if present.all() else np.unique(present[present.any(axis=1)], axis=0):
             members = np.flatnonzero((present == pattern).all(axis=1))  # all lack the same entries
             if gate is not None:
-                gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-                residuals, slopes, noises = self._residuals(model, rows[members], linear.take(members))
-                beyond = outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
+                part = linear.take(members)
+                beyond = Observations(model, rows[members], self.step).beyond(gate, (part.means, part.covariances))
                 outcomes[members[beyond]] = Outcome.GATED
                 members = members[~beyond]
             if len(members):
-                updated, log_densities[members] = self.corrected(model, members, rows[members], linear)
+                observations = Observations(model, rows[members], self.step, None)
+                updated, log_densities[members] = self.corrected(observations, members, linear)
                 means[members] = updated.means
                 factors[members] = updated.factors
                 outcomes[members] = Outcome.UPDATED
@@ -249,34 +247,19 @@ class BatchedKalmanFilter(Timed):
         """Return what the rule takes the observations of all states for."""
         return linear_observation(self._observed_by(sensor), self.states.means, self.states.factors, self.rule, self.step)
 
-    def corrected(self, model: contract.Model, rows: np.ndarray, z: Array, linear: Linearisation) -> tuple[Gaussians, Array]:
-        """Return states `rows` (n,), each given its observation of z (n, k), and log-densities (n,).
+    def corrected(self, observations: Observations, rows: np.ndarray, linear: Linearisation) -> tuple[Gaussians, Array]:
+        """Return states `rows` (n,), each given its own observation, and log-densities (n,).
 
-        All observations lack the same entries. `linear` is what the rule takes those of all states by `model` for.
+        `linear` is what the rule takes the observations of all states for.
         """
-        states = self.states.take(rows)
+        rule = self.rule if self.step else None
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            if self.step == 0:  # iterated, each until its own end
-                ends = [states.take([k]).update(Observation(model, row, 0, None), None) for k, row in enumerate(z)]
-                updated = Gaussians.join([state for state, _ in ends])
-                log_densities = np.concatenate([log_density for _, log_density in ends])
-            else:
-                residuals, slopes, noises = self._residuals(model, z, linear.take(rows))
-                means, factors, log_densities = correct_gaussians(
-                    states.means, states.factors, residuals, slopes, noises, self.step
-                )
-                updated = Gaussians(states.weights, wrap(means, contract.circular_dims(self.model)), factors)
+            updated, log_densities = self.states.take(rows).update(observations, rule, linear.take(rows))
         finite = np.isfinite(updated.means).all(axis=1) & np.isfinite(log_densities)
         finite &= np.isfinite(updated.factors).all(axis=(1, 2))
         if not finite.all():
-            raise overflow_error(z[int(np.argmin(finite))], self.step)
+            raise overflow_error(observations.z[int(np.argmin(finite))], self.step)
         return updated, log_densities
-
-    def _residuals(self, model: contract.Model, z: Array, linear: Linearisation) -> tuple[Array, Array, Array]:
-        """Return residuals, slopes and noises of the entries that are present in all rows of z (n, k)."""
-        observation = Observation(model, z[0], self.step)
-        residuals = wrap(z - linear.means, observation.circular)[:, observation.observed_entries]
-        return residuals, *finite_part(observation, linear)
 
     def run(
         self,
@@ -366,16 +349,18 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     results, factors = batch.take(order)._run(padded, lengths[order], **options)
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
     for k, result, factor in zip(order, results, factors, strict=True):
-        online, last = filters[k], len(result) - 1
-        if last < 0:
+        if not len(result):
             continue
-        mean, covariance, increments = result.means[last], result.covariances[last], result.log_likelihoods.tolist()
+        online = filters[k]
+        last = len(result) - 1
+        log_densities = result.log_likelihoods.tolist()
         online._by_model_at_start |= result.steps[0] == 0
         online.step = int(result.steps[last])
         online._clock = clocks[last]
-        online.belief = Gaussians(np.ones(1), mean[None], factor[last][None])
-        online.log_likelihood = sum(increments, online.log_likelihood)
-        online.record = StepRecord(online.step, mean, covariance, np.nan, False, increments[last], result.outcomes[last])
+        online.belief = Gaussians(np.ones(1), result.means[last:], factor[[last]])
+        online.log_likelihood = sum(log_densities, online.log_likelihood)
+        moments = result.means[last], result.covariances[last]
+        online.record = StepRecord(online.step, *moments, np.nan, False, log_densities[last], result.outcomes[last])
     return [results[row] for row in np.argsort(order)]
 
 

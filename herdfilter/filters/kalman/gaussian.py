@@ -96,15 +96,17 @@ class Gaussians:
         means, factors = self._in_modes(transition.model, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
 
-    def update(self, observation: Observation, rule: MomentRule | None) -> tuple[Gaussians, Array]:
+    def update(
+        self, observation: Observation, rule: MomentRule | None, linear: Linearisation | None = None
+    ) -> tuple[Gaussians, Array]:
         """Update each as Kalman, and return the log-densities (K,) of the observation too; the weights stay.
 
-        Without a rule the observation is linearised where it puts each state (`IteratedRule`).
+        Without a rule the update is iterated; `linear` is what the rule takes the observation for, if that is known.
         """
 
         def update_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
             of_mode = observation if model is observation.model else replace(observation, model=model)
-            return update_gaussians(of_mode, part.means, part.factors, rule or IteratedRule(of_mode))
+            return update_gaussians(of_mode, part.means, part.factors, rule, linear)
 
         means, factors, log_densities = self._in_modes(observation.model, update_in_mode)
         means = wrap(means, contract.circular_dims(observation.model))
@@ -271,13 +273,18 @@ def linear_transition(transition: Transition, means: Array, factors: Array, rule
     return Linearisation(means, slopes, rests + transition.covariance)
 
 
-def update_gaussians(observation: Observation, means: Array, factors: Array, rule: MomentRule) -> tuple[Array, Array, Array]:
+def update_gaussians(
+    observation: Observation, means: Array, factors: Array, rule: MomentRule | None, linear: Linearisation | None = None
+) -> tuple[Array, Array, Array]:
     """Update each N(means[i], factors[i] @ factors[i].T) by an observation that a rule takes for linear (Kalman's update).
 
     Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d), moved by their corrections and not
-    wrapped, factors (K, d, d), and log-densities (K,) of the finite part of the observation.
+    wrapped, factors (K, d, d), and log-densities (K,) of the finite part of the observation. Without a rule the update is
+    iterated. `linear` is what the rule takes the observation for, if that is known.
     """
-    linear = linear_observation(observation.model, means, factors, rule, observation.step)
+    if rule is None:
+        return iterated_update(observation, means, factors)
+    linear = linear or linear_observation(observation.model, means, factors, rule, observation.step)
     slopes, noises = finite_part(observation, linear)
     return correct_gaussians(means, factors, observation.residuals(linear.means), slopes, noises, observation.step)
 
@@ -324,37 +331,32 @@ def _expected(
     function: Callable[[Array], Array], model: contract.Model, means: Array, factors: Array, rule: MomentRule
 ) -> Array:
     """Return a function of states, (n, d) -> (n, k), expected over each Gaussian by a rule, (K, k)."""
-    circular, mean = contract.circular_dims(model), getattr(rule, "mean", None)
+    circular = contract.circular_dims(model)
     values = contract.VectorFunction(lambda x: function(wrap(x, circular)), lambda _: (), angles=circular)
-    return np.asarray(mean(values, means, factors) if mean else linearised(rule, values, means, factors)[0])
+    return linearised(rule, values, means, factors).means
 
 
-@dataclass(frozen=True, eq=False)
-class IteratedRule:
-    """Linearisation where an observation puts each state: the iterated extended Kalman update (Bell and Cathey 1993)."""
+def iterated_update(
+    observation: Observation, means: Array, factors: Array, start: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """Do as `update_gaussians`, linearised where the observation puts each state (Bell and Cathey 1993).
 
-    observation: Observation
-
-    def __call__(self, function: contract.VectorFunction, means: Array, factors: Array) -> Linearisation:
-        """See `MomentRule`."""
-        (count, d), observation = means.shape, self.observation
-        u: Array = np.zeros((count, d))
-        for _ in range(MOST_ITERATIONS):
-            states = means + (factors @ u[:, :, None])[:, :, 0]
-            values, slopes, rests = LINEAR_RULE(function, states, factors)
-            values = values - (slopes @ u[:, :, None])[:, :, 0]
-            before = u
-            u, _, _ = correct_gaussians(
-                np.zeros((count, d)),
-                np.eye(d)[None],
-                observation.residuals(values),
-                slopes[:, observation.observed_entries],
-                observation.noises(states),
-                observation.step,
-            )
-            if np.abs(u - before).max() < SMALLEST_CHANGE:
-                break
-        return Linearisation(values, slopes, rests)
+    This is the iterated extended Kalman update. It starts from the states ``means + factors @ start``, `start` (K, d), or from
+    the means.
+    """
+    count, d = means.shape
+    u: Array = np.zeros((count, d)) if start is None else start
+    for _ in range(MOST_ITERATIONS):
+        states = means + (factors @ u[:, :, None])[:, :, 0]
+        linear = linear_observation(observation.model, states, factors, LINEAR_RULE, observation.step)
+        slopes, noises = finite_part(observation, linear)
+        residuals = observation.residuals(linear.means) + (slopes @ u[:, :, None])[:, :, 0]
+        after, _, _ = correct_gaussians(np.zeros((count, d)), np.eye(d)[None], residuals, slopes, noises, observation.step)
+        changed = np.abs(after - u).max(axis=1) >= SMALLEST_CHANGE
+        if not changed.any():
+            break
+        u = np.where(changed[:, None], after, u)
+    return correct_gaussians(means, factors, residuals, slopes, noises, observation.step)
 
 
 def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
@@ -362,10 +364,10 @@ def log_evidence(transition: Transition, particles: Particles, observation: Obse
     if transition.simulated_only or contract.has_scans(observation.model) or not observation.has_moments:
         return 0.0
     mean, covariance = particles.moments(transition.circular)
-    means, factors = predict_gaussians(transition, mean[None], covariance_factor(covariance)[None], UNSCENTED_RULE)
-    linear = linear_observation(observation.model, means, factors, UNSCENTED_RULE, observation.step)
-    spread = observation.part(linear.covariances)
-    return float(contract.gaussian_log_density(observation.residuals(linear.means), spread, observation.step)[0])
+    predicted = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None]).predict(transition, UNSCENTED_RULE)
+    mean, covariance = predicted.predicted_observation(observation.model, UNSCENTED_RULE, observation.step)
+    residuals = observation.residuals(mean[None])
+    return float(contract.gaussian_log_density(residuals, observation.part(covariance[None]), observation.step)[0])
 
 
 def kalman_mixture(
@@ -418,10 +420,11 @@ def kalman_mixture(
 
 
 def update_mixture(
-    observation: Observation, prediction: GaussianMixture, rule: str | MomentRule
+    observation: Observation, prediction: GaussianMixture, rule: str | MomentRule | None
 ) -> tuple[GaussianMixture, float]:
-    """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`."""
-    means, factors, log_densities = update_gaussians(observation, prediction.means, prediction.factors, moment_rule(rule))
+    """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`; iterated without a rule."""
+    rule = None if rule is None else moment_rule(rule)
+    means, factors, log_densities = update_gaussians(observation, prediction.means, prediction.factors, rule)
     weights, log_evidence = reweight(prediction.weights, log_densities)
     return GaussianMixture.unchecked(weights, means, factors @ factors.mT), log_evidence
 

@@ -48,7 +48,7 @@ class MomentRule(Protocol):
     """A rule that takes a function of Gaussian variables for a linear one; exact if it is linear.
 
     The K variables have means (K, m) and covariances ``factors @ factors.T``; factors are (K, m, m), or (1, m, m) if they
-    share one. A rule may have a method ``mean`` of the same arguments, for the means alone.
+    share one.
     """
 
     def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
@@ -68,10 +68,6 @@ class LinearRule:
             J = as_array("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
         k = centres.shape[1]
         return Linearisation(centres, J @ factors, np.zeros((1, k, k)))
-
-    def mean(self, function: VectorFunction, means: Array, factors: Array) -> Array:
-        """Return the values at the means, (K, k)."""
-        return function.values(means)
 
 
 StandardPoints = Callable[[int], tuple[Array, Array, Array]]
@@ -104,13 +100,6 @@ class PointRule:
     def points(self, dim: int) -> tuple[Array, Array]:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
         return _cached_points(self.standard, dim)[:2]
-
-    def mean(self, function: VectorFunction, means: Array, factors: Array) -> Array:
-        """Return the means of values without angles, (K, k)."""
-        weights = _cached_points(self.standard, means.shape[1])[1]
-        y = self._values(function, means, factors)[0]
-        centre: Array = y[:, 0]
-        return centre + weights @ (y - y[:, :1])  # exact for a constant, however the weights are rounded
 
     def _values(self, function: VectorFunction, means: Array, factors: Array) -> tuple[Array, Array | None]:
         """Return the values at the points (K, p, k), and the shares (K, p) of the way to them at which these were taken.

@@ -190,7 +190,7 @@ def finite_part(observation: Observation, linear: Linearisation) -> tuple[Array,
     The observation must have the shape of its prediction (K, k).
     """
     observation.expect(linear.means.shape[1:], "observation_mean")
-    if len(observation.observed_entries) == len(observation.vector):
+    if len(observation.observed_entries) == linear.means.shape[1]:
         return linear.slopes, linear.rests
     return linear.slopes[:, observation.observed_entries], observation.part(linear.rests)
 

@@ -12,7 +12,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.gaussian import Gaussians, IteratedRule
+from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.histories import select_histories
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
@@ -355,7 +355,7 @@ def weigh(observation: Observation, particles: Particles) -> Particles:
     if known.any():
         rule: Any = UNSCENTED_RULE
         if observation.step == 0 and not contract.has_scans(observation.model) and particles.modes is None:
-            rule = IteratedRule(observation)
+            rule = None  # iterated
         histories, log_mass = subset(particles, known).normalised()
         belief = belief_about(histories, histories.weights)
         updated, log_density, *_ = _update(belief, observation, rule)
