@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -184,13 +183,3 @@ class SavedState:
 
 def _as_text(numbers: Any) -> str:
     return json.dumps(numbers, default=np.ndarray.tolist)
-
-
-def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in Gaussians that it holds."""
-    if not {"members", "factors"} & {*getattr(value, "__dataclass_fields__", ())}:  # no belief
-        return None if value is None else exchange(name[1:], value)
-    changes = {
-        field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
-    }
-    return replace(value, **changes)

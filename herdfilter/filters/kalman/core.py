@@ -1,10 +1,11 @@
-"""The loop that all Kalman filters share: predict, update, record. A `Belief` about the state is plugged in."""
+"""The loop that all Kalman filters share: predict, update, record."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,7 @@ from herdfilter._checks import Array, short_repr, unmasked
 from herdfilter._repr import brief, summary_repr
 from herdfilter.angles import wrap
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.online import OnlineFilter, SavedState, exchanged
+from herdfilter.filters.online import OnlineFilter, SavedState
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.series import Watcher, run
 from herdfilter.filters.transition import Transition
@@ -22,46 +23,17 @@ from herdfilter.models.sensors import Sensor, sensed, unobserved
 from herdfilter.models.series import Late, Reading, as_control, as_duration, series
 
 
-class Belief(Protocol):
-    """A distribution of the state, such as an ensemble. It is never changed, but replaced.
-
-    `GaussianFilter` does the same with `Gaussians`, which take the filter's moment rule.
-    """
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the state, (d,)."""
-
-    @property
-    def covariance(self) -> Array:
-        """Covariance of the state, (d, d)."""
-
-    @property
-    def ess(self) -> float:
-        """Effective sample size."""
-
-    def predict(self, transition: Transition) -> Belief:
-        """Return the belief at the step that `transition` leads to."""
-
-    def update(self, observation: Observation) -> tuple[Belief, float]:
-        """Return the belief after an observation, and the log-density of the observation."""
-
-    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        """Return mean (k,) and covariance (k, k) of the observation at `step`, its noise included."""
-
-    def combine(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
-        """Return one belief for the mixture of others with weights (H,) that sum to 1."""
-
-
 class KalmanFilter(OnlineFilter):
-    """Base class of the Kalman filters, each of which is named after its rule for moments.
+    """Base class of the Kalman filters: of those that keep `Gaussians`, and of those that keep an `Ensemble`.
+
+    What differs between them are the private methods at the end of this class.
 
     Parameters
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
-    belief : Gaussians or Belief
-        Distribution of the state at step 0.
+    belief : Gaussians or Ensemble
+        Distribution of the state at step 0. It is never changed, but replaced.
 
     Attributes
     ----------
@@ -69,7 +41,7 @@ class KalmanFilter(OnlineFilter):
         As in `ParticleFilter`.
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
-    belief : Gaussians or Belief
+    belief : Gaussians or Ensemble
         Distribution of the state at this step.
 
     Examples
@@ -184,30 +156,6 @@ class KalmanFilter(OnlineFilter):
         combined.record = None
         return combined
 
-    # what the kinds of belief do in their own way
-
-    def _predict(self, transition: Transition) -> Any:
-        return self.belief.predict(transition)
-
-    def _update(self, observation: Observation) -> tuple[Any, float]:
-        return self.belief.update(observation)  # type: ignore[no-any-return]
-
-    def _moments(self, belief: Any) -> tuple[Array, Array]:
-        return belief.mean, belief.covariance
-
-    def _ess(self, belief: Any) -> float:
-        return float(belief.ess)
-
-    def _probabilities(self, belief: Any) -> Array | None:
-        """Return the probabilities of the modes, (J,), or None."""
-        return None
-
-    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
-        return self.belief.predicted_observation(model, self.step)  # type: ignore[no-any-return]
-
-    def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:
-        return self.belief.combine(beliefs, weights, circular_dims(self.model))
-
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)
         if sensor is not None:
@@ -242,28 +190,66 @@ class KalmanFilter(OnlineFilter):
         return result
 
     def _held(self) -> dict[str, Any]:
-        held: dict[str, Any] = {}
-        exchanged(
-            self.belief,
-            lambda name, value: held.setdefault(name, value if isinstance(value, np.ndarray) else brief(value)),
-        )
+        held: dict[str, Any] = {name: brief(getattr(self, name)) for name in self._settings}
+        _exchange_arrays(self.belief, held.setdefault)
         return held
 
     def _taken_up(self, state: SavedState) -> dict[str, Any]:
-        def read(name: str, value: Any) -> Any:
-            if isinstance(value, np.ndarray):  # of histories there are as many as weights
-                rows = np.shape(state.entries.get("weights", value))[:1]
-                return state.read(name, (*rows, *value.shape[1:]))
-            state.expect(name, brief(value))
-            return value
+        for name in self._settings:
+            state.expect(name, brief(getattr(self, name)))
 
-        return {"belief": exchanged(self.belief, read)}
+        def read(name: str, value: Array) -> Array:
+            rows = np.shape(state.entries.get("weights", value))[:1]  # of histories there are as many as weights
+            return state.read(name, (*rows, *value.shape[1:]))
+
+        return {"belief": _exchange_arrays(self.belief, read)}
 
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
+    _settings: tuple[str, ...] = ()  # attributes in which a filter must be equal to one whose state it takes up
+
+    def _predict(self, transition: Transition) -> Any:
+        """Return the belief at the step that `transition` leads to."""
+        raise NotImplementedError
+
+    def _update(self, observation: Observation) -> tuple[Any, float]:
+        """Return the belief after an observation, and the log-density of the observation."""
+        raise NotImplementedError
+
+    def _moments(self, belief: Any) -> tuple[Array, Array]:
+        """Return mean (d,) and covariance (d, d) of a belief."""
+        raise NotImplementedError
+
+    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
+        """Return mean (k,) and covariance (k, k) of the observation at this step, its noise included."""
+        raise NotImplementedError
+
+    def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:
+        """Return one belief for the mixture of beliefs with weights (H,) that sum to 1."""
+        raise NotImplementedError
+
+    def _ess(self, belief: Any) -> float:
+        return np.nan
+
+    def _probabilities(self, belief: Any) -> Array | None:
+        """Return the probabilities of the modes, (J,), or None."""
+        return None
+
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
+
+
+def _exchange_arrays(belief: Any, exchange: Callable[[str, Array], Array], prefix: str = "") -> Any:
+    """Return a belief with what `exchange` gives for each of its arrays, by name; so also in a belief that it holds."""
+    changes: dict[str, Any] = {}
+    for field in fields(belief):
+        value = getattr(belief, field.name)
+        if is_dataclass(value):
+            changes[field.name] = _exchange_arrays(value, exchange, f"{field.name}.")
+        elif value is not None:
+            changes[field.name] = exchange(prefix + field.name, value)
+    return replace(belief, **changes)
 
 
 def overflow_error(z: ArrayLike | None, step: int) -> ValueError:

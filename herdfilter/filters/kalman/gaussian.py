@@ -341,8 +341,8 @@ def iterated_update(
 ) -> tuple[Array, Array, Array]:
     """Do as `update_gaussians`, linearised where the observation puts each state (Bell and Cathey 1993).
 
-    This is the iterated extended Kalman update. It starts from the states ``means + factors @ start``, `start` (K, d), or from
-    the means.
+    This is the iterated extended Kalman update. It starts from ``means + factors @ start``, `start` (K, d), or from the
+    means.
     """
     count, d = means.shape
     u: Array = np.zeros((count, d)) if start is None else start

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from herdfilter._checks import Array, as_array, as_positive, check_count
-from herdfilter._repr import brief
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.rules import (
@@ -21,7 +18,6 @@ from herdfilter.filters.kalman.rules import (
     moment_rule,
 )
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.online import SavedState
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans
 
@@ -41,6 +37,7 @@ class GaussianFilter(KalmanFilter):
     """
 
     belief: Gaussians
+    _settings = ("rule",)
 
     def __init__(self, model: Model, rule: str | MomentRule) -> None:
         self.rule = moment_rule(rule)
@@ -63,21 +60,11 @@ class GaussianFilter(KalmanFilter):
     def _moments(self, belief: Gaussians) -> tuple[Array, Array]:
         return belief.moments(circular_dims(self.model))
 
-    def _ess(self, belief: Gaussians) -> float:
-        return np.nan
-
     def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
         return self.belief.predicted_observation(model, self.rule, self.step)
 
     def _combine(self, beliefs: Sequence[Gaussians], weights: Array) -> Gaussians:
         return Gaussians.join(beliefs, weights).merged(circular_dims(self.model))
-
-    def _held(self) -> dict[str, Any]:
-        return {**super()._held(), "rule": brief(self.rule)}
-
-    def _taken_up(self, state: SavedState) -> dict[str, Any]:
-        state.expect("rule", brief(self.rule))
-        return super()._taken_up(state)
 
 
 def keeps_one_gaussian(online: Any) -> bool:
