@@ -149,7 +149,7 @@ class Observation:
     @cached_property
     def observed_entries(self) -> np.ndarray:
         """Indices of the entries that are not missing."""
-        return np.flatnonzero(~np.isnan(self.vector.reshape(-1, self.vector.shape[-1])[0]))
+        return np.flatnonzero(~np.isnan(self.vector))
 
     @cached_property
     def circular(self) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(contract.observation_covariances(self.model, x, self.vector.shape[-1], self.step))
+        return self.part(contract.observation_covariances(self.model, x, len(self.vector), self.step))
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -184,10 +184,8 @@ class Observation:
         self.expect(predictions.shape[-1:], "observation_mean")
         return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
-    def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> np.ndarray:
-        """Return whether it lies outside the ellipsoid that holds its prediction N(`moments`) with probability `gate`, (1,).
-
-        `Observations` of K states have K predictions, and the result is (K,).
+    def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
+        """Return True if it lies outside the ellipsoid that holds its prediction, N(`moments`), with probability `gate`.
 
         Missing entries do not count. TypeError without moments, as of a model that has a likelihood only or takes scans.
         """
@@ -197,14 +195,12 @@ class Observation:
                 f"gate: expected None, as {contract.kind(self.model)} has no mean and covariance of one observation, "
                 f"got {gate:g}"
             )
-        residuals = np.atleast_2d(self.residuals(moments[0]))
-        covariances = self.part(moments[1])
-        return outside(residuals, covariances.reshape(-1, *covariances.shape[-2:]), gate, self.step)
+        return bool(outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[0])
 
 
 @dataclass(eq=False, repr=False)
 class Observations(Observation):
-    """Observations z (K, k) at a step, one of each of K states; all lack the same entries."""
+    """Observations z (K, k) at a step, one of each of K states; NaN where entries are missing."""
 
     @property
     def vector(self) -> Array:  # type: ignore[override]
@@ -213,7 +209,12 @@ class Observations(Observation):
 
 
 def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.ndarray:
-    """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`."""
+    """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`.
+
+    NaN stands for missing entries, which are uncorrelated with the others.
+    """
+    present = ~np.isnan(residuals)
+    residuals = np.where(present, residuals, 0.0)
     try:
         white = np.linalg.solve(covariances, residuals[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
@@ -221,7 +222,7 @@ def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.
             f"gate: expected None, as the covariance that is predicted for the observation is singular to rounding, got "
             f"{gate:g} at step {step}"
         ) from None
-    return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(residuals.shape[1] / 2, gate))
+    return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(present.sum(axis=1) / 2, gate))
 
 
 class _BeforeTransition:

@@ -10,14 +10,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_numbers, unmasked
+from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers, unmasked
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
 from herdfilter.filters.kalman.gaussian import Gaussians, linear_observation
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
-from herdfilter.filters.observation import Observation, Observations
+from herdfilter.filters.kalman.update import observed_part
+from herdfilter.filters.observation import Observation, Observations, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
@@ -218,24 +219,24 @@ class BatchedKalmanFilter(Timed):
         if not present.any():
             return log_densities, outcomes
         linear = self.linear_observations(sensor)
-        Observation(model, rows[0], self.step).expect(linear.means.shape[1:], "observation_mean")
-        means = self.states.means.copy()
-        factors = self.states.factors.copy()
-        for pattern in present[:1] if present.all() else np.unique(present[present.any(axis=1)], axis=0):
-            members = np.flatnonzero((present == pattern).all(axis=1))  # all lack the same entries
-            if gate is not None:
-                part = linear.take(members)
-                beyond = Observations(model, rows[members], self.step).beyond(gate, (part.means, part.covariances))
-                outcomes[members[beyond]] = Outcome.GATED
-                members = members[~beyond]
-            if len(members):
-                observations = Observations(model, rows[members], self.step, None)
-                updated, log_densities[members] = self.corrected(observations, members, linear)
-                means[members] = updated.means
-                factors[members] = updated.factors
-                outcomes[members] = Outcome.UPDATED
-        self.states = Gaussians(self.states.weights, means, factors)
-        self.log_likelihoods = self.log_likelihoods + log_densities
+        used = present.any(axis=1)
+        residuals, slopes, noises = observed_part(Observations(model, rows, self.step), linear)
+        if gate is not None:
+            gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
+            beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
+            outcomes[beyond] = Outcome.GATED
+            used &= ~beyond
+        outcomes[used] = Outcome.UPDATED
+        members = np.flatnonzero(used)
+        if len(members):
+            observations = Observations(model, rows[members], self.step)
+            updated, log_densities[members] = self.corrected(observations, members, linear)
+            means = self.states.means.copy()
+            means[members] = updated.means
+            factors = self.states.factors.copy()
+            factors[members] = updated.factors
+            self.states = Gaussians(self.states.weights, means, factors)
+            self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:

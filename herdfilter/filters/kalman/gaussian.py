@@ -14,7 +14,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Linearisation, MomentRule, linearised, moment_rule
-from herdfilter.filters.kalman.update import condition, correct_by_detections, correct_gaussians, finite_part, triangular
+from herdfilter.filters.kalman.update import condition, correct_by_detections, correct_gaussians, observed_part, triangular
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
@@ -285,8 +285,7 @@ def update_gaussians(
     if rule is None:
         return iterated_update(observation, means, factors)
     linear = linear or linear_observation(observation.model, means, factors, rule, observation.step)
-    slopes, noises = finite_part(observation, linear)
-    return correct_gaussians(means, factors, observation.residuals(linear.means), slopes, noises, observation.step)
+    return correct_gaussians(means, factors, *observed_part(observation, linear), observation.step)
 
 
 def linear_observation(model: contract.Model, means: Array, factors: Array, rule: MomentRule, step: int) -> Linearisation:
@@ -349,8 +348,8 @@ def iterated_update(
     for _ in range(MOST_ITERATIONS):
         states = means + (factors @ u[:, :, None])[:, :, 0]
         linear = linear_observation(observation.model, states, factors, LINEAR_RULE, observation.step)
-        slopes, noises = finite_part(observation, linear)
-        residuals = observation.residuals(linear.means) + (slopes @ u[:, :, None])[:, :, 0]
+        residuals, slopes, noises = observed_part(observation, linear)
+        residuals = residuals + (slopes @ u[:, :, None])[:, :, 0]
         after, _, _ = correct_gaussians(np.zeros((count, d)), np.eye(d)[None], residuals, slopes, noises, observation.step)
         changed = np.abs(after - u).max(axis=1) >= SMALLEST_CHANGE
         if not changed.any():

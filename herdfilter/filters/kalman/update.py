@@ -70,7 +70,7 @@ def condition_in_place(slopes, noises, factors, variances, left, roots, gains, a
 def move_in_place(roots, gains, residuals, means, log_densities):
     """Move K means (K, d) by residuals (K, k), given S and G of `condition`; fill in log-densities (K,).
 
-    Residuals are whitened in place. A log-density stays as it was from the first singular S on.
+    Residuals are whitened in place; NaN is a missing entry. A log-density stays as it was from the first singular S on.
     """
     count, k = residuals.shape
     for c in range(count):
@@ -78,6 +78,9 @@ def move_in_place(roots, gains, residuals, means, log_densities):
         for i in range(k):
             if not 0.0 < roots[c, i, i] < np.inf:
                 return
+            if np.isnan(residuals[c, i]):
+                residuals[c, i] = 0.0
+                log_density += 0.5 * np.log(2 * np.pi)
             for j in range(i):
                 residuals[c, i] -= roots[c, i, j] * residuals[c, j]
             residuals[c, i] /= roots[c, i, i]
@@ -172,7 +175,7 @@ def triangular(factors: Array) -> Array:
 def correct_gaussians(
     means: Array, factors: Array, residuals: Array, slopes: Array, noises: Array, step: int
 ) -> tuple[Array, Array, Array]:
-    """Update each Gaussian with its residual (K, k); slopes and noises are those of `linear_observation`.
+    """Update each Gaussian with its residual (K, k), NaN where missing; slopes and noises are those of `linear_observation`.
 
     Return means (K, d), factors (K, d, d), and log-densities (K,) of the residuals.
     """
@@ -184,15 +187,19 @@ def correct_gaussians(
     return moved, after, log_densities
 
 
-def finite_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array]:
-    """Return slopes (K, k, m) and noises (K or 1, k, k) of the finite entries of an observation.
+def observed_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array, Array]:
+    """Return residuals (K, k), NaN where missing, and slopes and noises by which missing entries say nothing.
 
-    The observation must have the shape of its prediction (K, k).
+    An observation must have the shape of its prediction (K, k).
     """
     observation.expect(linear.means.shape[1:], "observation_mean")
-    if len(observation.observed_entries) == linear.means.shape[1]:
-        return linear.slopes, linear.rests
-    return linear.slopes[:, observation.observed_entries], observation.part(linear.rests)
+    residuals = wrap(observation.vector - linear.means, observation.circular)
+    missing = np.isnan(residuals)
+    if not missing.any():
+        return residuals, linear.slopes, linear.rests
+    slopes = np.where(missing[:, :, None], 0.0, linear.slopes)
+    noises = np.where(missing[:, :, None] | missing[:, None], np.eye(missing.shape[1]), linear.rests)
+    return residuals, slopes, noises
 
 
 def inverse_factor(covariance: Array, step: int) -> Array:
