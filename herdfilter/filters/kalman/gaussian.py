@@ -14,8 +14,8 @@ from herdfilter._covariances import covariance_factor
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import merged, unwrap, wrap
 from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Linearisation, MomentRule, linearised, moment_rule
-from herdfilter.filters.kalman.update import condition, correct_by_detections, correct_gaussians, observed_part, triangular
-from herdfilter.filters.observation import Observation
+from herdfilter.filters.kalman.update import condition, correct_gaussians, observed_part, triangular
+from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.particles import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
@@ -96,6 +96,12 @@ class Gaussians:
         means, factors = self._in_modes(transition.model, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
 
+    def observe(self, model: contract.Model, rule: MomentRule, step: int) -> Linearisation:
+        """Return what a rule takes the observation of each for, noise in the rest."""
+        return Linearisation(
+            *self._in_modes(model, lambda model, part: linear_observation(model, part.means, part.factors, rule, step))
+        )
+
     def update(
         self, observation: Observation, rule: MomentRule | None, linear: Linearisation | None = None
     ) -> tuple[Gaussians, Array]:
@@ -104,11 +110,14 @@ class Gaussians:
         Without a rule the update is iterated; `linear` is what the rule takes the observation for, if that is known.
         """
 
-        def update_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
-            of_mode = observation if model is observation.model else replace(observation, model=model)
-            return update_gaussians(of_mode, part.means, part.factors, rule, linear)
+        def iterate_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
+            return iterated_update(replace(observation, model=model), part.means, part.factors)
 
-        means, factors, log_densities = self._in_modes(observation.model, update_in_mode)
+        if rule is None:
+            means, factors, log_densities = self._in_modes(observation.model, iterate_in_mode)
+        else:
+            linear = linear or self.observe(observation.model, rule, observation.step)
+            means, factors, log_densities = update_gaussians(observation, self.means, self.factors, rule, linear)
         means = wrap(means, contract.circular_dims(observation.model))
         return Gaussians(self.weights, means, factors, self.modes), log_densities
 
@@ -127,39 +136,37 @@ class Gaussians:
         Return also which Gaussian each was, and its hypothesis: 0 for a miss, or 1 + j for detection j. Hypotheses lighter
         than `negligible` are left out. A scan that is impossible by all hypotheses changes nothing.
         """
-
-        def detect_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
-            by_rule = model, part.means, part.factors, rule, observation.step
-            of_mode = replace(observation, model=model)
-            return correct_by_detections(of_mode, part.factors, linear_observation(*by_rule), expected_detection(*by_rule))
-
-        terms, corrections, updated = self._in_modes(observation.model, detect_in_mode)
+        model, scan, step = observation.model, observation.z, observation.step
+        shape = len(self), len(scan)
+        missed, log_factors = model.log_factors(expected_detection(model, self, rule, step), scan, step)
+        terms = np.full((1 + shape[1], shape[0]), missed)
+        linear = self.observe(model, rule, step)
+        hypotheses = self
+        if len(scan):
+            pairs = np.repeat(np.arange(len(self)), len(scan))
+            detections = Observations(model, np.tile(scan, (len(self), 1)), step)
+            detected, log_densities = self.take(pairs).update(detections, rule, linear.take(pairs))
+            terms[1:] = log_factors + log_densities.reshape(shape).T
+            hypotheses = Gaussians.join([self, detected])
         with np.errstate(divide="ignore"):
-            log_weights = np.log(self.weights)[:, None] + terms
+            log_weights = (np.log(self.weights) + terms).T
         log_evidence = float(np.logaddexp.reduce(log_weights, axis=None))
         if log_evidence == -np.inf:
             return self, log_evidence, np.arange(len(self)), np.zeros(len(self), dtype=np.int64)
         shares = np.exp(log_weights - log_evidence)
         by_mode = np.arange(len(self)) if self.modes is None else np.argsort(self.modes, kind="stable")
-        positions, hypotheses = np.nonzero(shares[by_mode] > negligible)
+        positions, chosen = np.nonzero(shares[by_mode] > negligible)
         parents = by_mode[positions]
-        weights = shares[parents, hypotheses]
-        means = wrap(self.means[parents] + corrections[parents, hypotheses], contract.circular_dims(observation.model))
-        factors = np.where((hypotheses == 0)[:, None, None], self.factors[parents], updated[parents])
-        modes = None if self.modes is None else self.modes[parents]
-        return Gaussians(weights / weights.sum(), means, factors, modes), log_evidence, parents, hypotheses
+        weights = shares[parents, chosen]
+        rows = np.where(chosen == 0, parents, len(self) + parents * len(scan) + chosen - 1)
+        branches = replace(hypotheses.take(rows), weights=weights / weights.sum())
+        return branches, log_evidence, parents, chosen
 
     def predicted_observation(self, model: contract.Model, rule: MomentRule, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation that the mixture predicts, its noise included."""
-
-        def observe_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
-            linear = linear_observation(model, part.means, part.factors, rule, step)
-            return linear.means, linear.covariances
-
-        means, covariances = self._in_modes(model, observe_in_mode)
-        return merged(
-            means, covariances, self.weights, contract.observation_circular(contract.in_mode(model, 0), means.shape[1])
-        )
+        linear = self.observe(model, rule, step)
+        circular = contract.observation_circular(contract.in_mode(model, 0), linear.means.shape[1])
+        return merged(linear.means, linear.covariances, self.weights, circular)
 
     def split(self, transition_matrix: Array) -> Gaussians:
         """Return a copy of each for each mode that it may jump to, with its share of the weight."""
@@ -312,7 +319,7 @@ def linear_observation(model: contract.Model, means: Array, factors: Array, rule
     return Linearisation(predicted, slopes, rests + expected.reshape(-1, size, size))
 
 
-def expected_detection(model: WithClutter, means: Array, factors: Array, rule: MomentRule, step: int) -> Factor:
+def expected_detection(model: WithClutter, states: Gaussians, rule: MomentRule, step: int) -> Factor:
     """Return P_D expected over each Gaussian by a rule, (K,), or the number that it is.
 
     The linear rule takes it at the means, others at their points. What negative weights put outside [0, 1] is clipped.
@@ -323,7 +330,7 @@ def expected_detection(model: WithClutter, means: Array, factors: Array, rule: M
     def column(x: Array) -> Array:
         return np.reshape(model.detection_probabilities(x, step), (-1, 1))
 
-    return np.clip(_expected(column, model, means, factors, rule)[:, 0], 0.0, 1.0)
+    return np.clip(_expected(column, model, states.means, states.factors, rule)[:, 0], 0.0, 1.0)
 
 
 def _expected(

@@ -14,8 +14,6 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import observation_circular
-from herdfilter.models.with_clutter import Factor
 from herdfilter.samplers.compiled import IN_PLACE, PLAIN
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
@@ -208,38 +206,3 @@ def inverse_factor(covariance: Array, step: int) -> Array:
         return np.linalg.inv(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:
         raise IndefiniteCovarianceError(step, "observation's") from None
-
-
-def correct_by_detections(
-    observation: Observation, factors: Array, linear: Linearisation, detected: Factor
-) -> tuple[Array, Array, Array]:
-    """Update K Gaussians by each hypothesis about a scan of k detections: a miss, or one of the detections.
-
-    `linear` is that of a detection, as by `linear_observation`; `detected` is P_D, a number or (K,).
-
-    Returns
-    -------
-    terms, corrections, after : ndarray, shapes (K, 1 + k), (K, 1 + k, d) and (K, d, d)
-        Logs of the terms of the likelihood; what the means move by; and the factors after a detection, whichever it is.
-    """
-    model, scan, step = observation.model, observation.z, observation.step
-    missed, log_factor = model.log_factors(detected, scan, step)
-    count, m = linear.means.shape
-    terms = np.full((1 + len(scan), count), missed)
-    corrections = np.zeros((count, 1 + len(scan), factors.shape[1]))
-    if not len(scan):
-        return terms.T, corrections, factors
-    roots, gains, after = condition(linear.slopes, linear.rests, factors, step, "observation's")
-    if scan.shape[1] != m:
-        expected = f"expected detections of length {m}, as observation_mean has"
-        raise ValueError(f"z: {expected}, got {scan.shape[1]} at step {step}")
-    residuals = wrap(scan - linear.means[:, None], observation_circular(model, m))
-    with np.errstate(divide="ignore"):
-        log_dets = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    if not np.isfinite(log_dets).all():
-        raise IndefiniteCovarianceError(step, "observation's")
-    white = np.linalg.solve(roots, residuals.mT)
-    log_densities = -0.5 * ((white**2).sum(axis=1).T + m * np.log(2 * np.pi)) - log_dets
-    terms[1:] = log_factor + log_densities
-    corrections[:, 1:] = (gains @ white).mT
-    return terms.T, corrections, after
