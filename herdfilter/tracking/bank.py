@@ -122,8 +122,8 @@ class GaussianFilters(BatchedKalmanFilter):
         log_densities = np.full(inside.shape, -np.inf)
         states = self.states
         if len(tracks):
-            observations = Observations(self._observed_by(sensor), z[detections], self.step, None)
-            updated, log_densities[inside] = self.corrected(observations, tracks, linear)
+            observations = Observations(self._observed_by(sensor), z[detections], self.step)
+            updated, log_densities[inside] = self.corrected(states.take(tracks), observations, linear.take(tracks))
             states = Gaussians.join([states, updated])
         sources = np.zeros((count, 1 + len(z)), dtype=int)  # index of each hypothesis' Gaussian
         sources[:, 0] = np.arange(count)

@@ -207,36 +207,32 @@ class BatchedKalmanFilter(Timed):
         """
         count = len(self)
         model = self._observed_by(sensor)
-        outcomes = np.full(count, Outcome.MISSING)
-        log_densities = np.zeros(count)
         rows = as_numbers("z", np.full(count, np.nan) if z is None else z, (count, None), missing=True)
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) != count:
             raise ValueError(f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}")
         for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
             Observation.read(model, row, self.step)  # raises its error
-        present = ~np.isnan(rows)
-        if not present.any():
-            return log_densities, outcomes
+        used = ~np.isnan(rows).all(axis=1)
+        outcomes = np.where(used, Outcome.UPDATED, Outcome.MISSING)
+        if not used.any():
+            return np.zeros(count), outcomes
         linear = self.linear_observations(sensor)
-        used = present.any(axis=1)
-        residuals, slopes, noises = observed_part(Observations(model, rows, self.step), linear)
         if gate is not None:
             gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
+            residuals, slopes, noises = observed_part(Observations(model, rows, self.step), linear)
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
-        outcomes[used] = Outcome.UPDATED
-        members = np.flatnonzero(used)
-        if len(members):
-            observations = Observations(model, rows[members], self.step)
-            updated, log_densities[members] = self.corrected(observations, members, linear)
-            means = self.states.means.copy()
-            means[members] = updated.means
-            factors = self.states.factors.copy()
-            factors[members] = updated.factors
-            self.states = Gaussians(self.states.weights, means, factors)
-            self.log_likelihoods = self.log_likelihoods + log_densities
+            rows = np.where(used[:, None], rows, np.nan)
+        states, log_densities = self.corrected(self.states, Observations(model, rows, self.step), linear)
+        if not used.all():
+            means = np.where(used[:, None], states.means, self.means)
+            factors = np.where(used[:, None, None], states.factors, self.states.factors)
+            states = Gaussians(states.weights, means, factors)
+            log_densities = np.where(used, log_densities, 0.0)
+        self.states = states
+        self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
@@ -248,19 +244,15 @@ class BatchedKalmanFilter(Timed):
         """Return what the rule takes the observations of all states for."""
         return linear_observation(self._observed_by(sensor), self.states.means, self.states.factors, self.rule, self.step)
 
-    def corrected(self, observations: Observations, rows: np.ndarray, linear: Linearisation) -> tuple[Gaussians, Array]:
-        """Return states `rows` (n,), each given its own observation, and log-densities (n,).
-
-        `linear` is what the rule takes the observations of all states for.
-        """
-        rule = self.rule if self.step else None
+    def corrected(self, states: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
+        """Return states of this step, each given its own observation, and log-densities; `linear` is of the same states."""
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            updated, log_densities = self.states.take(rows).update(observations, rule, linear.take(rows))
-        finite = np.isfinite(updated.means).all(axis=1) & np.isfinite(log_densities)
-        finite &= np.isfinite(updated.factors).all(axis=(1, 2))
+            states, log_densities = states.update(observations, self.rule if self.step else None, linear)
+        finite = np.isfinite(states.means).all(axis=1) & np.isfinite(log_densities)
+        finite &= np.isfinite(states.factors).all(axis=(1, 2))
         if not finite.all():
             raise overflow_error(observations.z[int(np.argmin(finite))], self.step)
-        return updated, log_densities
+        return states, log_densities
 
     def run(
         self,

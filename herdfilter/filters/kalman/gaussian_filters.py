@@ -21,6 +21,8 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans
 
+ROUNDING = 1e-16  # weight of hypotheses that change no moment of a mixture
+
 
 class GaussianFilter(KalmanFilter):
     """Base of the Kalman filters that keep `Gaussians`: here a single one, or of a model that jumps one for each mode.
@@ -51,7 +53,7 @@ class GaussianFilter(KalmanFilter):
 
     def _update(self, observation: Observation) -> tuple[Gaussians, float]:
         if has_scans(observation.model):
-            hypotheses, log_density, *_ = self.belief.branch(observation, self.rule, negligible=0.0)
+            hypotheses, log_density, *_ = self.belief.branch(observation, self.rule, negligible=ROUNDING)
             return hypotheses.merged(circular_dims(self.model)), log_density
         # a prior may be wide, and the rule's points far from where the first observation puts the state
         updated, log_densities = self.belief.update(observation, self.rule if observation.step else None)
