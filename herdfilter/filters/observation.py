@@ -203,12 +203,12 @@ class Observations(Observation):
     """Observations z (K, k) at a step, one of each of K states; NaN where entries are missing."""
 
     @property
-    def vector(self) -> Array:  # type: ignore[override]
+    def vector(self) -> Array:
         """The observations."""
         return self.z
 
 
-def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.ndarray:
+def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any:
     """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`.
 
     NaN stands for missing entries, which are uncorrelated with the others.

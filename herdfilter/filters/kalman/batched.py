@@ -109,7 +109,7 @@ class BatchedKalmanFilter(Timed):
         self.model = model
         self.rule = moment_rule(rule)
         self.step = 0
-        x = as_array("means", means, (None, model.dim)).copy()
+        x: Array = as_array("means", means, (None, model.dim)).copy()
         matrices = as_covariance("covariances", covariances, model.dim)
         if matrices.ndim == 3 and len(matrices) != len(x):
             raise ValueError(f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}")
@@ -123,13 +123,9 @@ class BatchedKalmanFilter(Timed):
         first: Any = next(iter(filters), None)
         if type(first) not in KINDS or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
             return None
-        alike = all(
-            type(one) is type(first)
-            and one.model is first.model
-            and (one.step, one._clock, one.rule) == (first.step, first._clock, first.rule)
-            for one in filters
-        )
-        if not alike or (not first.step and any(one._by_model_at_start for one in filters)):
+        if len({(type(one), id(one.model), getattr(one, "rule", 0), one.step, one._clock) for one in filters}) > 1:
+            return None
+        if not first.step and any(one._by_model_at_start for one in filters):
             return None
         batch = cls.__new__(cls)
         batch._single = first
@@ -213,8 +209,9 @@ class BatchedKalmanFilter(Timed):
             raise ValueError(f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}")
         for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
             Observation.read(model, row, self.step)  # raises its error
-        used = ~np.isnan(rows).all(axis=1)
-        outcomes = np.where(used, Outcome.UPDATED, Outcome.MISSING)
+        used: np.ndarray = (~np.isnan(rows)).any(axis=1)
+        outcomes = np.full(count, Outcome.MISSING)
+        outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
         linear = self.linear_observations(sensor)
@@ -261,28 +258,27 @@ class BatchedKalmanFilter(Timed):
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         gate: float | None = None,
-        lengths: ArrayLike | None = None,
     ) -> list[FilterResult]:
         """Predict to each row of observations (T, K, k) in turn, and update with it; return the result of each state.
 
-        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch. The other
-        arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
+        The arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
         """
-        return self._run(observations, lengths, gate, dt=dt, controls=controls, times=times)[0]
+        return self._run(observations, None, gate, dt=dt, controls=controls, times=times)[0]
 
     def _run(
-        self, observations: ArrayLike, lengths: ArrayLike | None, gate: float | None = None, **timing: Any
+        self, observations: ArrayLike, lengths: np.ndarray | None, gate: float | None = None, **timing: Any
     ) -> tuple[list[FilterResult], Array]:
-        """Do as `run`; return also the factors (K, T, d, d)."""
+        """Do as `run`; return also the factors (K, T, d, d).
+
+        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch.
+        """
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
         T, count, _ = z.shape
         steps = series(z, **timing, clock=self._clock)
-        ends = as_array("lengths", np.full(count, T) if lengths is None else lengths, (count,)).astype(int)
-        if (np.diff(ends, prepend=T) > 0).any():
-            raise ValueError(f"lengths: expected numbers up to {T} in descending order, got {ends.tolist()}")
+        ends = np.full(count, T) if lengths is None else lengths
         means = np.empty((count, T, self.means.shape[1]))
         factors = np.empty((*means.shape, means.shape[2]))
         log_densities = np.empty((count, T))
@@ -339,12 +335,13 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for row, k in enumerate(order):
         padded[: lengths[k], row] = z[k]
+    results: Any
     results, factors = batch.take(order)._run(padded, lengths[order], **options)
     clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
     for k, result, factor in zip(order, results, factors, strict=True):
         if not len(result):
             continue
-        online = filters[k]
+        online: Any = filters[k]
         last = len(result) - 1
         log_densities = result.log_likelihoods.tolist()
         online._by_model_at_start |= result.steps[0] == 0

@@ -45,7 +45,7 @@ class Gaussians:
     weights: Array
     means: Array
     factors: Array
-    modes: NDArray[np.int64] | None = None
+    modes: Any = None
 
     __repr__ = fields_in_line
 
@@ -91,7 +91,8 @@ class Gaussians:
 
         def predict_in_mode(model: contract.Model, part: Gaussians) -> tuple[Array, ...]:
             onward = transition if model is transition.model else transition.of(model)
-            return predict_gaussians(onward, part.means, part.factors, rule)
+            means, slopes, noises = linear_transition(onward, part.means, part.factors, rule)
+            return means, condition(slopes, noises, part.factors[:, :0], transition.step, "predicted")[0]
 
         means, factors = self._in_modes(transition.model, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
@@ -122,28 +123,39 @@ class Gaussians:
         return Gaussians(self.weights, means, factors, self.modes), log_densities
 
     def reweighted(self, log_densities: Array) -> tuple[Gaussians, float]:
-        """Return the mixture given an observation of these log-densities (K,), and its log-evidence."""
+        """Return the mixture given an observation of these log-densities (K,), and its log-evidence.
+
+        An observation out of reach of all leaves the weights as they are.
+        """
         if len(self) == 1:
-            return self, float(log_densities[0])
-        weights, log_evidence = reweight(self.weights, log_densities)
-        return replace(self, weights=weights), log_evidence
+            return Gaussians(np.ones(1), self.means, self.factors, self.modes), float(log_densities[0])
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.weights) + log_densities
+        log_evidence = float(np.logaddexp.reduce(log_weights))
+        weights = self.weights if log_evidence == -np.inf else np.exp(log_weights - log_evidence)
+        return Gaussians(weights, self.means, self.factors, self.modes), log_evidence
 
     def branch(
-        self, observation: Observation, rule: MomentRule, negligible: float = NEGLIGIBLE_SHARE
+        self, observation: Observation, rule: Any, negligible: float = NEGLIGIBLE_SHARE
     ) -> tuple[Gaussians, float, NDArray[np.int64], NDArray[np.int64]]:
         """Divide each by the hypotheses about a scan, and return the mixture of all and the log-evidence.
 
         Return also which Gaussian each was, and its hypothesis: 0 for a miss, or 1 + j for detection j. Hypotheses lighter
-        than `negligible` are left out. A scan that is impossible by all hypotheses changes nothing.
+        than `negligible` are left out. A scan that is impossible by all hypotheses changes nothing. An observation that is
+        no scan is the one detection of all; without a rule its update is iterated.
         """
         model, scan, step = observation.model, observation.z, observation.step
+        every = np.arange(len(self))
+        if not contract.has_scans(model):
+            updated, log_densities = self.update(observation, rule)
+            return *updated.reweighted(log_densities), every, np.ones_like(every)
         shape = len(self), len(scan)
         missed, log_factors = model.log_factors(expected_detection(model, self, rule, step), scan, step)
         terms = np.full((1 + shape[1], shape[0]), missed)
         linear = self.observe(model, rule, step)
         hypotheses = self
         if len(scan):
-            pairs = np.repeat(np.arange(len(self)), len(scan))
+            pairs = np.repeat(every, len(scan))
             detections = Observations(model, np.tile(scan, (len(self), 1)), step)
             detected, log_densities = self.take(pairs).update(detections, rule, linear.take(pairs))
             terms[1:] = log_factors + log_densities.reshape(shape).T
@@ -152,9 +164,9 @@ class Gaussians:
             log_weights = (np.log(self.weights) + terms).T
         log_evidence = float(np.logaddexp.reduce(log_weights, axis=None))
         if log_evidence == -np.inf:
-            return self, log_evidence, np.arange(len(self)), np.zeros(len(self), dtype=np.int64)
+            return self, log_evidence, every, np.zeros_like(every)
         shares = np.exp(log_weights - log_evidence)
-        by_mode = np.arange(len(self)) if self.modes is None else np.argsort(self.modes, kind="stable")
+        by_mode = every if self.modes is None else np.argsort(self.modes, kind="stable")
         positions, chosen = np.nonzero(shares[by_mode] > negligible)
         parents = by_mode[positions]
         weights = shares[parents, chosen]
@@ -244,18 +256,10 @@ def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
     return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
 
 
-def predict_gaussians(transition: Transition, means: Array, factors: Array, rule: MomentRule) -> tuple[Array, Array]:
-    """Carry each N(means[i], factors[i] @ factors[i].T) through the transition.
-
-    Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Return means (K, d) with angles not wrapped, and factors
-    (K, d, d).
-    """
-    means, slopes, noises = linear_transition(transition, means, factors, rule)
-    return means, condition(slopes, noises, factors[:, :0], transition.step, "predicted")[0]
-
-
 def linear_transition(transition: Transition, means: Array, factors: Array, rule: MomentRule) -> Linearisation:
     """Return what a rule takes the transition of each Gaussian for, noise in the rest; slopes are (K, d, m).
+
+    Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Angles of the means are not wrapped.
 
     Additive noise adds its covariance; other noise is a part of the Gaussian that goes through the transition: entries of u
     from d on, in m of them.
@@ -431,16 +435,5 @@ def update_mixture(
     """Return the posterior of a Gaussian mixture and the log-evidence; see `kalman_mixture`; iterated without a rule."""
     rule = None if rule is None else moment_rule(rule)
     means, factors, log_densities = update_gaussians(observation, prediction.means, prediction.factors, rule)
-    weights, log_evidence = reweight(prediction.weights, log_densities)
-    return GaussianMixture.unchecked(weights, means, factors @ factors.mT), log_evidence
-
-
-def reweight(weights: Array, log_densities: Array) -> tuple[Array, float]:
-    """Return weights (K,) times the densities of an observation, normalised, and the logarithm of their sum.
-
-    An observation out of reach of all leaves the weights as they are.
-    """
-    with np.errstate(divide="ignore"):
-        log_weights = np.log(weights) + np.asarray(log_densities)
-    log_evidence = float(np.logaddexp.reduce(log_weights))
-    return (weights if log_evidence == -np.inf else np.exp(log_weights - log_evidence)), log_evidence
+    posterior, log_evidence = Gaussians(prediction.weights, means, factors).reweighted(log_densities)
+    return GaussianMixture.unchecked(posterior.weights, means, posterior.covariances), log_evidence

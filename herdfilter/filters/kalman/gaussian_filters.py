@@ -52,12 +52,11 @@ class GaussianFilter(KalmanFilter):
         return self.belief.predict(transition, self.rule)
 
     def _update(self, observation: Observation) -> tuple[Gaussians, float]:
-        if has_scans(observation.model):
-            hypotheses, log_density, *_ = self.belief.branch(observation, self.rule, negligible=ROUNDING)
-            return hypotheses.merged(circular_dims(self.model)), log_density
+        scan = has_scans(observation.model)
         # a prior may be wide, and the rule's points far from where the first observation puts the state
-        updated, log_densities = self.belief.update(observation, self.rule if observation.step else None)
-        return updated.reweighted(log_densities)
+        rule = self.rule if scan or observation.step else None
+        updated, log_density, *_ = self.belief.branch(observation, rule, negligible=ROUNDING)
+        return updated.merged(circular_dims(self.model)) if scan else updated, log_density
 
     def _moments(self, belief: Gaussians) -> tuple[Array, Array]:
         return belief.moments(circular_dims(self.model))

@@ -14,7 +14,7 @@ from herdfilter.filters.kalman.interacting import ModeFilter
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
-from herdfilter.models.contract import Model, has_scans
+from herdfilter.models.contract import Model
 
 
 class MixtureKalmanFilter(ModeFilter):
@@ -58,11 +58,7 @@ class MixtureKalmanFilter(ModeFilter):
         return selected.split(transition.model.transition_matrix).predict(transition, self.rule)
 
     def _update(self, observation: Observation) -> tuple[Gaussians, float]:
-        if has_scans(observation.model):
-            histories, log_density, *_ = self.belief.branch(observation, self.rule)
-            return histories, log_density
-        updated, log_densities = self.belief.update(observation, self.rule)
-        return updated.reweighted(log_densities)
+        return self.belief.branch(observation, self.rule)[:2]
 
     def _ess(self, belief: Gaussians) -> float:
         return float(1 / (belief.weights @ belief.weights))

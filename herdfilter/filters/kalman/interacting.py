@@ -32,7 +32,7 @@ class ModeFilter(GaussianFilter):
         return replace(belief, weights=np.array(model.initial_modes), modes=modes)
 
     def _probabilities(self, belief: Gaussians) -> Array:
-        return np.bincount(belief.modes, belief.weights, len(self.model.models))
+        return np.bincount(belief.modes, belief.weights, len(self.model.models)).astype(np.float64)
 
 
 class InteractingMultipleModel(ModeFilter):

@@ -179,7 +179,7 @@ class HistoryProposal:
         if observation is None:
             updated, log_density, which, hypotheses = predicted, 0.0, np.arange(len(parents)), np.zeros(len(parents), int)
         else:
-            updated, log_density, which, hypotheses = _update(predicted, observation, UNSCENTED_RULE)
+            updated, log_density, which, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
@@ -338,14 +338,6 @@ def belief_about(histories: Particles, weights: Array) -> Gaussians:
     return Gaussians(weights, histories.x, covariance_factor(histories.covariances), modes)
 
 
-def _update(belief: Gaussians, observation: Observation, rule: Any) -> tuple[Gaussians, float, np.ndarray, np.ndarray]:
-    """Return what `Gaussians.branch` does; an observation that is no scan is the one detection of all."""
-    if contract.has_scans(observation.model):
-        return belief.branch(observation, rule)
-    updated, log_densities = belief.update(observation, rule)
-    return *updated.reweighted(log_densities), np.arange(len(belief)), np.ones(len(belief), dtype=np.int64)
-
-
 def weigh(observation: Observation, particles: Particles) -> Particles:
     """Return histories with their weights times the likelihood, not normalised; their Gaussians are updated."""
     circular, known = contract.circular_dims(observation.model), particles.gaussian
@@ -353,12 +345,11 @@ def weigh(observation: Observation, particles: Particles) -> Particles:
         return observation.weigh(as_points(particles, circular, observation.step))
     parts = []
     if known.any():
-        rule: Any = UNSCENTED_RULE
-        if observation.step == 0 and not contract.has_scans(observation.model) and particles.modes is None:
-            rule = None  # iterated
+        plain = not contract.has_scans(observation.model) and particles.modes is None
+        rule = None if plain and observation.step == 0 else UNSCENTED_RULE  # iterated without a rule
         histories, log_mass = subset(particles, known).normalised()
         belief = belief_about(histories, histories.weights)
-        updated, log_density, *_ = _update(belief, observation, rule)
+        updated, log_density, *_ = belief.branch(observation, rule)
         made = gaussians(
             observation.less_offset(np.log(updated.weights) + log_mass + log_density), updated.means, updated.covariances
         )
