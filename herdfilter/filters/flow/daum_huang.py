@@ -82,14 +82,15 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         check_flags(local=local)
         self.local = local
         self.flow_steps = check_count("flow_steps", flow_steps)
-        self._beside: Any = kalman(model) if callable(kalman) else None
-        if not keeps_one_gaussian(self._beside):
+        beside: Any = kalman(model) if callable(kalman) else None
+        if not keeps_one_gaussian(beside):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
-        self.rule = self._beside.rule
+        self.rule = beside.rule
+        self._initial_gaussian = beside.belief
         super().__init__(model, n_particles, rng)
 
     def _start(self, model: contract.Model) -> FlowEnsemble:
-        return FlowEnsemble(super()._start(model).members, self._beside.belief)
+        return FlowEnsemble(super()._start(model).members, self._initial_gaussian)
 
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
         n = self.n_particles

@@ -109,13 +109,13 @@ class BatchedKalmanFilter(Timed):
         self.model = model
         self.rule = moment_rule(rule)
         self.step = 0
-        x: Array = as_array("means", means, (None, model.dim)).copy()
+        x = as_array("means", means, (None, model.dim)).copy()
         matrices = as_covariance("covariances", covariances, model.dim)
         if matrices.ndim == 3 and len(matrices) != len(x):
             raise ValueError(f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}")
         factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
         self.states = Gaussians(np.ones(len(x)), x, factors)
-        self.log_likelihoods = np.zeros(len(x))
+        self.log_likelihoods: Array = np.zeros(len(x))
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
@@ -209,7 +209,7 @@ class BatchedKalmanFilter(Timed):
             raise ValueError(f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}")
         for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
             Observation.read(model, row, self.step)  # raises its error
-        used: np.ndarray = (~np.isnan(rows)).any(axis=1)
+        used: Any = (~np.isnan(rows)).any(axis=1)
         outcomes = np.full(count, Outcome.MISSING)
         outcomes[used] = Outcome.UPDATED
         if not used.any():
