@@ -93,13 +93,12 @@ class GaussianFilters(BatchedKalmanFilter):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield a filter of each track."""
-        for k in range(len(self)):
-            online = copy.copy(self._single)
+        filters = [copy.copy(self._single) for _ in range(len(self))]
+        self.hand_back(filters)
+        for online in filters:
             online.model = self.model
-            online.belief = online._initial_belief = self.states.take([k])
-            online.reset()
-            online.step = self.step
-            online._clock = self._clock
+            online.record = None
+            online._initial_belief = online.belief
             yield online
 
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:

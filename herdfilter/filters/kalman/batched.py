@@ -267,8 +267,8 @@ class BatchedKalmanFilter(Timed):
 
     def _run(
         self, observations: ArrayLike, lengths: np.ndarray | None, gate: float | None = None, **timing: Any
-    ) -> tuple[list[FilterResult], Array]:
-        """Do as `run`; return also the factors (K, T, d, d).
+    ) -> tuple[list[FilterResult], list[Self]]:
+        """Do as `run`; return also the batches of states that end together, the last states first.
 
         With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch.
         """
@@ -276,43 +276,53 @@ class BatchedKalmanFilter(Timed):
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        T, count, _ = z.shape
         steps = series(z, **timing, clock=self._clock)
+        T, count, _ = z.shape
+        d = self.means.shape[1]
         ends = np.full(count, T) if lengths is None else lengths
-        means = np.empty((count, T, self.means.shape[1]))
-        factors = np.empty((*means.shape, means.shape[2]))
-        log_densities = np.empty((count, T))
-        outcomes = np.empty((count, T), dtype=object)
         numbers = np.empty(T, dtype=int)
-        going = self.take(slice(None))
+        times = as_objects([step.time for step in steps])
+        columns = [np.empty((count, T, *shape)) for shape in ((d,), (d, d), ())]
+        columns.append(np.empty((count, T), dtype=object))
+        going, ended = self.take(slice(None)), []
         for t, step in enumerate(steps):
-            going = going.take(slice(np.count_nonzero(ends > t)))
+            alive = np.count_nonzero(ends > t)
+            ended.append(going.take(slice(alive, None)))
+            going = going.take(slice(alive))
             if step.dt > 0:
                 going.predict(step.dt, step.control)
             going._clock = step.clock
+            log_densities, outcomes = going.update(z[t, :alive], None, gate)
             numbers[t] = going.step
-            alive = slice(len(going))
-            log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
-            means[alive, t] = going.states.means
-            factors[alive, t] = going.states.factors
+            for column, values in zip(columns, (going.means, going.covariances, log_densities, outcomes), strict=True):
+                column[:alive, t] = values
         vars(self).update(vars(going))
-        times = as_objects([step.time for step in steps])
-        results = [
-            FilterResult(
-                means[k, :n].copy(),
-                factors[k, :n] @ factors[k, :n].mT,
-                np.full(n, np.nan),
-                np.zeros(n, dtype=bool),
-                log_densities[k, :n].copy(),
-                tuple(outcomes[k, :n]),
-                steps=numbers[:n].copy(),
-                times=times[:n].copy(),
-                circular=contract.circular_dims(self.model),
-                position_dims=getattr(self.model, "position_dims", ()),
+        results = []
+        for k, n in enumerate(ends.tolist()):
+            means, covariances, log_densities, outcomes = (column[k, :n].copy() for column in columns)
+            results.append(
+                FilterResult(
+                    means,
+                    covariances,
+                    np.full(n, np.nan),
+                    np.zeros(n, dtype=bool),
+                    log_densities,
+                    tuple(outcomes),
+                    steps=numbers[:n].copy(),
+                    times=times[:n].copy(),
+                    circular=contract.circular_dims(self.model),
+                    position_dims=getattr(self.model, "position_dims", ()),
+                )
             )
-            for k, n in enumerate(ends.tolist())
-        ]
-        return results, factors
+        return results, [*ended, going]
+
+    def hand_back(self, filters: Sequence[Any]) -> None:
+        """Let each of K filters stand where its state stands."""
+        for k, online in enumerate(filters):
+            online.step = self.step
+            online._clock = self._clock
+            online.belief = self.states.take([k])
+            online.log_likelihood = float(self.log_likelihoods[k])
 
 
 def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
@@ -336,21 +346,17 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     for row, k in enumerate(order):
         padded[: lengths[k], row] = z[k]
     results: Any
-    results, factors = batch.take(order)._run(padded, lengths[order], **options)
-    clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
-    for k, result, factor in zip(order, results, factors, strict=True):
-        if not len(result):
-            continue
-        online: Any = filters[k]
-        last = len(result) - 1
-        log_densities = result.log_likelihoods.tolist()
-        online._by_model_at_start |= result.steps[0] == 0
-        online.step = int(result.steps[last])
-        online._clock = clocks[last]
-        online.belief = Gaussians(np.ones(1), result.means[last:], factor[[last]])
-        online.log_likelihood = sum(log_densities, online.log_likelihood)
-        moments = result.means[last], result.covariances[last]
-        online.record = StepRecord(online.step, *moments, np.nan, False, log_densities[last], result.outcomes[last])
+    results, ended = batch.take(order)._run(padded, lengths[order], **options)
+    in_order = [filters[k] for k in order]
+    for online, result in zip(in_order, results, strict=True):
+        if len(result):
+            moments = result.means[-1], result.covariances[-1]
+            of_update = result.log_likelihoods.tolist()[-1], result.outcomes[-1]
+            online.record = StepRecord(int(result.steps[-1]), *moments, np.nan, False, *of_update)
+            online._by_model_at_start |= result.steps[0] == 0
+    for part in ended:
+        part.hand_back(in_order[len(in_order) - len(part) :])
+        del in_order[len(in_order) - len(part) :]
     return [results[row] for row in np.argsort(order)]
 
 
