@@ -17,7 +17,6 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords
 from herdfilter.catalogue.specifications import FilterFactory, catalogue, prefix_errors, resolve_filters
-from herdfilter.filters.kalman import UnscentedKalmanFilter
 from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
@@ -227,45 +226,52 @@ def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> 
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
-    """Compute the posterior of a linear Gaussian model by a Kalman filter."""
+    """Compute the posterior of a linear Gaussian model by a Kalman filter, with the matrices of its mean functions."""
     require(model, "the Kalman reference", (*ADDITIVE, *OBSERVED))
     require_constant_noise(model, "the Kalman reference")
     if not isinstance(model.initial, GaussianMixture) or len(model.initial) > 1:
         raise ValueError(f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}")
-    kf = UnscentedKalmanFilter(model)  # exact where all is linear
+    x, P = model.initial.mean, model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))
     controls = [None] * len(recording) if recording.controls is None else recording.controls
-    means, covariances = [], []
+    means, covariances, log_likelihood = [], [], 0.0
     for step, (z, dt, control) in enumerate(zip(recording.observations, dts, controls, strict=True), start=1):
-        _check_affine(model.dim, model.transition_mean, dt, control, step)
-        kf.predict(float(dt), control)
+        F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
+        x, P = F @ x + shift, F @ P @ F.T + model.transition_covariance(dt, step)
         observed = np.flatnonzero(np.isfinite(z))
         if len(observed):
-            _check_affine(model.dim, model.observation_mean, step)
+            H, offset = _affine(model.dim, model.observation_mean, step)
+            R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
+            residual, H = (z - offset)[observed] - H[observed] @ x, H[observed]
             if hasattr(model, "log_likelihood"):  # else it is Gaussian
-                states = kf.mean + np.sqrt(np.diagonal(kf.covariance)) * np.array([[0.0], [1.0], [-2.0]])
-                residuals = (z - model.observation_mean(states, step))[:, observed]
-                R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
-                expected = contract.gaussian_log_density(residuals, R[None], step)
-                values = contract.log_likelihood(model, z, states, step)
-                if not (np.isfinite(values).all() and np.ptp(values - expected) <= 1e-6 * (1 + np.ptp(expected))):
+                states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
+                known = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
+                given = contract.log_likelihood(model, z, states, step)
+                if not (np.isfinite(given).all() and np.ptp(given - known) <= 1e-6 * (1 + np.ptp(known))):
                     raise ValueError(f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}")
-            kf.update(z)
-        means.append(kf.mean)
-        covariances.append(kf.covariance)
+            S = H @ P @ H.T + R
+            gain = np.linalg.solve(S, H @ P).T
+            quadratic = residual @ np.linalg.solve(S, residual)
+            left = np.eye(model.dim) - gain @ H  # the form of Joseph, which stays positive definite
+            x, P = x + gain @ residual, left @ P @ left.T + gain @ R @ gain.T
+            log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
+        means.append(x)
+        covariances.append(0.5 * (P + P.T))
     posteriors = {
         k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))
     }
-    return Reference(np.array(means), kf.log_likelihood, np.zeros_like(means), np.array(covariances), posteriors)
+    return Reference(np.array(means), log_likelihood, np.zeros_like(means), np.array(covariances), posteriors)
 
 
-def _check_affine(dim: int, function: Callable[..., Array], *arguments: Any) -> None:
-    """Raise ValueError unless a function of states (n, dim) is affine."""
+def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
+    """Return matrix and offset of an affine function of states (n, dim)."""
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
-    gap = np.abs(values[0] - 2 * (values[1:-1] - values[0]).sum(axis=0) - values[-1])
+    offset, matrix = values[0], (values[1:-1] - values[0]).T
+    gap = np.abs(offset - 2 * matrix.sum(axis=1) - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():
         raise ValueError("reference: expected a linear model for type 'kalman', got a nonlinear one")
+    return matrix, offset
 
 
 REFERENCES: dict[str, Callable[..., Reference]] = {

@@ -241,10 +241,10 @@ class BatchedKalmanFilter(Timed):
         """Return what the rule takes the observations of all states for."""
         return linear_observation(self._observed_by(sensor), self.states.means, self.states.factors, self.rule, self.step)
 
-    def corrected(self, states: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
+    def corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
         """Return states of this step, each given its own observation, and log-densities; `linear` is of the same states."""
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            states, log_densities = states.update(observations, self.rule if self.step else None, linear)
+            states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
         finite = np.isfinite(states.means).all(axis=1) & np.isfinite(log_densities)
         finite &= np.isfinite(states.factors).all(axis=(1, 2))
         if not finite.all():

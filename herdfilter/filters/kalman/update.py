@@ -72,13 +72,16 @@ def move_in_place(roots, gains, residuals, means, log_densities):
     """
     count, k = residuals.shape
     for c in range(count):
-        log_density = -0.5 * k * np.log(2 * np.pi)
+        present = 0
+        for i in range(k):
+            if np.isnan(residuals[c, i]):
+                residuals[c, i] = 0.0
+            else:
+                present += 1
+        log_density = -0.5 * present * np.log(2 * np.pi)
         for i in range(k):
             if not 0.0 < roots[c, i, i] < np.inf:
                 return
-            if np.isnan(residuals[c, i]):
-                residuals[c, i] = 0.0
-                log_density += 0.5 * np.log(2 * np.pi)
             for j in range(i):
                 residuals[c, i] -= roots[c, i, j] * residuals[c, j]
             residuals[c, i] /= roots[c, i, i]
