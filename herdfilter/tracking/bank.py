@@ -122,7 +122,7 @@ class GaussianFilters(BatchedKalmanFilter):
         states = self.states
         if len(tracks):
             observations = Observations(self._observed_by(sensor), z[detections], self.step)
-            updated, log_densities[inside] = self.corrected(states.take(tracks), observations, linear.take(tracks))
+            updated, log_densities[inside] = self._corrected(states.take(tracks), observations, linear.take(tracks))
             states = Gaussians.join([states, updated])
         sources = np.zeros((count, 1 + len(z)), dtype=int)  # index of each hypothesis' Gaussian
         sources[:, 0] = np.arange(count)

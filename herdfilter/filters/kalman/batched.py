@@ -222,7 +222,7 @@ class BatchedKalmanFilter(Timed):
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
             rows = np.where(used[:, None], rows, np.nan)
-        states, log_densities = self.corrected(self.states, Observations(model, rows, self.step), linear)
+        states, log_densities = self._corrected(self.states, Observations(model, rows, self.step), linear)
         if not used.all():
             means = np.where(used[:, None], states.means, self.means)
             factors = np.where(used[:, None, None], states.factors, self.states.factors)
@@ -241,7 +241,7 @@ class BatchedKalmanFilter(Timed):
         """Return what the rule takes the observations of all states for."""
         return linear_observation(self._observed_by(sensor), self.states.means, self.states.factors, self.rule, self.step)
 
-    def corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
+    def _corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
         """Return states of this step, each given its own observation, and log-densities; `linear` is of the same states."""
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
