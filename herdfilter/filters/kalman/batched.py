@@ -321,7 +321,7 @@ class BatchedKalmanFilter(Timed):
         for k, online in enumerate(filters):
             online.step = self.step
             online._clock = self._clock
-            online.belief = self.states.take([k])
+            online.belief = self.states.take(slice(k, k + 1))
             online.log_likelihood = float(self.log_likelihoods[k])
 
 
