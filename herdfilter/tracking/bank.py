@@ -15,7 +15,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians, merge_gaussians, unwrapped
-from herdfilter.filters.kalman.gaussian_filters import ROUNDING
+from herdfilter.filters.kalman.gaussian_filters import VANISHING_SHARE
 from herdfilter.filters.observation import Observations
 from herdfilter.filters.particle_filter import NEGLIGIBLE_SET, ParticleFilter
 from herdfilter.mixture import GaussianMixture
@@ -133,7 +133,7 @@ class GaussianFilters(BatchedKalmanFilter):
             if not len(tracks):
                 return ListedFilters()
             weights = weights[tracks]
-            size = np.count_nonzero(weights > ROUNDING, axis=1).max()
+            size = np.count_nonzero(weights > VANISHING_SHARE, axis=1).max()
             heaviest = np.argsort(-weights, axis=1)[:, :size]
             weights = np.take_along_axis(weights, heaviest, axis=1)
             members = np.take_along_axis(sources[tracks], heaviest, axis=1)

@@ -120,6 +120,14 @@ def test_a_constant_is_the_same_either_way(name):
     same_results(KALMAN[name])
 
 
+def test_a_constant_is_the_same_either_way_for_the_initial_state():
+    ours, theirs = (hf.UnscentedKalmanFilter(model) for model in (Fixed(), LINEAR))
+    for online in (ours, theirs):
+        online.update([1.2, -0.4])
+    assert_array_equal(ours.mean, theirs.mean)
+    assert_array_equal(ours.covariance, theirs.covariance)
+
+
 def test_a_constant_is_the_same_either_way_for_every_proposal(of_moments):
     same_results(lambda model: hf.ParticleFilter(model, 20, of_moments, rng=5))
 

@@ -21,7 +21,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans
 
-ROUNDING = 1e-16  # weight of hypotheses that change no moment of a mixture
+VANISHING_SHARE = 1e-16  # weight of hypotheses that change no moment of a mixture
 
 
 class GaussianFilter(KalmanFilter):
@@ -55,7 +55,7 @@ class GaussianFilter(KalmanFilter):
         scan = has_scans(observation.model)
         # a prior may be wide, and the rule's points far from where the first observation puts the state
         rule = self.rule if scan or observation.step else None
-        updated, log_density, *_ = self.belief.branch(observation, rule, negligible=ROUNDING)
+        updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
         return updated.merged(circular_dims(self.model)) if scan else updated, log_density
 
     def _moments(self, belief: Gaussians) -> tuple[Array, Array]:
