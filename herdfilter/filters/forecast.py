@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, check_count, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, unwrap
-from herdfilter.filters.observation import linear_observation
+from herdfilter.filters.observation import linear_part_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
 from herdfilter.filters.saved import FilterState
@@ -260,7 +260,7 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
                 mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), measurement.circular(k))
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     if about is not None:
-        centres, noises, _ = linear_observation(measurement, x, about, np.array(model.linear), step)
+        centres, noises, _ = linear_part_observation(measurement, x, about, np.array(model.linear), step)
         return mean, covariance, draws, Spread(centres, weights, noises)
     centres, noises = np.empty((len(x), k)), np.empty((len(x), k, k))
     for mode, part in by_mode.items():

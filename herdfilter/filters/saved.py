@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -106,15 +106,3 @@ class SavedState:
 def as_text(numbers: Any) -> str:
     """Return the state of a generator as a text."""
     return json.dumps(numbers, default=np.ndarray.tolist)
-
-
-def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in the beliefs that it holds."""
-    if hasattr(value, "combine"):  # a belief
-        changes = {
-            field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
-        }
-        return replace(value, **changes)
-    if isinstance(value, tuple) and value and hasattr(value[0], "combine"):
-        return tuple(exchanged(part, exchange, f"{name}.{k}") for k, part in enumerate(value))
-    return exchange(name[1:], value)

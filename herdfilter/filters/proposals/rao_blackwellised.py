@@ -12,7 +12,7 @@ import numpy as np
 from herdfilter._checks import Array, check_part
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import merged, unwrap, wrap
-from herdfilter.filters.observation import Observation, linear_observation
+from herdfilter.filters.observation import Observation, linear_part_observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order
 from herdfilter.filters.proposals.flow import FlowProposal
@@ -159,7 +159,7 @@ class ConditionalGaussians(Particles):
     def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
         measurement = Measurement(model)
-        means, covariances, _ = linear_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
+        means, covariances, _ = linear_part_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
         return merged(means, covariances, self.weights, measurement.circular(means.shape[1]))
 
@@ -171,7 +171,7 @@ class ConditionalGaussians(Particles):
     def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
         """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
         dims = np.array(observation.model.linear)
-        means, observed, cross = linear_observation(
+        means, observed, cross = linear_part_observation(
             observation.measurement, self.x, self.covariances, dims, observation.step
         )
         observed = observation.part(observed)
@@ -347,7 +347,7 @@ class _Nonlinear:
         return self.measurement.mean(self.given(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_observation(self.measurement, *self.given(x), self.linear, step)[1]
+        observed = linear_part_observation(self.measurement, *self.given(x), self.linear, step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
     def whole(self, moved: Particles) -> ConditionalGaussians:
