@@ -69,7 +69,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         rng: np.random.Generator | int | None = None,
         on_degeneracy: Literal["raise", "predict"] = "raise",
     ) -> None:
-        self.model = model = resolved.only_mode(model)
+        model = resolved.only_mode(model)
         self.n_particles = checks.check_count("n_particles", n_particles)
         self.resampling = schemes.SystematicResampling() if resampling is None else resampling
         checks.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
@@ -77,10 +77,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self.resample_below = checks.as_fraction("resample_below", resample_below)
         self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = checks.as_generator(rng)
-        self.proposal.check(self._check_particle_model())
-        self._motion = resolved.Motion(model)
-        self._measurement = resolved.Measurement(model)
-        self._circular = self._motion.circular
+        self.proposal.check(self._checked_model(model))
+        self.model = model
         self.reset()
 
     def _rewind(self) -> None:

@@ -131,7 +131,7 @@ class Observation:
 
     def in_mode(self, mode: int) -> Observation:
         """Return the observation as the model of one mode reads it."""
-        return self.by(self.measurement.modes[mode] if len(self.measurement.modes) > 1 else self.measurement)
+        return self.by(self.measurement.in_mode(mode))
 
     def by(self, model: contract.Model | Measurement) -> Observation:
         """Return the same observation as another model reads it."""

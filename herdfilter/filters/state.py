@@ -15,8 +15,8 @@ from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles,
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, unwrap
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
-from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
@@ -315,12 +315,22 @@ def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: 
 class ParticleEstimates:
     """What a filter of particles says of the state where it stands."""
 
-    model: contract.Model
     n_particles: int
     step: int
     has_weights = True
-    _circular: tuple[int, ...]
     _current: Callable[[], Particles]
+
+    @property
+    def model(self) -> contract.Model:
+        """The state-space model; another one may be given at any step."""
+        return self._motion.model
+
+    @model.setter
+    def model(self, model: contract.Model) -> None:
+        self._motion = Motion(model)
+        self._measurement = Measurement(model)
+        self._circular = self._motion.circular
+        self._needs_sensor = unobserved(model)
 
     @property
     def particles(self) -> Array:

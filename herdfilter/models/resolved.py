@@ -21,8 +21,15 @@ from herdfilter.models.contract import FactoredCovariance, Model, read_covarianc
 class Resolved:
     """A part of a model, which is never changed: a copy of what holds it holds the same."""
 
+    modes: Any
+
     def __deepcopy__(self, memo: Any) -> Self:
         return self
+
+    def in_mode(self, mode: int) -> Self:
+        """Return that of a mode; of a model that does not jump, the only one."""
+        resolved: Self = self.modes[mode if len(self.modes) > 1 else 0]
+        return resolved
 
 
 class Motion(Resolved):

@@ -218,15 +218,15 @@ class Gaussians:
 
     def _in_modes(self, resolved: Any, function: Callable[[Any, Gaussians], tuple[Array, ...]]) -> tuple[Array, ...]:
         """Return arrays with a row for each Gaussian, which a function makes of the motion, or measurement, of each mode."""
-        if self.modes is None or len(resolved.modes) == 1:
+        if self.modes is None:
             return function(resolved, self)
         present = sorted({*self.modes.tolist()})
         if len(present) == 1:
-            return function(resolved.modes[present[0]], self)
+            return function(resolved.in_mode(present[0]), self)
         arrays: tuple[Array, ...] = ()
         for mode in present:
             rows = np.flatnonzero(self.modes == mode)
-            parts = function(resolved.modes[mode], self.take(rows))
+            parts = function(resolved.in_mode(mode), self.take(rows))
             arrays = arrays or tuple(np.empty((len(self), *part.shape[1:])) for part in parts)
             for array, part in zip(arrays, parts, strict=True):
                 array[rows] = part
