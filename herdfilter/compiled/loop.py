@@ -30,6 +30,7 @@ from herdfilter.filters.series import run as run_in_steps
 from herdfilter.filters.state import ALONE, Particles
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
+from herdfilter.models.resolved import Measurement, Motion
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
 
@@ -146,13 +147,13 @@ class Segment:
         self.kinds[indices == 0] = BY_ITSELF
         constant = not callable(model.Q.given) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
         times = zip(dts.tolist(), indices.tolist(), strict=True)
-        factors = [contract.transition_noise(model, *time).factor for time in ([next(times)] if constant else times)]
+        factors = [Motion(model).noise(*time).factor for time in ([next(times)] if constant else times)]
         k = z.shape[1] if derived else 1
         noises: tuple[Any, ...] = np.zeros(len(z), dtype=np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
         if derived:
             observe(online.particles)  # the first call checks a sensor's function
             noises = _observation_noises(observed_model, np.isnan(z), indices)
-        angles = contract.observation_circular(observed_model, k) if derived else ()
+        angles = Measurement(observed_model).circular(k) if derived else ()
         self.series = moves.Series(
             model.f.parameters,
             model.f.compiled,
@@ -253,7 +254,7 @@ def _observation_noises(model: Any, missing: Array, indices: Array) -> tuple[Arr
     for t in first:
         part = np.ix_(~missing[t], ~missing[t])
         noises.append(np.eye(k))
-        noises[-1][part] = matrix = contract.observation_noise(model, k, int(indices[t])).matrix[part]
+        noises[-1][part] = matrix = Measurement(model).noise(k, int(indices[t])).matrix[part]
         root, log_root = contract.inverse_root(matrix.tobytes(), len(matrix))
         whitening.append(np.zeros((k, k)))
         whitening[-1][part] = root

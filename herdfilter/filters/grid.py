@@ -15,6 +15,7 @@ from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views, hold_warnings, warn_if_partial, warn_of_run
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion, check_state
 from herdfilter.models.sensors import sensed, to_check
 from herdfilter.models.series import Late, Reading, Step, series
 
@@ -81,7 +82,7 @@ class GridFilter:
     def __init__(self, model: contract.Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
         contract.require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
         contract.require_likelihood(to_check(model), "GridFilter")
-        contract.check_state(model, "GridFilter", "log_density")
+        check_state(model, "GridFilter", "log_density")
         if contract.circular_dims(model):
             raise ValueError(f"model: expected no angles in the state, got circular={contract.circular_dims(model)}")
         d = model.dim
@@ -214,7 +215,7 @@ class GridFilter:
         """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
-        Q = contract.transition_noise(self.model, dt, step).matrix
+        Q = Motion(self.model).noise(dt, step).matrix
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
             raise ValueError(
@@ -223,7 +224,7 @@ class GridFilter:
             )
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
-        target = contract.transition_mean(self.model, self.x, dt, control, step)
+        target = Motion(self.model).mean(self.x, dt, control, step)
         if not back:
             self._check_gaps(mass, target, Q, step)
         position = (target - self.lower) / self.spacing

@@ -17,6 +17,7 @@ from herdfilter.filters.saved import FilterState, SavedState, as_text
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
+from herdfilter.models.resolved import check_state
 from herdfilter.models.sensors import Sensor, sensed, to_check
 from herdfilter.models.series import Clock, Late, Reading, Timed, series
 
@@ -182,7 +183,7 @@ class OnlineFilter(Forecaster, Timed):
         observed_model = to_check(model)
         modes = range(len(model.models)) if contract.jumps(model) else ()
         for checked_model in (*(contract.in_mode(model, mode) for mode in modes), model):
-            contract.check_state(checked_model, type(self).__name__, "sample")
+            check_state(checked_model, type(self).__name__, "sample")
         contract.require_likelihood(observed_model, type(self).__name__)
         return observed_model
 

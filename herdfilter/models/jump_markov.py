@@ -15,6 +15,7 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion, check_state
 
 PROBES = 5  # states at which the observation functions of two modes are compared
 # Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other
@@ -79,7 +80,7 @@ class JumpMarkov:
         if observed:
             angles = [tuple(getattr(model, "observation_circular", None) or ()) for model in observed]
             self.observation_circular = _the_same("observation_circular", angles)
-        self.partial_observations = all(contract.takes_partial(model) for model in self.models)
+        self.partial_observations = all(Measurement(model).takes_partial for model in self.models)
         self.transition_matrix = as_array("transition_matrix", transition_matrix, (count, count), largest=LARGEST).copy()
         for i, row in enumerate(self.transition_matrix):
             if (row < 0).any() or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
@@ -123,13 +124,13 @@ class JumpMarkov:
             return True
         rng = np.random.default_rng(0)
         try:
-            x = contract.sample_initial(first, PROBES, rng)
-            z = contract.sample_observation(first, x, rng, 1)[0]
-            found = [[contract.log_likelihood(model, z, x, 1)] for model in self.models]
+            x = Motion(first).sample_initial(PROBES, rng)
+            z = Measurement(first).sample(x, rng, 1)[0]
+            found = [[Measurement(model).log_likelihood(z, x, 1)] for model in self.models]
             if any(contract.has(model, contract.OBSERVED) for model in self.models):
                 for values, model in zip(found, self.models, strict=True):
-                    values.append(contract.observation_mean(model, x, 1))
-                    values.append(contract.observation_covariances(model, x, len(z), 1))
+                    values.append(Measurement(model).mean(x, 1))
+                    values.append(Measurement(model).noises(x, len(z), 1))
             pairs = [pair for values in found[1:] for pair in zip(found[0], values, strict=True)]
             return all(np.allclose(*pair, rtol=PROBABILITY_ROUNDING) for pair in pairs)
         except Exception:  # an error of a function is raised where it is used
@@ -143,7 +144,7 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     """Return a model that jumps; any other becomes the only mode."""
     if contract.jumps(model):
         return model
-    contract.check_state(model, user)
+    check_state(model, user)
     if contract.has_scans(model) and dataclasses.is_dataclass(model):  # the mode stands inside
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
@@ -162,7 +163,7 @@ class _Initial:
         rng = as_generator(rng)
         counts = rng.multinomial(n, self._model.initial_modes)
         drawn = [
-            contract.sample_initial(model, int(count), rng)
+            Motion(model).sample_initial(int(count), rng)
             for model, count in zip(self._model.models, counts, strict=True)
             if count
         ]

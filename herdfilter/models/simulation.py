@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion, check_state
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import series
 
@@ -24,7 +25,7 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
 
 def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
     """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    drawn = [contract.sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    drawn = [Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
     return drawn if contract.has_scans(model) else np.array(drawn)
 
 
@@ -119,20 +120,20 @@ def simulate(
     elif modes is not None:
         raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
     for one in {id(one): one for one in by_step}.values():
-        contract.check_state(one, "simulation", *(("sample",) if initial is None else ()))
+        check_state(one, "simulation", *(("sample",) if initial is None else ()))
         contract.require(one, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
     if initial is None:
-        states = contract.sample_initial(by_step[0], 1, rng)
+        states = Motion(by_step[0]).sample_initial(1, rng)
     else:
         states = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
     truth, observations, step = [], [], 0
     for way in course:
         if way.dt > 0:
             step += 1
-            states = contract.sample_transition(by_step[step], states, rng, way.dt, way.control, step)
+            states = Motion(by_step[step]).sample(states, rng, way.dt, way.control, step)
         truth.append(states[0])
         observed = by_step[step] if way.sensor is None else sensed(by_step[step], way.sensor)
-        z = contract.sample_observation(observed, states, rng, step)[0]
+        z = Measurement(observed).sample(states, rng, step)[0]
         observations.append(z if sensors is None else (way.time, way.sensor, z))
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)

@@ -23,6 +23,7 @@ from herdfilter._checks import Array, as_generator, as_positive, check_count
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion
 
 _NOISELESS = 1e-10  # variances up to this share of the largest count as zero
 
@@ -80,13 +81,13 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         F = _jacobians(model, "transition", x, dt, None, step)
-        Q = contract.transition_noise(model, dt, step).matrix
+        Q = Motion(model).noise(dt, step).matrix
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
-        x = contract.sample_transition(model, x, rng, dt, None, step)
+        x = Motion(model).sample(x, rng, dt, None, step)
         H = _jacobians(model, "observation", x, step)
-        R = contract.observation_noise(model, H.shape[1], step).matrix
+        R = Measurement(model).noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:
@@ -139,6 +140,6 @@ def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
     function: Any = getattr(contract, f"{of}_mean")
     mean = contract.VectorFunction(
         lambda y: function(model, y, *arguments),
-        lambda k: contract.circular_dims(model) if of == "transition" else contract.observation_circular(model, k),
+        lambda k: contract.circular_dims(model) if of == "transition" else Measurement(model).circular(k),
     )
     return contract.central_differences(mean, x, x.std(axis=0)[None])[1]

@@ -20,6 +20,7 @@ from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
+from herdfilter.models.resolved import Measurement
 from herdfilter.study import machine
 from herdfilter.study.recording import Recording, feed
 from herdfilter.study.scenario import Scenario
@@ -233,7 +234,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             if hasattr(model, "log_likelihood"):  # else it is Gaussian
                 states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
                 known = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
-                given = contract.log_likelihood(model, z, states, step)
+                given = Measurement(model).log_likelihood(z, states, step)
                 if not (np.isfinite(given).all() and np.ptp(given - known) <= 1e-6 * (1 + np.ptp(known))):
                     raise ValueError(f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}")
             S = H @ P @ H.T + R

@@ -17,7 +17,8 @@ from herdfilter.angles import wrap_angles
 from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims, observation_circular, takes_partial
+from herdfilter.models.contract import circular_dims
+from herdfilter.models.resolved import Measurement
 from herdfilter.points import Points
 from herdfilter.study import metrics
 from herdfilter.study.recording import Recording, feed
@@ -88,7 +89,7 @@ def _normalised_innovations(
         return nis, degrees
     observations = np.asarray(recording.observations)
     model = getattr(estimator, "model", None)
-    partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
+    partial = isinstance(estimator, KalmanFilter) or (model is not None and Measurement(model).takes_partial)
     size = observations.shape[1]
     steps = np.array([k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64)
     finite = np.isfinite(observations[steps])
@@ -98,7 +99,7 @@ def _normalised_innovations(
             continue
         means = np.array([predictions[k][0] for k in same])
         covariances = np.array([predictions[k][1] for k in same])
-        innovations = wrap_angles(observations[same] - means, observation_circular(model, size))
+        innovations = wrap_angles(observations[same] - means, Measurement(model).circular(size))
         part = np.ix_(np.arange(len(same)), observed, observed)
         nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
         degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)

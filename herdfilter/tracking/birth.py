@@ -14,7 +14,8 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import iterated_update
 from herdfilter.filters.observation import Observations
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, observation_covariances, require
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.series import as_duration
 from herdfilter.models.with_clutter import WithClutter
 
@@ -166,9 +167,9 @@ class BirthFromMeasurements:
 def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:
     """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
     size = z.shape[1]
-    apart = wrap(z[:, None] - z, observation_circular(model, size))
+    apart = wrap(z[:, None] - z, Measurement(model).circular(size))
     try:
-        precisions = np.linalg.inv(2 * observation_covariances(model, states, size, step))
+        precisions = np.linalg.inv(2 * Measurement(model).noises(states, size, step))
     except np.linalg.LinAlgError:  # there is no noise
         return np.eye(len(z), dtype=bool)
     near = ((apart @ precisions) * apart).sum(axis=2) <= size

@@ -23,7 +23,8 @@ from herdfilter.filters.kalman.gaussian import Gaussians, expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
-from herdfilter.models.contract import OBSERVED, check_state, require
+from herdfilter.models.contract import OBSERVED, require
+from herdfilter.models.resolved import check_state
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.with_clutter import Factor, WithClutter

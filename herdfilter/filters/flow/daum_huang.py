@@ -18,6 +18,7 @@ from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, ke
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import check_state
 from herdfilter.models.sensors import to_check
 
 
@@ -76,7 +77,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         flow_steps: int = 29,
     ) -> None:
         user = "DaumHuangFilter"
-        contract.check_state(model, user, "sample", "mean", "covariance")
+        check_state(model, user, "sample", "mean", "covariance")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
         contract.require(to_check(model), user, contract.OBSERVED)
         check_flags(local=local)

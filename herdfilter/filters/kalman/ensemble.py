@@ -16,7 +16,7 @@ from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
 from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Motion, check_state
 from herdfilter.models.sensors import to_check
 
 
@@ -52,7 +52,7 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     def __init__(self, model: contract.Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
         user = "EnsembleKalmanFilter"
-        contract.check_state(model, user, "sample")
+        check_state(model, user, "sample")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
         contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
@@ -65,7 +65,7 @@ class EnsembleKalmanFilter(KalmanFilter):
         return self.belief.members
 
     def _start(self, model: contract.Model) -> Ensemble:
-        return Ensemble(contract.sample_initial(model, self.n_particles, self.rng))
+        return Ensemble(Motion(model).sample_initial(self.n_particles, self.rng))
 
     def _predict(self, transition: Transition) -> Ensemble:
         return Ensemble(transition.sample(self.particles, self.rng))
@@ -84,12 +84,12 @@ class EnsembleKalmanFilter(KalmanFilter):
         n = self.n_particles
         circular = contract.circular_dims(self.model)
         members = _unwrap_evenly(self.particles, circular)
-        means = contract.observation_mean(observation.model, self.particles, observation.step)
-        means = _unwrap_evenly(means, contract.observation_circular(observation.model, means.shape[1]))
+        means = Measurement(observation.model).mean(self.particles, observation.step)
+        means = _unwrap_evenly(means, Measurement(observation.model).circular(means.shape[1]))
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = (members - members.mean(axis=0)).T @ spread
-        noises = contract.observation_covariances(observation.model, self.particles, len(predicted), observation.step)
+        noises = Measurement(observation.model).noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
         cross = cross[None, :, observation.observed_entries]

@@ -20,7 +20,7 @@ from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Motion, check_state
 from herdfilter.models.sensors import to_check
 from herdfilter.models.with_clutter import Factor, WithClutter
 
@@ -55,7 +55,7 @@ class Gaussians:
         """Return the moments of the initial distribution of each model, after checking what the models have."""
         means, factors = [], []
         for model in models:
-            contract.check_state(model, user, "mean", "covariance")
+            check_state(model, user, "mean", "covariance")
             contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
             contract.require(to_check(model), user, contract.OBSERVED)
             start = unwrapped(model.initial, contract.circular_dims(model))

@@ -14,6 +14,7 @@ from herdfilter.filters.state import Indices, Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion
 from herdfilter.samplers.base import Sampler, draw_points
 
 
@@ -118,7 +119,7 @@ class BaseProposal:
         """See `Proposal`."""
         sampler = self.initial_sampler
         if sampler is None or not isinstance(model.initial, GaussianMixture):
-            return Particles.equal(contract.sample_initial(model, n, rng))
+            return Particles.equal(Motion(model).sample_initial(n, rng))
         points = draw_points(sampler, model.initial, n, rng)
         return Particles(wrap_angles(points.x, contract.circular_dims(model)), points.log_weights)
 

@@ -27,6 +27,7 @@ from herdfilter.filters.state import Particles
 from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion
 
 Hypothesis = tuple[Observation | None, Callable[[Array], Array | float]]
 """An observation by one hypothesis, None for a miss, and the logs of the factors of its density at states (n, d)."""
@@ -96,7 +97,7 @@ class HistoryProposal:
         jumps, parts = contract.jumps(model), []
         for mode in np.flatnonzero(model.initial_modes).tolist() if jumps else [0]:
             own = contract.in_mode(model, mode)
-            if contract.simulated_only(own) or not isinstance(own.initial, GaussianMixture):
+            if Motion(own).simulated_only or not isinstance(own.initial, GaussianMixture):
                 return (self._in_modes if jumps else self.proposal).initial(model, n, rng)
             means, covariances = wrap(own.initial.means, contract.circular_dims(model)), own.initial.covariances
             given = Histories.of_gaussians(np.log(own.initial.weights), means, covariances)
@@ -194,7 +195,7 @@ class HistoryProposal:
         if log_density == -np.inf:
             return [made]
         shares = np.exp(log_weights - np.logaddexp(log_mass + log_density - offset, log_points))
-        d = model.dim + contract.noise_dim(contract.in_mode(model, 0))
+        d = model.dim + Motion(contract.in_mode(model, 0)).noise_dim
         earned = n * shares > 2 * d + 1
         tested = np.union1d(np.flatnonzero(earned), [shares.argmax()])
         refused, parts = np.zeros(len(made), dtype=bool), []
