@@ -15,6 +15,7 @@ dominate the mean, and the bound falls slowly with `runs`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,16 +79,18 @@ def posterior_cramer_rao_bound(
     T, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     x = model.initial.sample(check_count("runs", runs), rng)
     P = _initial_bound(model.initial, x)
+    motion = Motion(model)
+    measurement = Measurement(model)
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
-        F = _jacobians(model, "transition", x, dt, None, step)
-        Q = Motion(model).noise(dt, step).matrix
+        F = _jacobians(motion, lambda _: motion.circular, x, dt, None, step)
+        Q = motion.noise(dt, step).matrix
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
-        x = Motion(model).sample(x, rng, dt, None, step)
-        H = _jacobians(model, "observation", x, step)
-        R = Measurement(model).noise(H.shape[1], step).matrix
+        x = motion.sample(x, rng, dt, None, step)
+        H = _jacobians(measurement, measurement.circular, x, step)
+        R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:
@@ -133,13 +136,9 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
     return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
 
 
-def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
-    """Return the Jacobians (runs, k, d) of the mean of the transition or the observation at states (runs, d)."""
-    if hasattr(model, f"{of}_jacobian"):
-        return np.asarray(getattr(model, f"{of}_jacobian")(x, *arguments), dtype=np.float64)
-    function: Any = getattr(contract, f"{of}_mean")
-    mean = contract.VectorFunction(
-        lambda y: function(model, y, *arguments),
-        lambda k: contract.circular_dims(model) if of == "transition" else Measurement(model).circular(k),
-    )
+def _jacobians(resolved: Motion | Measurement, circular: Callable[[int], tuple[int, ...]], x: Array, *at: Any) -> Array:
+    """Return the Jacobians (runs, k, d) of the mean of a motion or a measurement at states (runs, d)."""
+    if resolved.jacobian is not None:
+        return np.asarray(resolved.jacobian(x, *at), dtype=np.float64)
+    mean = contract.VectorFunction(lambda y: resolved.mean(y, *at), circular)
     return contract.central_differences(mean, x, x.std(axis=0)[None])[1]
