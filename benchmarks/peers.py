@@ -17,7 +17,7 @@ from scipy.stats import qmc
 
 from herdfilter import GaussianMixture
 from herdfilter.models import BearingsTracking, LinearGaussian, contract
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 try:
     from goodpoints import compress, kt
@@ -186,7 +186,7 @@ class ParticlesFilter:
                 return flat(Motion(model).sample_initial(N, rng))
 
             def M(self, t, xp):  # noqa: N802
-                return flat(Motion(model).sample(rows(xp), rng, *given(t)))
+                return flat(Transition(model, *given(t)).sample(rows(xp), rng))
 
             def Gamma0(self, u):  # noqa: N802
                 prior = model.initial
@@ -195,7 +195,7 @@ class ParticlesFilter:
                 return flat(prior.means[k] + np.einsum("nij,nj->ni", factors[k], _normal(u[:, 1 : d + 1])))
 
             def Gamma(self, t, xp, u):  # noqa: N802
-                return flat(Motion(model).propagate(rows(xp), _normal(u[:, :noise_dim]), *given(t)))
+                return flat(Transition(model, *given(t)).propagate(rows(xp), _normal(u[:, :noise_dim])))
 
             def logG(self, t, xp, x):  # noqa: N802
                 missing = t == 0 or np.isnan(observations[t - 1]).all()

@@ -23,7 +23,7 @@ from peers import FILTERS
 import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.study import summarise
 from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import open_for_reading
@@ -101,7 +101,7 @@ def part_of(model: Any, known: str) -> Any:
         own["partial_observations"] = Measurement(model).takes_partial
     else:
         kept -= {*contract.TRANSITION, *contract.FROM_NOISE} - {"control"}
-        own = {"sample_transition": lambda *arguments: Motion(model).sample(*arguments)}
+        own = {"sample_transition": lambda x, rng, *way: Transition(model, *way).sample(x, rng)}
     return SimpleNamespace(**{name: getattr(model, name) for name in kept if hasattr(model, name)} | own)
 
 

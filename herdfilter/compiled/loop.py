@@ -30,7 +30,7 @@ from herdfilter.filters.series import run as run_in_steps
 from herdfilter.filters.state import ALONE, Particles
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
 
@@ -147,7 +147,7 @@ class Segment:
         self.kinds[indices == 0] = BY_ITSELF
         constant = not callable(model.Q.given) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
         times = zip(dts.tolist(), indices.tolist(), strict=True)
-        factors = [Motion(model).noise(*time).factor for time in ([next(times)] if constant else times)]
+        factors = [Transition(model, dt, None, t).noise.factor for dt, t in ([next(times)] if constant else times)]
         k = z.shape[1] if derived else 1
         noises: tuple[Any, ...] = np.zeros(len(z), dtype=np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
         if derived:

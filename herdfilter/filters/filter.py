@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks as checks
-from herdfilter.filters import proposals, results, state
+from herdfilter.filters import proposals, results, saved, state
 from herdfilter.filters import resampling as schemes
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
-from herdfilter.filters.transition import Transition
-from herdfilter.models import resolved
+from herdfilter.models import resolved, series
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +89,11 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        transition = Transition.checked(self._motion, dt, control, self.step + 1)
+        if type(dt) is not float or not 0.0 < dt < np.inf:
+            dt = series.as_duration("dt", dt)
+        if control is not None:
+            control = series.as_control(control)
+        transition = resolved.Transition(self._motion, dt, control, self.step + 1)
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
@@ -238,10 +241,10 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         flags = {"resampled": self._resampled, "untouched": self._untouched}
         if self._waiting is None:
             return self._current().arrays() | flags
-        held: dict[str, Any] = self._particles.arrays() | flags | self._waiting.arrays()
+        held: dict[str, Any] = self._particles.arrays() | flags | saved.waiting_arrays(self._waiting)
         return held
 
-    def _taken_up(self, saved: Any) -> dict[str, Any]:
-        particles = state.Particles.restored(saved, self.n_particles, self.model.dim)
-        flags = {f"_{name}": saved.read(name).item() for name in ("resampled", "untouched")}
-        return {"_particles": particles, "_waiting": Transition.restored(saved, self.model), "_predicted": None, **flags}
+    def _taken_up(self, entries: Any) -> dict[str, Any]:
+        particles = state.Particles.restored(entries, self.n_particles, self.model.dim)
+        flags = {f"_{name}": entries.read(name).item() for name in ("resampled", "untouched")}
+        return {"_particles": particles, "_waiting": entries.transition(self.model), "_predicted": None, **flags}

@@ -13,9 +13,8 @@ from herdfilter._checks import LARGEST, Array, as_number, as_numbers, read_only,
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, read_scan
 
 

@@ -17,9 +17,9 @@ from herdfilter.filters.saved import FilterState, SavedState, as_text
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models import contract
 from herdfilter.models.contract import Model
-from herdfilter.models.resolved import check_state
 from herdfilter.models.sensors import Sensor, sensed, to_check
 from herdfilter.models.series import Clock, Late, Reading, Timed, series
+from herdfilter.models.trial import check_state
 
 VERSION = 1  # of the state of a filter, to be raised when its entries change
 

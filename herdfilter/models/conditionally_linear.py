@@ -13,7 +13,8 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.parts import assign
-from herdfilter.models.resolved import Measurement, Motion, check_state
+from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import WithClutter
 
 PROBES = 5  # states at which linearity is looked at

@@ -15,7 +15,8 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, check_state
+from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.trial import check_state
 
 PROBES = 5  # states at which the observation functions of two modes are compared
 # Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other

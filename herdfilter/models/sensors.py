@@ -15,7 +15,8 @@ from herdfilter._repr import fields_in_line
 from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind
 from herdfilter.models.from_functions import PicklesFunctions, check_both
 from herdfilter.models.parts import assign
-from herdfilter.models.resolved import Measurement, try_model
+from herdfilter.models.resolved import Measurement
+from herdfilter.models.trial import try_model
 from herdfilter.models.with_clutter import WithClutter
 
 

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, check_state
+from herdfilter.models.resolved import Measurement, Motion, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import series
+from herdfilter.models.trial import check_state
 
 
 def simulated_controls(model: contract.Model, steps: int) -> Array | None:
@@ -130,7 +131,7 @@ def simulate(
     for way in course:
         if way.dt > 0:
             step += 1
-            states = Motion(by_step[step]).sample(states, rng, way.dt, way.control, step)
+            states = Transition(by_step[step], way.dt, way.control, step).sample(states, rng)
         truth.append(states[0])
         observed = by_step[step] if way.sensor is None else sensed(by_step[step], way.sensor)
         z = Measurement(observed).sample(states, rng, step)[0]

@@ -18,6 +18,7 @@ from herdfilter.models import contract
 from herdfilter.models.from_functions import PicklesFunctions
 from herdfilter.models.parts import assign
 from herdfilter.models.resolved import Measurement
+from herdfilter.models.returned import read_numbers
 
 GRID_POINTS = 10_000  # about as many points of a grid over the region bound a clutter density that varies
 
@@ -272,7 +273,7 @@ def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Cal
         raise ValueError(
             f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
         ) from error
-    array = contract.read_numbers(name, values, (len(x),), step)
+    array = read_numbers(name, values, (len(x),), step)
     wrong = array[~fits(array)]
     if len(wrong):
         raise ValueError(f"{name}: expected {expected}, got {wrong[0]} at step {step}")

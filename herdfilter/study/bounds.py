@@ -16,6 +16,7 @@ dominate the mean, and the bound falls slowly with `runs`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from herdfilter._checks import Array, as_generator, as_positive, check_count
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 _NOISELESS = 1e-10  # variances up to this share of the largest count as zero
 
@@ -83,13 +84,14 @@ def posterior_cramer_rao_bound(
     measurement = Measurement(model)
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
-        F = _jacobians(motion, lambda _: motion.circular, x, dt, None, step)
-        Q = motion.noise(dt, step).matrix
+        transition = Transition(motion, dt, None, step)
+        F = _jacobians(transition.mean, motion.jacobian, lambda _: motion.circular, x, (dt, None, step))
+        Q = transition.noise.matrix
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
-        x = motion.sample(x, rng, dt, None, step)
-        H = _jacobians(measurement, measurement.circular, x, step)
+        x = transition.sample(x, rng)
+        H = _jacobians(partial(measurement.mean, step=step), measurement.jacobian, measurement.circular, x, (step,))
         R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
@@ -136,9 +138,10 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
     return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
 
 
-def _jacobians(resolved: Motion | Measurement, circular: Callable[[int], tuple[int, ...]], x: Array, *at: Any) -> Array:
-    """Return the Jacobians (runs, k, d) of the mean of a motion or a measurement at states (runs, d)."""
-    if resolved.jacobian is not None:
-        return np.asarray(resolved.jacobian(x, *at), dtype=np.float64)
-    mean = contract.VectorFunction(lambda y: resolved.mean(y, *at), circular)
-    return contract.central_differences(mean, x, x.std(axis=0)[None])[1]
+def _jacobians(
+    mean: Callable[[Array], Array], jacobian: Any, circular: Callable[[int], tuple[int, ...]], x: Array, at: tuple[Any, ...]
+) -> Array:
+    """Return the Jacobians (runs, k, d) of a mean at states (runs, d), the model's if there are any."""
+    if jacobian is not None:
+        return np.asarray(jacobian(x, *at), dtype=np.float64)
+    return contract.central_differences(contract.VectorFunction(mean, circular), x, x.std(axis=0)[None])[1]

@@ -24,9 +24,9 @@ from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
 from herdfilter.models.contract import OBSERVED, require
-from herdfilter.models.resolved import check_state
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
+from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import Factor, WithClutter
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_generator
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Transition
 
 
 def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int) -> list[Array]:
@@ -64,15 +64,15 @@ def simulate_path(
     states = {at: initial}
     for step in range(at + 1, steps[-1] + 1):
         x, when = states[step - 1][None], (dt, None, step)
-        moved = Motion(model).sample(x, rng, *when) if noise else Motion(model).mean(x, *when)
+        moved = Transition(model, *when).sample(x, rng) if noise else Transition(model, *when).mean(x)
         states[step] = moved[0]
     for step in range(at, steps[0], -1):
         contract.require(model, "simulation back in time", contract.ADDITIVE)
         x, dim = states[step], len(initial)
-        moved = Motion(model).mean(np.vstack([np.zeros(dim), np.eye(dim)]), dt, None, step)
-        added = Motion(model).noise(dt, step).factor @ rng.standard_normal(dim) if noise else 0.0
+        moved = Transition(model, dt, None, step).mean(np.vstack([np.zeros(dim), np.eye(dim)]))
+        added = Transition(model, dt, None, step).noise.factor @ rng.standard_normal(dim) if noise else 0.0
         earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - added - moved[0])
-        again = Motion(model).mean(earlier[None], dt, None, step)[0] + added
+        again = Transition(model, dt, None, step).mean(earlier[None])[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
             raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
         states[step - 1] = earlier

@@ -28,7 +28,7 @@ from herdfilter.models import (
     StochasticVolatility,
 )
 from herdfilter.models.contract import circular_dims, wrap_angles
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 
 @dataclass
@@ -111,7 +111,8 @@ def test_each_state_is_treated_alone(case, states):
         near = case.model.log_likelihood(z, one * (1 + 2.0**-40 * np.eye(one.shape[1])), 2)
         units = 2.0**-52 * 2.0**40 * np.abs(near - alone).sum()
         np.testing.assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
-    Motion(case.model).propagate(states, np.zeros((len(states), Motion(case.model).noise_dim)), case.dt, case.control, 1)
+    transition = Transition(case.model, case.dt, case.control, 1)
+    transition.propagate(states, np.zeros((len(states), transition.noise_dim)))
     np.testing.assert_array_equal(states, before)
     with pytest.raises(ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"):
         case.model.log_likelihood(np.append(z, 0.0), states, 1)
@@ -143,7 +144,7 @@ def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states)
     n = 10_000
     x = np.repeat(states[:1], n, axis=0)
     noise = np.random.default_rng(5).standard_normal((n, Motion(case.model).noise_dim))
-    moved = Motion(case.model).propagate(x, noise, case.dt, case.control, 3)
+    moved = Transition(case.model, case.dt, case.control, 3).propagate(x, noise)
     mean = case.model.transition_mean(states[:1], case.dt, case.control, 3)[0]
     Q = case.model.transition_covariance(case.dt, 3)
     offset = wrap_angles(moved - mean, circular_dims(case.model))

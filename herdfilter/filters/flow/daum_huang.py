@@ -16,10 +16,10 @@ from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import check_state
+from herdfilter.models.resolved import Transition
 from herdfilter.models.sensors import to_check
+from herdfilter.models.trial import check_state
 
 
 class DaumHuangFilter(EnsembleKalmanFilter):

@@ -20,9 +20,8 @@ from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_ru
 from herdfilter.filters.kalman.update import observed_part
 from herdfilter.filters.observation import Observation, Observations, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, to_check
 from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
 

@@ -17,8 +17,8 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
 from herdfilter.filters.saved import SavedState
-from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
+from herdfilter.models.resolved import Transition
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 from herdfilter.models.series import as_control, as_duration
 

@@ -14,10 +14,10 @@ from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, check_state
+from herdfilter.models.resolved import Measurement, Motion, Transition
 from herdfilter.models.sensors import to_check
+from herdfilter.models.trial import check_state
 
 
 class EnsembleKalmanFilter(KalmanFilter):

@@ -17,11 +17,12 @@ from herdfilter.filters.kalman.rules import LINEAR_RULE, UNSCENTED_RULE, Lineari
 from herdfilter.filters.kalman.update import condition, correct_gaussians, observed_part, triangular
 from herdfilter.filters.observation import Observation, Observations
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion, check_state
+from herdfilter.models.resolved import Measurement, Motion, Transition
+from herdfilter.models.returned import read_covariance, read_rows
 from herdfilter.models.sensors import to_check
+from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import Factor, WithClutter
 
 MOST_ITERATIONS = 20  # most iterations of the extended Kalman update
@@ -59,8 +60,8 @@ class Gaussians:
             contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
             contract.require(to_check(model), user, contract.OBSERVED)
             start = unwrapped(model.initial, contract.circular_dims(model))
-            means.append(contract.read_rows("initial.mean", start.mean, (model.dim,), 0))
-            factors.append(contract.read_covariance("initial.covariance", start.covariance, model.dim, 0).factor)
+            means.append(read_rows("initial.mean", start.mean, (model.dim,), 0))
+            factors.append(read_covariance("initial.covariance", start.covariance, model.dim, 0).factor)
         return cls(np.ones(len(models)), np.array(means), np.array(factors))
 
     @classmethod

@@ -18,8 +18,8 @@ from herdfilter.filters.kalman.rules import (
     moment_rule,
 )
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, circular_dims, has_scans
+from herdfilter.models.resolved import Transition
 
 VANISHING_SHARE = 1e-16  # weight of hypotheses that change no moment of a mixture
 

@@ -13,8 +13,8 @@ from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.interacting import ModeFilter
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model
+from herdfilter.models.resolved import Transition
 
 
 class MixtureKalmanFilter(ModeFilter):

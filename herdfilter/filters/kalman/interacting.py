@@ -10,9 +10,9 @@ from herdfilter._checks import Array
 from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.gaussian_filters import GaussianFilter
 from herdfilter.filters.kalman.rules import MomentRule
-from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import Model, in_mode
 from herdfilter.models.jump_markov import with_modes
+from herdfilter.models.resolved import Transition
 
 
 class ModeFilter(GaussianFilter):

@@ -15,9 +15,8 @@ from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixturePro
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Motion
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler
 

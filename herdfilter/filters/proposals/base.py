@@ -11,10 +11,9 @@ import numpy as np
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Motion
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler, draw_points
 
 

@@ -17,10 +17,10 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses, each_its_own
 from herdfilter.filters.proposals.sampled import SampledProposal, log_ratio
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import ADDITIVE
+from herdfilter.models.resolved import Transition
 
 WIDENING = 1e-9
 """Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly

@@ -24,10 +24,9 @@ from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
 from herdfilter.filters.proposals.scans import one_by_one, parts_from_scan
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Motion
+from herdfilter.models.resolved import Motion, Transition
 
 Hypothesis = tuple[Observation | None, Callable[[Array], Array | float]]
 """An observation by one hypothesis, None for a miss, and the logs of the factors of its density at states (n, d)."""

@@ -17,7 +17,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.filters.transition import Transition
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.compiled import IN_PLACE, njit
 

@@ -16,9 +16,8 @@ from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Motion
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.compiled import IN_PLACE, njit
 

@@ -17,7 +17,7 @@ from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform
 from herdfilter.models.random.localisation import draw_localisation
 from herdfilter.models.random.noises import LongRun, NoisyDrift, draw_noise, simulate_long_run
 from herdfilter.models.random.observations import Sensing, draw_observation
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Transition
 
 UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}  # kind of model -> drift of a step, in spreads
 NOISE_FACTORS = {"half noise": 0.5, "double noise": 2.0}
@@ -191,7 +191,7 @@ def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
     drift = UNKNOWN_DRIFTS[model.kind] * drawn.spread * direction / np.sqrt(np.mean(direction**2))
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
-        moved = Motion(drawn.motion).sample(x, rng, dt, control, step)
+        moved = Transition(drawn.motion, dt, control, step).sample(x, rng)
         if factor != 1:
             mean = drawn.motion.drift.f(x)
             return np.asarray(mean + factor * (moved - mean))

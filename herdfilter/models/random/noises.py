@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.random.drifts import DRIFTS, Drift, Rng, choose, draw_number, listed, log_uniform, rotation, rounded
-from herdfilter.models.resolved import Motion
+from herdfilter.models.resolved import Transition
 
 # Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive
 NOISES = {"additive": 0.6, "rank-deficient": 0.12, "multiplicative": 0.2, "only simulable": 0.08}
@@ -160,9 +160,9 @@ def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     x = initial.sample(CHAINS, rng)
     lowest, highest, states = x.min(axis=0), x.max(axis=0), []
     for step in range(motion.drift.settled + LONG_RUN_STEPS):
-        x = Motion(motion).sample(x, rng, 1.0, None, 1)
+        x = Transition(motion).sample(x, rng)
         lowest, highest = np.minimum(lowest, x.min(axis=0)), np.maximum(highest, x.max(axis=0))
         if step >= motion.drift.settled:
             states.append(x)
-    one, other = (Motion(motion).sample(x, rng, 1.0, None, 1) for _ in range(2))
+    one, other = (Transition(motion).sample(x, rng) for _ in range(2))
     return LongRun(np.concatenate(states), one, other, lowest, highest)
