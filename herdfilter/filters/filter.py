@@ -193,7 +193,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         """Return the particles with weights that include the likelihood of an observation, not normalised."""
         if self._waiting is not None:
             return self._propose(observation)
-        particles = self._current()
+        particles = self._particles or self._current()
         if self.step == 0 and self._untouched:
             return proposals.first_update(self.proposal, self.model.initial, particles, observation, self.rng)
         return particles.updated(observation)
@@ -234,8 +234,11 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return the particles that a method of a part made; an error names it if they are none, or too few."""
+        shape = (self.n_particles, self._motion.dim)
+        if type(particles) is state.Particles and particles.x.shape == shape and particles.log_weights.shape == shape[:1]:
+            return particles
         part = self.resampling if method == "resample" else self.proposal
-        return state.Particles.checked(particles, part, method, (self.n_particles, self.model.dim))
+        return state.Particles.checked(particles, part, method, shape)
 
     def _held(self) -> dict[str, Any]:
         flags = {"resampled": self._resampled, "untouched": self._untouched}

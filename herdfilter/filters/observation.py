@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from herdfilter._checks import LARGEST, Array, as_number, as_numbers, read_only, short_repr
+from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
 from herdfilter.filters.state import Particles
@@ -55,7 +55,7 @@ class Observation:
     def __init__(self, model: contract.Model | Measurement, z: Array, step: int, log_offset: float | None = 0.0) -> None:
         self.measurement = measurement = model if isinstance(model, Measurement) else Measurement(model)
         self.model = measurement.model
-        self.z = read_only(z)
+        self.z = z
         self.step = step
         self.log_offset = log_offset
         self.has_moments = measurement.has_moments
@@ -86,7 +86,8 @@ class Observation:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
-        if z.size and np.abs(z).max() <= LARGEST:
+        numbers = z.ravel()
+        if z.size and (numbers.dot(numbers) <= LARGEST**2 or np.abs(z).max() <= LARGEST):
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")

@@ -327,7 +327,9 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
-            values = read_numbers("log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step)
+            values = read_numbers(
+                "log_likelihood", self.model.log_likelihood(read_only(z), read_only(x), step), (len(x),), step
+            )
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(

@@ -153,7 +153,7 @@ class BootstrapProposal(BaseProposal):
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
-        own = each_its_own(len(particles))
+        own = each_its_own(len(particles.x))
         moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
         return moved if observation is None else observation.weigh(moved)
 
