@@ -118,12 +118,12 @@ class Observation:
         """Return the particles with their weights times the likelihood, not normalised."""
         return particles.replaced(log_weights=particles.log_weights + self.log_likelihood(particles.x, particles.modes))
 
-    @cached_property
+    @property
     def is_scan(self) -> bool:
         """True if it is a scan of detections, each of which can guide particles."""
         return isinstance(self.model, WithClutter) and self.has_moments
 
-    @cached_property
+    @property
     def guides(self) -> bool:
         """True if particles can be moved with a look at it: by its moments or, unless it is a scan, by its likelihood."""
         return self.has_moments or not self.measurement.scans

@@ -337,8 +337,7 @@ class Histories(Particles):
         """See `Particles`: there may be fewer, or more."""
         return np.shape(self.x)[1:] == shape[1:]
 
-    @cached_property
-    def ess(self) -> float:
+    def effective_size(self) -> float:
         """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
         weights = self.weights
         squares = np.where(self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2)

@@ -170,7 +170,7 @@ class Ancestors(NamedTuple):
         states = ahead.reshape(-1, d)
         values = observation.mean(states if gains == count else np.concatenate([states, centres]))
         by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-        offsets = by_gain - by_gain[:, :1]
+        offsets: Array = by_gain - by_gain[:, :1]
         if observation.circular:
             offsets = wrap(offsets, observation.circular)
         offsets = offsets[:, :, observation.observed_entries]
