@@ -111,8 +111,11 @@ class Observation:
         """Return log-likelihoods (n,) less `log_offset`, which is the largest of them unless it is known."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
+        offset = self.log_offset or 0.0
+        if abs(offset) < LARGEST:  # then no difference overflows
+            return values - offset
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
-            return values - (self.log_offset or 0.0)
+            return values - offset
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
