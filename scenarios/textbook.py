@@ -10,24 +10,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
-from herdfilter._checks import Array, as_array, as_number
-from herdfilter._repr import fields_in_line
+from herdfilter._checks import Array, as_array, as_fraction, as_number, check_share
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import (
     GaussianStart,
     IndependentNoise,
+    Parameters,
     UniformBox,
     acceleration_block,
     as_observation,
-    assign,
-    assign_positive,
 )
 
 __all__ = [
@@ -94,10 +92,6 @@ class Pendulum(IndependentNoise, GaussianStart):
     observation_circular = ()
     partial_observations = True
 
-    def __post_init__(self) -> None:
-        assign_positive(self, "gravity", "spectral_density", "position_sd")
-        self._assign_start(2)
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 2) a time `dt` later, without noise."""
         rate = x[:, 1] - self.gravity * dt * np.sin(x[:, 0])
@@ -112,8 +106,8 @@ class Pendulum(IndependentNoise, GaussianStart):
         return np.sin(x[:, :1])
 
 
-@dataclass(frozen=True, eq=False)
-class Epidemic:
+@dataclass(frozen=True, eq=False, repr=False)
+class Epidemic(Parameters):
     r"""Counts of an epidemic (susceptible, exposed, infectious, new cases of the day, log transmission rate).
 
     .. math::
@@ -162,10 +156,6 @@ class Epidemic:
     size: float = 10.0
 
     dim = 5
-    __repr__ = fields_in_line
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "population", "latent", "infectious", "volatility", "reported", "misreports", "size")
 
     @property
     def initial(self) -> Epidemic:
@@ -202,8 +192,8 @@ class Epidemic:
         return self.reported * np.maximum(x[:, 3], 0.0) + self.misreports
 
 
-@dataclass(frozen=True, eq=False)
-class AlikeLandmarks:
+@dataclass(frozen=True, eq=False, repr=False)
+class AlikeLandmarks(Parameters):
     r"""Robot (x m, y m, heading rad) that may be anywhere in a field, among landmarks that look alike.
 
     The control is the way and the turn since the last step, (m, rad); None means no motion. The observation is range and
@@ -252,13 +242,7 @@ class AlikeLandmarks:
 
     dim = 3
     circular = (2,)
-    __repr__ = fields_in_line
-
-    def __post_init__(self) -> None:
-        assign(self, landmarks=as_array("landmarks", self.landmarks, (None, 2)))
-        assign_positive(self, "side", "range_sd", "bearing_sd", "position_noise", "heading_noise")
-        if len(self.landmarks) == 0:
-            raise ValueError("landmarks: expected at least one position, got none")
+    shapes: ClassVar = {"landmarks": (None, 2)}
 
     @cached_property
     def initial(self) -> UniformBox:
@@ -345,10 +329,6 @@ class Terrain(IndependentNoise, GaussianStart):
     observation_circular = ()
     partial_observations = True
 
-    def __post_init__(self) -> None:
-        assign_positive(self, "height_sd", "drift_sd", "relief")
-        self._assign_start(2)
-
     def control(self, step: int) -> Array:
         """Velocity (2,) of the simulated flight to `step`, km/s, in a wide bend."""
         return 0.2 * np.array([math.cos(step / 60), math.sin(step / 60)])
@@ -426,10 +406,6 @@ class InertialTerrain(IndependentNoise, GaussianStart):
     observation_circular = ()
     partial_observations = True
 
-    def __post_init__(self) -> None:
-        assign_positive(self, "height_sd", "position_noise", "velocity_noise", "height_noise", "relief")
-        self._assign_start(5)
-
     def control(self, step: int) -> Array:
         """Velocity (2,) that inertial navigation shows on the simulated flight to `step`, km/s, in a wide bend."""
         return 0.2 * np.array([math.cos(step / 60), math.sin(step / 60)])
@@ -500,10 +476,6 @@ class Arctangent(IndependentNoise, GaussianStart):
     sd_fields = ("observation_sd", "observation_sd")
     observation_circular = ()
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "process_variance", "observation_sd")
-        self._assign_start(4)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 4) one step later, without noise; `dt` and `control` are not used."""
@@ -592,14 +564,12 @@ class CrossBearings(IndependentNoise, GaussianStart):
     circular = (4,)
     partial_observations = True
 
+    signed = ("outlier_share",)
+    shapes: ClassVar = {"beacons": (None, 2)}
+
     def __post_init__(self) -> None:
-        assign(self, beacons=as_array("beacons", self.beacons, (None, 2)))
-        self._assign_start(5)
-        assign_positive(self, "bearing_sd", "position_noise", "current_noise", "compass_noise", "outlier_factor")
-        share = as_number("outlier_share", self.outlier_share, "a share from 0 to 1", lambda share: 0 <= share <= 1)
-        assign(self, outlier_share=share)
-        if len(self.beacons) == 0:
-            raise ValueError("beacons: expected at least one position, got none")
+        super().__post_init__()
+        as_fraction("outlier_share", self.outlier_share)
 
     @property
     def observation_circular(self) -> tuple[int, ...]:
@@ -639,8 +609,8 @@ class CrossBearings(IndependentNoise, GaussianStart):
         return wrap_angles(mean + noise, self.observation_circular)
 
 
-@dataclass(frozen=True, eq=False)
-class Leverage:
+@dataclass(frozen=True, eq=False, repr=False)
+class Leverage(Parameters):
     r"""Two returns, whose log-variances are autoregressive and fall when the returns rise.
 
     .. math::
@@ -690,16 +660,16 @@ class Leverage:
     volatility_correlation: float = 0.4
 
     dim = 4
-    __repr__ = fields_in_line
+    signed = ("mu", "leverage", "return_correlation", "volatility_correlation")
+    shapes: ClassVar = {"phi": (2,), "sigma": (2,)}
 
     def __post_init__(self) -> None:
-        phi, sigma = as_array("phi", self.phi, (2,)), as_array("sigma", self.sigma, (2,))
-        if not (np.abs(phi) < 1).all() or not (sigma > 0).all():
-            raise ValueError(f"phi, sigma: expected |phi| < 1 and sigma > 0, got {phi.tolist()} and {sigma.tolist()}")
-        assign(self, mu=as_number("mu", self.mu), phi=phi, sigma=sigma)
+        super().__post_init__()
+        phi, sigma = self.phi.tolist(), self.sigma.tolist()
+        if not -1 < min(phi) <= max(phi) < 1 or min(sigma) <= 0:
+            raise ValueError(f"phi, sigma: expected |phi| < 1 and sigma > 0, got {phi} and {sigma}")
         for name in ("leverage", "return_correlation", "volatility_correlation"):
-            value = as_number(name, getattr(self, name), "a number above -1 and below 1", lambda value: -1 < value < 1)
-            assign(self, **{name: value})
+            as_number(name, getattr(self, name), "a number above -1 and below 1", lambda value: -1 < value < 1)
         if not np.linalg.eigvalsh(self._noise).min() > 0:
             raise ValueError(f"leverage: expected less for these correlations, got {self.leverage:g}")
 
@@ -758,8 +728,8 @@ class Leverage:
         return eta @ self._given_eta[0].T
 
 
-@dataclass(frozen=True, eq=False)
-class PredatorsAndPrey:
+@dataclass(frozen=True, eq=False, repr=False)
+class PredatorsAndPrey(Parameters):
     r"""Prey and predators, in thousands, and the log of the prey's growth rate per year; only the prey are counted.
 
     .. math::
@@ -808,12 +778,11 @@ class PredatorsAndPrey:
 
     dim = 3
     noise_dim = 3
-    __repr__ = fields_in_line
+    signed = ("persistence",)
 
     def __post_init__(self) -> None:
-        assign_positive(self, "growth", "predation", "death", "conversion", "growth_noise", "noise", "count_spread")
-        rho = as_number("persistence", self.persistence, "a number from 0 to below 1", lambda rho: 0 <= rho < 1)
-        assign(self, persistence=rho)
+        super().__post_init__()
+        check_share("persistence", self.persistence)
 
     @property
     def initial(self) -> PredatorsAndPrey:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import RangeAndBearing, acceleration_block, assign_positive
+from herdfilter.models.parts import RangeAndBearing, acceleration_block
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,12 +69,7 @@ class CoordinatedTurn(RangeAndBearing):
     initial_covariance: Array = field(default_factory=lambda: np.diag([100.0, 10.0, 100.0, 10.0, 1e-4]))
 
     dim = 5
-    position: ClassVar = [0, 2]
     position_dims = (0, 2)
-
-    def __post_init__(self) -> None:
-        self._assign_start(5)
-        assign_positive(self, "acceleration_density", "turn_density", "range_sd", "bearing_sd")
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a turn at constant rate for a time `dt`; `control` is not used."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._jit import njit
-from herdfilter.models.parts import NoisyFlow, assign, assign_positive, substeps
+from herdfilter.models.parts import NoisyFlow, substeps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,11 +69,7 @@ class Lorenz63(NoisyFlow):
 
     dim = 3
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign(self, initial_mean=as_array("initial_mean", self.initial_mean, (3,)))
-        assign_positive(self, "sigma", "rho", "beta", "noise_rate", "observation_variance")
-        assign_positive(self, "integration_step", "initial_variance")
+    shapes: ClassVar = {"initial_mean": (3,)}
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""

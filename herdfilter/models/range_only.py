@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._repr import fields_in_line
-from herdfilter.models.parts import UniformBox, as_observation, assign, assign_positive
+from herdfilter.models.parts import Parameters, UniformBox, as_observation
 
 
-@dataclass(frozen=True, eq=False)
-class RangeOnly:
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeOnly(Parameters):
     r"""Planar robot (x m, y m, heading rad) with odometry, localised by asynchronous ranges to known beacons.
 
     The control is the rigid motion :math:`(\Delta x, \Delta y, \Delta h)` since the last event, in the body
@@ -77,14 +76,7 @@ class RangeOnly:
     circular = (2,)
     position_dims = (0, 1)
 
-    __repr__ = fields_in_line
-
-    def __post_init__(self) -> None:
-        assign(self, beacons=as_array("beacons", self.beacons, (None, 2)))
-        if len(self.beacons) == 0:
-            raise ValueError("beacons: expected at least one position, got none")
-        assign_positive(self, "margin", "range_scale", "range_spread", "degrees_of_freedom")
-        assign_positive(self, "position_noise", "heading_noise")
+    shapes: ClassVar = {"beacons": (None, 2)}
 
     @cached_property
     def initial(self) -> UniformBox:

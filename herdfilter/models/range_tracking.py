@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors
+from herdfilter.models.parts import PlanarSensors, of_positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,10 +57,7 @@ class RangeTracking(PlanarSensors):
         offset = self._offsets(x)
         return np.hypot(offset[..., 0], offset[..., 1])
 
+    @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
-        offset = self._offsets(x)
-        jacobian = np.zeros((len(x), len(self.sensors), 4))
-        with np.errstate(invalid="ignore"):
-            jacobian[..., :2] = offset / np.hypot(offset[..., 0], offset[..., 1])[..., None]
-        return jacobian
+        return of_positions(self._offsets(x) / self.observation_mean(x, step)[..., None], self)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import RangeAndBearing, assign, assign_positive, substeps
+from herdfilter._checks import Array
+from herdfilter.models.parts import RangeAndBearing, substeps
 
 EARTH_RADIUS = 6374.0  # R_0, in km
 
@@ -90,14 +90,8 @@ class BallisticReentry(RangeAndBearing):
 
     dim = 5
     noise_dim = 3
-    position = slice(2)
     position_dims = (0, 1)
-
-    def __post_init__(self) -> None:
-        assign(self, radar=as_array("radar", self.radar, (2,)))
-        self._assign_start(5)
-        assign_positive(self, "acceleration_density", "ballistic_density", "range_sd", "bearing_sd", "drag")
-        assign_positive(self, "scale_height", "gravity", "integration_step")
+    shapes: ClassVar = {"radar": (2,)}
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""
@@ -121,7 +115,7 @@ class BallisticReentry(RangeAndBearing):
 
     def offset(self, x: Array) -> Array:
         """Return the position relative to the radar, (n, 5) -> (n, 2)."""
-        return x[:, :2] - self.radar
+        return super().offset(x) - self.radar
 
     def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
         """Drag and gravity, (n, 2)."""
