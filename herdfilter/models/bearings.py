@@ -75,7 +75,7 @@ class BearingsTracking(PlanarSensors):
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = self._offsets(x)
         turned = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        return of_positions(turned, self) / (offset**2).sum(axis=-1)[..., None]
+        return np.asarray(of_positions(turned, self) / (offset**2).sum(axis=-1)[..., None])
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""

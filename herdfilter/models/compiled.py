@@ -260,11 +260,9 @@ class CompiledModel(FunctionModel):
         self.h = self.likelihood = None
         size = 1
         if h is not None and R is not None:
-            self.R = FunctionCovariance.of("R", R, ("step",))
-            size = len(np.atleast_1d(np.asarray(self.R(step=1))))
+            size = len(np.atleast_1d(np.asarray(FunctionCovariance("R", R, ("step",))(1))))
             self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
-        self.Q = self._Q
         if log_likelihood is not None:
             self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood")
             self.log_likelihood = self._log_likelihood

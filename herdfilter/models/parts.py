@@ -217,7 +217,7 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
 
     position_dims: Any
 
-    sd_fields = ("range_sd", "bearing_sd")
+    sd_fields: ClassVar[tuple[str, ...]] = ("range_sd", "bearing_sd")
     observation_circular = (1,)
     partial_observations = True
 
