@@ -21,6 +21,7 @@ Rng = np.random.Generator
 DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}  # dimension -> probability
 POPULATION_LIMITS = (-4.0, 1.5)  # logarithms at which the number of a species is cut off
 HENON_EDGE = 1.5  # end of the attractor of Henon's map: x is cut off beyond it
+
 # Numbers
 
 
@@ -97,10 +98,9 @@ def linear(matrix: Array, kind: str = "linear") -> Drift:
     return Drift(kind, np.ones(len(matrix)), 300, lambda x: x @ matrix.T, words)
 
 
-def _mix(x: Array, coupling: float) -> None:
+def _mix(x: Array, coupling: float) -> Array:
     """Move each coordinate towards its neighbour."""
-    if coupling:
-        x += coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
+    return x + coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
 
 
 def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
@@ -109,12 +109,9 @@ def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
     growth = np.exp(time)
 
     def f(x: Array) -> Array:
-        moved = np.empty_like(x)
         squared = (x[:, :m] / width) ** 2
-        moved[:, :m] = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
-        moved[:, m:] = x[:, m:] * decay
-        _mix(moved, coupling)
-        return moved
+        in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
+        return _mix(np.hstack([in_wells, x[:, m:] * decay]), coupling)
 
     words = f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
     words += f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
@@ -127,9 +124,7 @@ def saturating(share: float, outward: Array, inward: Array, bias: Array) -> Drif
     """Return a random network, ``share x + B tanh(W x + b)``."""
 
     def f(x: Array) -> Array:
-        moved: Array = np.tanh(x @ inward.T + bias) @ outward.T
-        moved += share * x
-        return moved
+        return np.asarray(np.tanh(x @ inward.T + bias) @ outward.T + share * x)
 
     words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(bias)}; rows of B: {listed(outward)}"
     return Drift("saturating", np.linalg.norm(outward, axis=1), 60, f, f"{words}; rows of W: {listed(inward)}")
@@ -140,10 +135,8 @@ def population(rate: Array, competition: Array) -> Drift:
     lowest, highest = POPULATION_LIMITS
 
     def f(x: Array) -> Array:
-        moved = np.clip(x, lowest, highest)
-        crowd = np.exp(moved)
-        moved += rate * (1 - (crowd @ competition.T if len(rate) > 1 else crowd))
-        return moved
+        logs = np.clip(x, lowest, highest)
+        return np.asarray(logs + rate * (1 - np.exp(logs) @ competition.T))
 
     words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
     words += f"; rows of C: {listed(competition)}" if len(rate) > 1 else ""
@@ -158,10 +151,7 @@ def henon(a: float, b: float) -> Drift:
 
     def f(x: Array) -> Array:
         first = np.clip(x[:, 0], -HENON_EDGE, HENON_EDGE)
-        moved = np.empty_like(x)
-        moved[:, 0] = x[:, 1] + (1 - a * first * first)
-        moved[:, 1] = b * first
-        return moved
+        return np.column_stack([x[:, 1] + (1 - a * first * first), b * first])
 
     words = f"chaotic map of Henon, (1 - {a:.3g} x1^2 + x2, {b:.3g} x1) with x1 cut off at +-{HENON_EDGE:g}"
     return Drift("chaotic map", np.array([0.7, 0.7 * b]), 25, f, words)
@@ -173,11 +163,9 @@ def ikeda(u: float) -> Drift:
     def f(x: Array) -> Array:
         first, second = x[:, 0], x[:, 1]
         turn = 0.4 - 6 / (1 + first * first + second * second)
-        cos, sin = u * np.cos(turn), u * np.sin(turn)
-        moved = np.empty_like(x)
-        moved[:, 0] = 1 + first * cos - second * sin
-        moved[:, 1] = first * sin + second * cos
-        return moved
+        cos = u * np.cos(turn)
+        sin = u * np.sin(turn)
+        return np.column_stack([1 + first * cos - second * sin, first * sin + second * cos])
 
     words = f"chaotic map of Ikeda, 1 + {u:.3g} z exp(i (0.4 - 6 / (1 + |z|^2))) with z = x1 + i x2"
     return Drift("chaotic map", np.array([0.4, 0.6]), 25, f, words)
@@ -185,16 +173,9 @@ def ikeda(u: float) -> Drift:
 
 def coupled_sines(gain: Array, coupling: float) -> Drift:
     """Return coupled maps ``a sin x``, which fold like logistic maps and cannot escape."""
-
-    def f(x: Array) -> Array:
-        moved = np.sin(x)
-        moved *= gain
-        _mix(moved, coupling)
-        return moved
-
     words = f"chaotic maps a sin x with a = {listed(gain)}"
     words += f", then {coupling:.3g} of the way to the next coordinate" if coupling else ""
-    return Drift("chaotic map", 0.6 * gain, 25, f, words)
+    return Drift("chaotic map", 0.6 * gain, 25, lambda x: _mix(gain * np.sin(x), coupling), words)
 
 
 # Chaotic flows and limit cycles: a step starts from the state cut off to a box about the attractor, so that noise cannot
@@ -214,8 +195,8 @@ def _flow(
 
     The `memory` is about ten times the time in which neighbours part, or a few turns of a cycle.
     """
-    (count, h), dim = steps, len(np.asarray(scale))
-    lower, upper = (np.broadcast_to(np.asarray(edge, dtype=np.float64), dim).copy() for edge in box)
+    count, h = steps
+    lower, upper = (np.broadcast_to(edge, np.shape(scale)) for edge in box)
 
     def f(x: Array) -> Array:
         y = np.ascontiguousarray(np.clip(x, lower, upper).T)
@@ -224,12 +205,7 @@ def _flow(
             k2 = rate(y + (h / 2) * k1)
             k3 = rate(y + (h / 2) * k2)
             k4 = rate(y + h * k3)
-            k2 += k3
-            k2 *= 2
-            k2 += k1
-            k2 += k4
-            k2 *= h / 6
-            y += k2
+            y = y + (2 * (k2 + k3) + k1 + k4) * (h / 6)
         return np.ascontiguousarray(y.T)
 
     words += f"; {count * h:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
@@ -240,36 +216,20 @@ def lorenz(count: int, h: float, rho: float) -> Drift:
     """Return Lorenz's equations of 1963; the box is three times the attractor's half width, but for the third below zero."""
 
     def rate(x: Array) -> Array:
-        change = np.empty_like(x)
-        np.subtract(x[1], x[0], out=change[0])
-        change[0] *= 10.0
-        np.subtract(rho, x[2], out=change[1])
-        change[1] *= x[0]
-        change[1] -= x[1]
-        np.multiply(x[0], x[1], out=change[2])
-        change[2] -= (8.0 / 3.0) * x[2]
-        return change
+        return np.stack([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]])
 
-    words, box = f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3", ([-40, -50, -10], [40, 50, 70])
-    return _flow(words, rate, [8.0, 9.0, 8.5], box, (count, h))
+    words = f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3"
+    return _flow(words, rate, [8.0, 9.0, 8.5], ([-40, -50, -10], [40, 50, 70]), (count, h))
 
 
 def roessler(count: int, h: float, c: float) -> Drift:
     """Return Roessler's equations, a spiral that folds back; the third coordinate would run away below zero."""
 
     def rate(x: Array) -> Array:
-        change = np.empty_like(x)
-        np.add(x[1], x[2], out=change[0])
-        np.negative(change[0], out=change[0])
-        np.multiply(x[1], 0.2, out=change[1])
-        change[1] += x[0]
-        np.subtract(x[0], c, out=change[2])
-        change[2] *= x[2]
-        change[2] += 0.2
-        return change
+        return np.stack([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)])
 
-    words, box = f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}", ([-20, -20, 0], [20, 20, 40])
-    return _flow(words, rate, [5.0, 4.7, 2.5], box, (count, h), memory=60.0)
+    words = f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}"
+    return _flow(words, rate, [5.0, 4.7, 2.5], ([-20, -20, 0], [20, 20, 40]), (count, h), memory=60.0)
 
 
 def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
@@ -277,11 +237,7 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
 
     def rate(x: Array) -> Array:
         ring = np.concatenate([x[-2:], x, x[:1]])
-        change: Array = ring[3:] - ring[:-3]
-        change *= ring[1:-2]
-        change -= x
-        change += forcing
-        return change
+        return np.asarray((ring[3:] - ring[:-3]) * ring[1:-2] - x + forcing)
 
     words = f"chaotic flow of Lorenz (1996) on a ring of {dim}, forcing {forcing:.3g}"
     return _flow(words, rate, np.full(dim, 3.6), (-20.0, 25.0), (count, h))
@@ -291,18 +247,10 @@ def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float)
     """Return van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
 
     def rate(x: Array) -> Array:
-        place, speed = x[0::2], x[1::2]
-        change = np.empty_like(x)
-        change[0::2] = speed
-        pull = place * place
-        np.subtract(1.0, pull, out=pull)
-        pull *= speed
-        pull *= stiffness
-        pull -= place
-        if dim > 2:
-            pull += spring * (np.roll(place, 1, axis=0) - place)
-        change[1::2] = pull
-        return change
+        position = x[0::2]
+        speed = x[1::2]
+        force = (1 - position**2) * speed * stiffness - position + spring * (np.roll(position, 1, axis=0) - position)
+        return np.stack([speed, force], axis=1).reshape(x.shape)
 
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""

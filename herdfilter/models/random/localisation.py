@@ -50,7 +50,7 @@ def in_turn(whole: Sensing, parts: list[Sensing]) -> Sensing:
 
     functions = {name: taking_turns(name) for name in parts[0].functions if name != "observation_circular"}
     functions |= {"observation_circular": (0,)} if whole.circular else {}
-    sensing = Sensing(whole.view, Schedule(), whole.noise_words, scaled=None, **functions)
+    sensing = Sensing(whole.view, Schedule(), whole.noise_words, None, **functions)
     sensing.words = f"{whole.view.words}; one of them at every step, in turn"
     return sensing
 

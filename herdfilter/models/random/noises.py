@@ -39,24 +39,21 @@ def additive(drift: Drift, factor: Array) -> Motion:
     dim, rank = factor.shape
     words = f"additive Gaussian, {spread_words(factor)}"
     words += f", of rank {rank} in {dim} dimensions" if rank < dim else ""
-
-    functions = {
-        "transition_mean": lambda x, dt, control, step: drift.f(x),
-        "transition_covariance": lambda dt, step: factor @ factor.T,
-    }
-    return Motion(drift, "rank-deficient" if rank < dim else "additive", words, **functions)
+    return Motion(
+        drift,
+        "rank-deficient" if rank < dim else "additive",
+        words,
+        transition_mean=lambda x, dt, control, step: drift.f(x),
+        transition_covariance=lambda dt, step: factor @ factor.T,
+    )
 
 
 def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> Motion:
     """Return ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        loudness = np.tanh(x @ direction + offset)
-        loudness *= strength
-        moved: Array = noise @ factor.T
-        moved *= np.exp(loudness, out=loudness)[:, None]
-        moved += drift.f(x)
-        return moved
+        loudness = np.exp(strength * np.tanh(x @ direction + offset))
+        return np.asarray(drift.f(x) + loudness[:, None] * (noise @ factor.T))
 
     words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
     words += f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
@@ -67,10 +64,7 @@ def random_scale(drift: Drift, factor: Array, strength: float) -> Motion:
     """Return ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        moved: Array = noise[:, 1:] @ factor.T
-        moved *= np.exp(strength * noise[:, :1])
-        moved += drift.f(x)
-        return moved
+        return np.asarray(drift.f(x) + np.exp(strength * noise[:, :1]) * (noise[:, 1:] @ factor.T))
 
     words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal "
     words += "and drawn anew for each step"
@@ -82,14 +76,12 @@ def only_simulable(drift: Drift, factor: Array, freedom: float = 0.0, jumps: tup
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
         n = len(x)
-        moved: Array = rng.standard_normal(x.shape) @ factor.T
+        gaussian = rng.standard_normal(x.shape) @ factor.T
         if jumps:
             scale = np.where(rng.random(n) < jumps[0], jumps[1], 1.0)
         else:
             scale = 1 / np.sqrt(rng.chisquare(freedom, n) / freedom)
-        moved *= scale[:, None]
-        moved += drift.f(x)
-        return moved
+        return np.asarray(drift.f(x) + scale[:, None] * gaussian)
 
     law = f"a factor that makes it Student's t with {freedom:.3g} degrees of freedom"
     law = f"{jumps[1]:.3g} in {100 * jumps[0]:.3g} % of the steps" if jumps else law
@@ -136,15 +128,9 @@ class LongRun:
     """
 
     states: Array
-    one: Array
-    other: Array
+    successors: Array  # (2, m, d)
     lowest: Array
     highest: Array
-
-    @property
-    def centre(self) -> Array:
-        """Mean of each coordinate."""
-        return np.asarray(self.states.mean(axis=0))
 
     @property
     def spread(self) -> Array:
@@ -156,11 +142,14 @@ def simulate_long_run(motion: Motion, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
     rng = np.random.Generator(np.random.PCG64(0))
     x = initial.sample(CHAINS, rng)
-    lowest, highest, states = x.min(axis=0), x.max(axis=0), []
+    lowest = x.min(axis=0)
+    highest = x.max(axis=0)
+    states = []
     for step in range(motion.drift.settled + LONG_RUN_STEPS):
         x = contract.sample_transition(motion, x, rng, 1.0, None, 1)
-        lowest, highest = np.minimum(lowest, x.min(axis=0)), np.maximum(highest, x.max(axis=0))
+        lowest = np.minimum(lowest, x.min(axis=0))
+        highest = np.maximum(highest, x.max(axis=0))
         if step >= motion.drift.settled:
             states.append(x)
-    one, other = (contract.sample_transition(motion, x, rng, 1.0, None, 1) for _ in range(2))
-    return LongRun(np.concatenate(states), one, other, lowest, highest)
+    successors = np.array([contract.sample_transition(motion, x, rng, 1.0, None, 1) for _ in range(2)])
+    return LongRun(np.concatenate(states), successors, lowest, highest)

@@ -25,6 +25,7 @@ SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
 # Least product of those ratios of an observation that are below one: about the share of the particles that it leaves
 LEAST_PRODUCT = NOISE_RANGE[0]
 COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
+SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}  # of a view, in units of the system's spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,25 +50,20 @@ def combine_words(matrix: Array, offset: Array) -> str:
 
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     """Return ``H x + b``, or a function of it: its square, which leaves signs open, tanh, or exp, the mean of counts."""
-    words, (low, high) = combine_words(matrix, offset), COUNT_RANGE
-    views: dict[str, tuple[str, Callable[..., Array], str]] = {
-        "linear": ("linear sensor", lambda y, out: y, words),
+    words = combine_words(matrix, offset)
+    low, high = COUNT_RANGE
+    views: dict[str, tuple[str, Callable[[Array], Array], str]] = {
+        "linear": ("linear sensor", np.asarray, words),
         "square": ("square", np.square, f"squares of {words}"),
         "saturating": ("saturating sensor", np.tanh, f"tanh of {words}"),
         "counts": (
             "counts",
-            lambda y, out: np.exp(np.clip(y, np.log(low), np.log(high))),
+            lambda y: np.exp(np.clip(y, np.log(low), np.log(high))),
             f"exp of {words}, between {low:g} and {high:g}",
         ),
     }
     name, function, words = views[kind]
-
-    def h(x: Array) -> Array:
-        combined: Array = x @ matrix.T
-        combined += offset
-        return function(combined, out=combined)
-
-    return View(name, h, words)
+    return View(name, lambda x: function(x @ matrix.T + offset), words)
 
 
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
@@ -112,11 +108,16 @@ class Sensing:
     In units of the noise the view is `scaled`, as a grid must resolve it.
     """
 
-    def __init__(self, view: View, schedule: Schedule, noise_words: str, **functions: Any) -> None:
-        self.view, self.schedule, self.noise_words, self.functions = view, schedule, noise_words, functions
-        self.words, self.scaled = f"{view.words}; {schedule.words}", functions.pop("scaled")
+    observation_mean: Any  # except of counts
+
+    def __init__(self, view: View, schedule: Schedule, noise_words: str, scaled: Any, **functions: Any) -> None:
+        self.view = view
+        self.schedule = schedule
+        self.noise_words = noise_words
+        self.scaled = scaled
+        self.functions = functions
+        self.words = f"{view.words}; {schedule.words}"
         self.circular = functions.get("observation_circular", ())
-        self.noiseless = functions.get("observation_mean", lambda x, step: view.h(x))
         vars(self).update(functions)
 
 
@@ -133,41 +134,32 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
         variances = sd**2 * freedom / (freedom - 2)
 
-    def residuals(z: ArrayLike, x: Array) -> Array:
-        if circular:
-            return wrap_angles(as_observation(z, size) - view.h(x), circular) / sd
-        scaled = view.h(x)
-        np.subtract(as_observation(z, size), scaled, out=scaled)
-        scaled /= sd
-        return scaled
-
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
-        scaled = residuals(z, x)
+        scaled = wrap_angles(as_observation(z, size) - view.h(x), circular) / sd
         if freedom is None:
             peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
             return np.asarray(-0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak)
         peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
-        np.square(scaled, out=scaled)
-        scaled /= freedom
-        return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled).sum(axis=1))
+        return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1))
 
     def sample_observation(x: Array, rng: Rng, step: int) -> Array:
         if schedule.missing(step):
             return np.full((len(x), size), np.nan)
-        drawn = view.h(x)
-        drawn += sd * (rng.standard_normal(drawn.shape) if freedom is None else rng.standard_t(freedom, drawn.shape))
-        return wrap_angles(drawn, circular) if circular else drawn
+        mean = view.h(x)
+        noise = rng.standard_normal(mean.shape) if freedom is None else rng.standard_t(freedom, mean.shape)
+        return wrap_angles(mean + sd * noise, circular)
 
-    functions: dict[str, Any] = {
-        "log_likelihood": log_likelihood,
-        "sample_observation": sample_observation,
-        "observation_mean": lambda x, step: view.h(x),
-        "observation_covariance": lambda step: np.diag(variances),
-        "scaled": lambda x: view.h(x) / sd,
-    }
-    if circular:
-        functions["observation_circular"] = circular
-    return Sensing(view, schedule, words, **functions)
+    return Sensing(
+        view,
+        schedule,
+        words,
+        lambda x: view.h(x) / sd,
+        log_likelihood=log_likelihood,
+        sample_observation=sample_observation,
+        observation_mean=lambda x, step: view.h(x),
+        observation_covariance=lambda step: np.diag(variances),
+        **({"observation_circular": circular} if circular else {}),
+    )
 
 
 def counts(view: View, size: int, schedule: Schedule) -> Sensing:
@@ -189,11 +181,15 @@ def counts(view: View, size: int, schedule: Schedule) -> Sensing:
             return np.full((len(x), size), np.nan)
         return rng.poisson(view.h(x)).astype(np.float64)
 
-    functions: dict[str, Any] = {"log_likelihood": log_likelihood, "sample_observation": sample_observation}
-    functions["scaled"] = lambda x: 2 * np.sqrt(view.h(x))  # twice the root of a count has a variance of one
-    sensing = Sensing(view, schedule, "Poisson", **functions)
-    sensing.words = f"counts with mean {sensing.words}"
-    return sensing
+    counted = View(view.kind, view.h, f"counts with mean {view.words}")
+    return Sensing(
+        counted,
+        schedule,
+        "Poisson",
+        lambda x: 2 * np.sqrt(view.h(x)),  # twice the root of a count has a variance of one
+        log_likelihood=log_likelihood,
+        sample_observation=sample_observation,
+    )
 
 
 # The distribution
@@ -204,7 +200,7 @@ def draw_view(rng: Rng, system: LongRun) -> View:
 
     def standardise(directions: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
         matrix = rounded(directions / system.spread)
-        return matrix, rounded(offset - matrix @ system.centre)
+        return matrix, rounded(offset - matrix @ system.states.mean(axis=0))
 
     dim = system.states.shape[1]
     kind = choose(rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")})
@@ -223,13 +219,11 @@ def draw_view(rng: Rng, system: LongRun) -> View:
     directions = rng.standard_normal((rows, dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     offsets: Array | float = 0.0
-    if kind == "square":
-        offsets = 0.3 * rng.standard_normal(rows)
-    elif kind == "saturating":
-        directions = rng.uniform(0.7, 3.0, (rows, 1)) * directions
+    if kind in SLOPES:
+        directions *= rng.uniform(*SLOPES[kind], (rows, 1))
+    if kind in ("square", "saturating"):
         offsets = 0.3 * rng.standard_normal(rows)
     elif kind == "counts":
-        directions = rng.uniform(0.4, 1.5, (rows, 1)) * directions
         offsets = np.log(log_uniform(rng, 0.5, 30.0, rows))
     return linear_view(kind, *standardise(directions, offsets))
 
@@ -257,10 +251,10 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
     ratio = log_uniform(rng, *NOISE_RANGE, size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
-        apart = wrap_angles(view.h(system.one) - view.h(system.other), circular)
-        moved = np.sqrt((apart**2).mean(axis=0) / 2)
+        first, second = map(view.h, system.successors)
+        step_spread = np.sqrt((wrap_angles(first - second, circular) ** 2).mean(axis=0) / 2)
         ratio = np.maximum(ratio, 1.0)
-        ratio[0] = SHARP_RATIO * max(moved[0] / spread[0], 0.2)
+        ratio[0] = SHARP_RATIO * max(step_spread[0] / spread[0], 0.2)
     else:  # small ratios are raised to a common power, such that together they leave enough of the particles
         small = np.minimum(ratio, 1.0)
         share = np.log(small).sum()
