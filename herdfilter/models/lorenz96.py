@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter.models.parts import NoisyFlow, assign, substeps
+from herdfilter.models.parts import NoisyFlow, assign, runge_kutta, substeps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,13 +91,7 @@ class Lorenz96(NoisyFlow):
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) after a time `dt` without noise; `control` is not used."""
         steps = substeps(dt, self.integration_step)
-        h = dt / steps
-        for _ in range(steps):
-            a = self._derivative(x)
-            b = self._derivative(x + 0.5 * h * a)
-            c = self._derivative(x + 0.5 * h * b)
-            x = x + h / 6.0 * (a + 2.0 * (b + c) + self._derivative(x + h * c))
-        return x
+        return runge_kutta(self._derivative, x, dt / steps, steps)
 
     def _derivative(self, x: Array) -> Array:
         after, before, two_before = (np.roll(x, shift, axis=1) for shift in (-1, 1, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -277,6 +278,17 @@ def substeps(dt: float, longest: float) -> int:
             "choose a longer `integration_step`"
         )
     return max(1, count)
+
+
+def runge_kutta(rate: Callable[[Array], Array], x: Array, h: float, count: int) -> Array:
+    """Integrate ``dx/dt = rate(x)`` by classical fourth-order Runge-Kutta steps of length `h`."""
+    for _ in range(count):
+        k1 = rate(x)
+        k2 = rate(x + (h / 2) * k1)
+        k3 = rate(x + (h / 2) * k2)
+        k4 = rate(x + h * k3)
+        x = x + (2 * (k2 + k3) + k1 + k4) * (h / 6)
+    return x
 
 
 def range_and_bearing(offset: Array) -> Array:

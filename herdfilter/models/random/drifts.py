@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter.models.parts import runge_kutta
 
 Rng = np.random.Generator
 
@@ -200,13 +201,7 @@ def _flow(
 
     def f(x: Array) -> Array:
         y = np.ascontiguousarray(np.clip(x, lower, upper).T)
-        for _ in range(count):
-            k1 = rate(y)
-            k2 = rate(y + (h / 2) * k1)
-            k3 = rate(y + (h / 2) * k2)
-            k4 = rate(y + h * k3)
-            y = y + (2 * (k2 + k3) + k1 + k4) * (h / 6)
-        return np.ascontiguousarray(y.T)
+        return np.ascontiguousarray(runge_kutta(rate, y, h, count).T)
 
     words += f"; {count * h:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
     return Drift(kind, np.asarray(scale), math.ceil(memory / (count * h)), f, f"{words}{listed(lower)} .. {listed(upper)}")
@@ -216,7 +211,7 @@ def lorenz(count: int, h: float, rho: float) -> Drift:
     """Return Lorenz's equations of 1963; the box is three times the attractor's half width, but for the third below zero."""
 
     def rate(x: Array) -> Array:
-        return np.stack([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]])
+        return np.array([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]])
 
     words = f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3"
     return _flow(words, rate, [8.0, 9.0, 8.5], ([-40, -50, -10], [40, 50, 70]), (count, h))
@@ -226,7 +221,7 @@ def roessler(count: int, h: float, c: float) -> Drift:
     """Return Roessler's equations, a spiral that folds back; the third coordinate would run away below zero."""
 
     def rate(x: Array) -> Array:
-        return np.stack([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)])
+        return np.array([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)])
 
     words = f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}"
     return _flow(words, rate, [5.0, 4.7, 2.5], ([-20, -20, 0], [20, 20, 40]), (count, h), memory=60.0)
@@ -250,7 +245,10 @@ def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float)
         position = x[0::2]
         speed = x[1::2]
         force = (1 - position**2) * speed * stiffness - position + spring * (np.roll(position, 1, axis=0) - position)
-        return np.stack([speed, force], axis=1).reshape(x.shape)
+        change = np.empty_like(x)
+        change[0::2] = speed
+        change[1::2] = force
+        return change
 
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
