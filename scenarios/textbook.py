@@ -8,7 +8,7 @@ Each names its source, and what is ours in it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -25,6 +25,7 @@ from herdfilter.models.parts import (
     Parameters,
     UniformBox,
     acceleration_block,
+    array_field,
     as_observation,
 )
 
@@ -83,8 +84,8 @@ class Pendulum(IndependentNoise, GaussianStart):
     gravity: float = 9.81
     spectral_density: float = 0.5
     position_sd: float = 0.3
-    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([1.0, 9.0]))
+    initial_mean: Array = array_field(np.zeros(2))
+    initial_covariance: Array = array_field(np.diag([1.0, 9.0]))
 
     dim = 2
     circular = (0,)
@@ -233,7 +234,7 @@ class AlikeLandmarks(Parameters):
     True
     """
 
-    landmarks: Array = field(default_factory=lambda: np.array([[2.0, 3], [5, 17], [9, 8], [14, 2], [16, 15], [19, 10]]))
+    landmarks: Array = array_field([[2.0, 3], [5, 17], [9, 8], [14, 2], [16, 15], [19, 10]])
     side: float = 20.0
     range_sd: float = 0.5
     bearing_sd: float = 0.1
@@ -321,8 +322,8 @@ class Terrain(IndependentNoise, GaussianStart):
     height_sd: float = 15.0
     drift_sd: float = 0.01
     relief: float = 100.0
-    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([9.0, 9.0]))
+    initial_mean: Array = array_field(np.zeros(2))
+    initial_covariance: Array = array_field(np.diag([9.0, 9.0]))
 
     dim = 2
     sd_fields = ("height_sd",)
@@ -397,8 +398,8 @@ class InertialTerrain(IndependentNoise, GaussianStart):
     velocity_noise: float = 0.002
     height_noise: float = 1.0
     relief: float = 100.0
-    initial_mean: Array = field(default_factory=lambda: np.zeros(5))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 0.25, 1e-4, 1e-4, 400.0]))
+    initial_mean: Array = array_field(np.zeros(5))
+    initial_covariance: Array = array_field(np.diag([0.25, 0.25, 1e-4, 1e-4, 400.0]))
 
     dim = 5
     linear = (2, 3, 4)
@@ -468,8 +469,8 @@ class Arctangent(IndependentNoise, GaussianStart):
 
     process_variance: float = 0.01
     observation_sd: float = 0.1**0.5
-    initial_mean: Array = field(default_factory=lambda: np.zeros(4))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([1.0, 0.0, 0.0, 0.0]))
+    initial_mean: Array = array_field(np.zeros(4))
+    initial_covariance: Array = array_field(np.diag([1.0, 0.0, 0.0, 0.0]))
 
     dim = 4
     linear = (1, 2, 3)
@@ -550,15 +551,15 @@ class CrossBearings(IndependentNoise, GaussianStart):
     True
     """
 
-    beacons: Array = field(default_factory=lambda: np.array([[4000.0, 6000.0], [14000.0, 5000.0], [10000.0, -4000.0]]))
+    beacons: Array = array_field([[4000.0, 6000.0], [14000.0, 5000.0], [10000.0, -4000.0]])
     bearing_sd: float = 0.03
     position_noise: float = 3.0
     current_noise: float = 0.01
     compass_noise: float = 5e-4
     outlier_share: float = 0.0
     outlier_factor: float = 4.0
-    initial_mean: Array = field(default_factory=lambda: np.zeros(5))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([500.0, 500.0, 1.0, 1.0, 0.05]) ** 2)
+    initial_mean: Array = array_field(np.zeros(5))
+    initial_covariance: Array = array_field(np.diag([500.0, 500.0, 1.0, 1.0, 0.05]) ** 2)
 
     dim = 5
     circular = (4,)
@@ -653,8 +654,8 @@ class Leverage(Parameters):
     """
 
     mu: float = -1.0
-    phi: Array = field(default_factory=lambda: np.array([0.97, 0.92]))
-    sigma: Array = field(default_factory=lambda: np.array([0.2, 0.35]))
+    phi: Array = array_field([0.97, 0.92])
+    sigma: Array = array_field([0.2, 0.35])
     leverage: float = -0.5
     return_correlation: float = 0.5
     volatility_correlation: float = 0.4

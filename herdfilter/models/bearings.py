@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.models.compiled import CompiledModel
-from herdfilter.models.parts import PlanarSensors, of_positions
+from herdfilter.models.parts import PlanarSensors, array_field, of_positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,11 +47,11 @@ class BearingsTracking(PlanarSensors):
     [[45.0, 135.0]]
     """
 
-    sensors: Array = field(default_factory=lambda: np.array([[-1.0, -2.0], [1.0, 1.0]]))
+    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]])
     bearing_sd: float = 0.05
     spectral_density: float = 0.1
-    initial_mean: Array = field(default_factory=lambda: np.zeros(4))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.1, 0.1, 10.0, 10.0]))
+    initial_mean: Array = array_field(np.zeros(4))
+    initial_covariance: Array = array_field(np.diag([0.1, 0.1, 10.0, 10.0]))
 
     sd_fields = ("bearing_sd",)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import LinearMotion, RangeAndBearing
+from herdfilter.models.parts import LinearMotion, RangeAndBearing, array_field
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,8 +53,8 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
 
     acceleration_sd: float = 0.001
     bearing_sd: float = 0.005
-    initial_mean: Array = field(default_factory=lambda: np.array([0.0, 0.0, 0.4, -0.05]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.5, 0.005, 0.3, 0.01]) ** 2)
+    initial_mean: Array = array_field([0.0, 0.0, 0.4, -0.05])
+    initial_covariance: Array = array_field(np.diag([0.5, 0.005, 0.3, 0.01]) ** 2)
 
     dim = 4
     position_dims = (0, 2)

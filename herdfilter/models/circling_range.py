@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters
+from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,12 +54,12 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     True
     """
 
-    sensor: Array = field(default_factory=lambda: np.array([2.0, 0.0]))
+    sensor: Array = array_field([2.0, 0.0])
     range_sd: float = 0.0033
     turn: float = 0.3
     damping: float = 0.95
     process_sd: float = 0.3
-    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
+    initial_mean: Array = array_field(np.zeros(2))
     initial_sd: float = 1.0
 
     dim = 2

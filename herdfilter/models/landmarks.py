@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.models.parts import (
     GaussianStart,
     IndependentNoise,
+    array_field,
     of_positions,
     range_and_bearing,
     range_and_bearing_jacobian,
@@ -74,13 +75,13 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     True
     """
 
-    landmarks: Array = field(default_factory=lambda: np.array([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]]))
+    landmarks: Array = array_field([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]])
     range_sd: float = 0.5
     bearing_sd: float = 0.1
     position_noise: float = 0.1
     heading_noise: float = 0.05
-    initial_mean: Array = field(default_factory=lambda: np.zeros(3))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([4.0, 4.0, 1.0]))
+    initial_mean: Array = array_field(np.zeros(3))
+    initial_covariance: Array = array_field(np.diag([4.0, 4.0, 1.0]))
     speed: float = 1.0
     turn_rate: float = 0.25
     reverse_every: int = 50

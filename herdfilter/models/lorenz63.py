@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._jit import njit
-from herdfilter.models.parts import NoisyFlow, substeps
+from herdfilter.models.parts import NoisyFlow, array_field, substeps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +64,7 @@ class Lorenz63(NoisyFlow):
     noise_rate: float = 1.0
     observation_variance: float = 2.0
     integration_step: float = 0.01
-    initial_mean: Array = field(default_factory=lambda: np.array([1.509, -1.531, 25.46]))
+    initial_mean: Array = array_field([1.509, -1.531, 25.46])
     initial_variance: float = 2.0
 
     dim = 3

@@ -240,6 +240,11 @@ def acceleration_block(dt: float) -> list[list[float]]:
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
 
 
+def array_field(values: Any) -> Any:
+    """Return a field of a dataclass whose default is an array of these values, one for each object."""
+    return dataclasses.field(default_factory=lambda: np.array(values))
+
+
 def assign(model: Any, **values: Any) -> None:
     """Set fields of a frozen dataclass, from its ``__post_init__``."""
     for name, value in values.items():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, of_positions
+from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, array_field, of_positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,13 +54,13 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     True
     """
 
-    radar: Array = field(default_factory=lambda: np.zeros(3))
+    radar: Array = array_field(np.zeros(3))
     range_sd: float = 3.14
     azimuth_sd: float = float(np.radians(0.6))
     elevation_sd: float = float(np.radians(np.sqrt(10.0)))
     spectral_density: float = 1.0
-    initial_mean: Array = field(default_factory=lambda: np.array([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
+    initial_mean: Array = array_field([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0])
+    initial_covariance: Array = array_field(np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
 
     dim = 6
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import RangeAndBearing, substeps
+from herdfilter.models.parts import RangeAndBearing, array_field, substeps
 
 EARTH_RADIUS = 6374.0  # R_0, in km
 
@@ -80,13 +80,13 @@ class BallisticReentry(RangeAndBearing):
     ballistic_density: float = 1e-5
     range_sd: float = 1e-3
     bearing_sd: float = 0.17e-3
-    radar: Array = field(default_factory=lambda: np.array([EARTH_RADIUS, 0.0]))
+    radar: Array = array_field([EARTH_RADIUS, 0.0])
     drag: float = 0.59783
     scale_height: float = 13.406
     gravity: float = 3.986e5
     integration_step: float = 0.1
-    initial_mean: Array = field(default_factory=lambda: np.array([6500.4, 349.14, -1.8093, -6.7967, 0.0]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([1e-6, 1e-6, 1e-6, 1e-6, 1.0]))
+    initial_mean: Array = array_field([6500.4, 349.14, -1.8093, -6.7967, 0.0])
+    initial_covariance: Array = array_field(np.diag([1e-6, 1e-6, 1e-6, 1e-6, 1.0]))
 
     dim = 5
     noise_dim = 3

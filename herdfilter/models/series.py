@@ -161,7 +161,7 @@ def series(
         return _of_readings(name, observations, inputs, clock, late, start is not None)
     if times is None:
         dts = _time_steps(1.0 if dt is None else dt, steps)
-        since = clock.since + np.cumsum(dts)
+        since: Array = clock.since + np.cumsum(dts)
     else:
         if dt is not None:
             raise ValueError("times: expected either times or dt, got both")
@@ -183,7 +183,7 @@ def series(
 
 def own_times(observations: Any) -> list[Any] | None:
     """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
-    index = getattr(observations, "index", None)
+    index: Any = getattr(observations, "index", None)
     index = getattr(index, "to_timestamp", lambda: index)()  # of periods
     dims = getattr(observations, "dims", ())
     if dims and hasattr(observations, "coords"):
@@ -191,7 +191,7 @@ def own_times(observations: Any) -> list[Any] | None:
     kind = getattr(getattr(index, "dtype", None), "kind", None)
     if not (kind in ("M", "m") or (kind in ("i", "f") and dims[:1] == ("time",))):
         return None
-    return list(index.to_numpy() if getattr(index, "tz", None) is None else index)  # type: ignore[union-attr]
+    return list(index.to_numpy() if getattr(index, "tz", None) is None else index)
 
 
 def as_control(control: Any) -> Any:

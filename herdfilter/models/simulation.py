@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -85,11 +85,9 @@ def simulate(
     (4, 3)
     """
     if steps is None:
-        lengths = [len(values) for values in (times, dt, sensors, controls) if isinstance(values, Sized) and np.ndim(values)]
+        lengths = [len(values) for values in (times, dt, sensors, controls) if np.ndim(values)]  # type: ignore[arg-type]
         if not lengths:
-            raise ValueError(
-                "steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none"
-            )
+            raise ValueError("steps: expected a number, or times, dt, controls or sensors for each of them, got none")
         steps = lengths[0]
     steps = check_count("steps", steps, most=MOST_STEPS)
     rng = as_generator(rng)

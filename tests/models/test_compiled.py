@@ -105,8 +105,8 @@ ERRORS = {
         ValueError,
         r"^f: .* state \[1\.\], got index 40",
     ),
-    "a state that is written to": (told(1), ValueError, "^f: expected a function that writes to out alone, .* writes to x$"),
-    "a parameter that is written to": (told(2), ValueError, "^f: .* writes to parameters$"),
+    "a state that is written to": (told(1), ValueError, "^f: expected a function that writes to out alone, .* read-only$"),
+    "a parameter that is written to": (told(2), ValueError, "^f: .* writes to out alone, .* read-only$"),
     "out as it was above 0.5": (
         told(3),
         ValueError,

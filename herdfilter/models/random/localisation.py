@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,8 @@ def in_turn(whole: Sensing, parts: list[Sensing]) -> Sensing:
         return lambda *arguments: parts[(arguments[-1] - 1) % len(parts)].functions[name](*arguments)
 
     functions = {name: taking_turns(name) for name in parts[0].functions if name != "observation_circular"}
-    functions |= {"observation_circular": (0,)} if whole.circular else {}
-    sensing = Sensing(whole.view, Schedule(), whole.noise_words, None, **functions)
+    functions |= {"observation_circular": (0,)} if whole.view.circular else {}
+    sensing = Sensing(whole.view, Schedule(), whole.noise_words, **functions)
     sensing.words = f"{whole.view.words}; one of them at every step, in turn"
     return sensing
 
@@ -107,4 +108,4 @@ def _draw_sensors(
 
 
 def _with_offset(view: View) -> View:
-    return View(view.kind, lambda x: view.h(x) + x[:, -1:], f"{view.words}, plus the offset")
+    return replace(view, h=lambda x: view.h(x) + x[:, -1:], words=f"{view.words}, plus the offset")

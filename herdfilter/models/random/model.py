@@ -197,7 +197,8 @@ def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
             return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, other, seen)
         if factor != 1 and sensing.view.kind != "counts":
             mean = sensing.observation_mean(x, step)
-            return wrap_angles(mean + factor * wrap_angles(seen - mean, sensing.circular), sensing.circular)
+            circular = getattr(sensing, "observation_circular", ())
+            return wrap_angles(mean + factor * wrap_angles(seen - mean, circular), circular)
         return seen
 
     return departure, {"sample_transition": sample_transition, "sample_observation": sample_observation}

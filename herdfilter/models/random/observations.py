@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,14 @@ class View:
     """A function h of states, (n, d) -> (n, k): an observation without its noise."""
 
     kind: str
+    size: int
     h: Callable[[Array], Array]
     words: str
+
+    @property
+    def circular(self) -> tuple[int, ...]:
+        """Indices of the angle-valued entries: all of bearings."""
+        return tuple(range(self.size)) if self.kind == "bearing" else ()
 
 
 def combine_words(matrix: Array, offset: Array) -> str:
@@ -63,7 +69,7 @@ def linear_view(kind: str, matrix: Array, offset: Array) -> View:
         ),
     }
     name, function, words = views[kind]
-    return View(name, lambda x: function(x @ matrix.T + offset), words)
+    return View(name, len(offset), lambda x: function(x @ matrix.T + offset), words)
 
 
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
@@ -78,7 +84,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
 
     measured = "bearing" if kind == "bearing" else "distance"
     words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
-    return View(kind, h, words)
+    return View(kind, len(sensors), h, words)
 
 
 @dataclass(frozen=True)
@@ -110,15 +116,19 @@ class Sensing:
 
     observation_mean: Any  # except of counts
 
-    def __init__(self, view: View, schedule: Schedule, noise_words: str, scaled: Any, **functions: Any) -> None:
+    def __init__(
+        self, view: View, schedule: Schedule, noise_words: str, draw: Any = None, scaled: Any = None, **functions: Any
+    ) -> None:
+        def sample_observation(x: Array, rng: Rng, step: int) -> Array:
+            return np.full((len(x), view.size), np.nan) if schedule.missing(step) else draw(view.h(x), rng)
+
         self.view = view
         self.schedule = schedule
         self.noise_words = noise_words
         self.scaled = scaled
-        self.functions = functions
+        self.functions = {"sample_observation": sample_observation} | functions
         self.words = f"{view.words}; {schedule.words}"
-        self.circular = functions.get("observation_circular", ())
-        vars(self).update(functions)
+        vars(self).update(self.functions)
 
 
 def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
@@ -126,8 +136,7 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
 
     Bearings are compared the short way round, and drawn between -pi and pi.
     """
-    size = len(sd)
-    circular = tuple(range(size)) if view.kind == "bearing" else ()
+    size = view.size
     if freedom is None:
         words, variances = f"Gaussian, standard deviation {listed(sd)}", sd**2
     else:
@@ -135,34 +144,31 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
         variances = sd**2 * freedom / (freedom - 2)
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
-        scaled = wrap_angles(as_observation(z, size) - view.h(x), circular) / sd
+        scaled = wrap_angles(as_observation(z, size) - view.h(x), view.circular) / sd
         if freedom is None:
             peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
             return np.asarray(-0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak)
         peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
         return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1))
 
-    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-        if schedule.missing(step):
-            return np.full((len(x), size), np.nan)
-        mean = view.h(x)
+    def draw(mean: Array, rng: Rng) -> Array:
         noise = rng.standard_normal(mean.shape) if freedom is None else rng.standard_t(freedom, mean.shape)
-        return wrap_angles(mean + sd * noise, circular)
+        return wrap_angles(mean + sd * noise, view.circular)
 
     return Sensing(
         view,
         schedule,
         words,
+        draw,
         lambda x: view.h(x) / sd,
         log_likelihood=log_likelihood,
-        sample_observation=sample_observation,
         observation_mean=lambda x, step: view.h(x),
         observation_covariance=lambda step: np.diag(variances),
-        **({"observation_circular": circular} if circular else {}),
+        **({"observation_circular": view.circular} if view.circular else {}),
     )
 
 
-def counts(view: View, size: int, schedule: Schedule) -> Sensing:
+def counts(view: View, schedule: Schedule) -> Sensing:
     """Return independent Poisson counts, whose means are the view.
 
     Their variance is their mean, different from state to state: there is no one ``observation_covariance``, and thus no
@@ -170,25 +176,19 @@ def counts(view: View, size: int, schedule: Schedule) -> Sensing:
     """
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
-        z = as_observation(z, size)
+        z = as_observation(z, view.size)
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
         return np.asarray(np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z))
 
-    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-        if schedule.missing(step):
-            return np.full((len(x), size), np.nan)
-        return rng.poisson(view.h(x)).astype(np.float64)
-
-    counted = View(view.kind, view.h, f"counts with mean {view.words}")
     return Sensing(
-        counted,
+        replace(view, words=f"counts with mean {view.words}"),
         schedule,
         "Poisson",
+        lambda mean, rng: rng.poisson(mean).astype(np.float64),
         lambda x: 2 * np.sqrt(view.h(x)),  # twice the root of a count has a variance of one
         log_likelihood=log_likelihood,
-        sample_observation=sample_observation,
     )
 
 
@@ -206,7 +206,7 @@ def draw_view(rng: Rng, system: LongRun) -> View:
     kind = choose(rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")})
     if kind == "partial":
         dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
-        return View("partial", lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
+        return View("partial", len(dims), lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
     if kind in ("range", "bearing"):
         places = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:places])])
@@ -239,20 +239,19 @@ def draw_schedule(rng: Rng) -> Schedule:
 
 def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
     """Draw an observation, and return it with its special labels."""
-    view, schedule, special = draw_view(rng, system), draw_schedule(rng), rng.random(2)
+    view = draw_view(rng, system)
+    schedule = draw_schedule(rng)
+    special = rng.random(2)
     missing = ("missing",) if schedule.period > 1 else ()
-    observed = view.h(system.states)
-    size = observed.shape[1]
     if view.kind == "counts":
-        return counts(view, size, schedule), missing
-    angle = view.kind == "bearing"
-    circular = tuple(range(size)) if angle else ()
-    spread = np.sqrt(np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), circular)[1]))
-    ratio = log_uniform(rng, *NOISE_RANGE, size)
+        return counts(view, schedule), missing
+    observed = view.h(system.states)
+    spread = np.sqrt(np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), view.circular)[1]))
+    ratio = log_uniform(rng, *NOISE_RANGE, view.size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
         first, second = map(view.h, system.successors)
-        step_spread = np.sqrt((wrap_angles(first - second, circular) ** 2).mean(axis=0) / 2)
+        step_spread = np.sqrt((wrap_angles(first - second, view.circular) ** 2).mean(axis=0) / 2)
         ratio = np.maximum(ratio, 1.0)
         ratio[0] = SHARP_RATIO * max(step_spread[0] / spread[0], 0.2)
     else:  # small ratios are raised to a common power, such that together they leave enough of the particles
@@ -260,8 +259,8 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
         share = np.log(small).sum()
         if share < np.log(LEAST_PRODUCT):
             ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / share), ratio)
-    sd = np.minimum(rounded(ratio * spread), 0.5 if angle else np.inf)
+    sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = (("sharp",) if sharp else ()) + missing
-    if not angle and not sharp and special[1] < HEAVY_TAILED_SHARE:
+    if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
         return gaussian_noise(view, sd, schedule, draw_number(rng, 2.5, 6.0)), ("heavy-tailed", *labels)
     return gaussian_noise(view, sd, schedule), labels
