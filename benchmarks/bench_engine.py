@@ -150,7 +150,7 @@ def speed(folder: Path, quick: bool) -> pd.DataFrame:
 def at_filters(store: Path) -> float:
     """Return the seconds that all tasks of a store took together."""
     with closing(sqlite3.connect(store)) as connection:
-        return float(connection.execute("SELECT sum(task_seconds) FROM runs").fetchone()[0])
+        return float(connection.execute("SELECT sum(seconds) FROM runs").fetchone()[0])
 
 
 def kill(folder: Path, quick: bool) -> pd.DataFrame:
@@ -217,7 +217,7 @@ def workers_of(process: int) -> list[int]:
     """Return the processes that work for one."""
     found = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
     rows = [line.split(maxsplit=2) for line in found.stdout.splitlines()]
-    return [int(pid) for pid, parent, text in rows if int(parent) == process and "study.workers.child" in text]
+    return [int(pid) for pid, parent, text in rows if int(parent) == process and "loky" in text]
 
 
 def right(store: Path, whole: pd.DataFrame) -> bool:

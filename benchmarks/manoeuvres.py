@@ -15,7 +15,7 @@ import pandas as pd
 from common import timed
 
 import herdfilter as hf
-from herdfilter.models.contract import simulated_only
+from herdfilter.models.resolved import Motion
 from herdfilter.study.statistics import bootstrap_interval
 
 CLAIMS = 1_000_000
@@ -77,7 +77,7 @@ def linear(seed: int) -> hf.models.JumpMarkov:
 def nonlinear(seed: int) -> hf.models.JumpMarkov | None:
     """Return modes of a random model: its own, and manoeuvres; None where its transition can only be simulated."""
     rng, model = np.random.default_rng([seed, 18]), hf.models.random_model(seed)
-    if simulated_only(model):
+    if Motion(model).simulated_only:
         return None
     q = model.noise_dim if hasattr(model, "transition") else model.dim
     others = [

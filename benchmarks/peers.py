@@ -17,6 +17,7 @@ from scipy.stats import qmc
 
 from herdfilter import GaussianMixture
 from herdfilter.models import BearingsTracking, LinearGaussian, contract
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 try:
     from goodpoints import compress, kt
@@ -167,7 +168,7 @@ class ParticlesFilter:
         """Return means and log-likelihood."""
         np.random.seed(_seed(self.rng))  # noqa: NPY002  its resampling and its shifts
         model, rng, d, dts = self.model, self.rng, self.model.dim, np.broadcast_to(dt, len(observations))
-        noise_dim = contract.noise_dim(model)
+        noise_dim = Motion(model).noise_dim
 
         def given(t: int) -> tuple[float, Any, int]:
             return float(dts[t - 1]), None if controls is None else controls[t - 1], t
@@ -182,10 +183,10 @@ class ParticlesFilter:
             du = max(noise_dim, d + 1)  # the first picks a component of the prior
 
             def M0(self, N):  # noqa: N802
-                return flat(contract.sample_initial(model, N, rng))
+                return flat(Motion(model).sample_initial(N, rng))
 
             def M(self, t, xp):  # noqa: N802
-                return flat(contract.sample_transition(model, rows(xp), rng, *given(t)))
+                return flat(Transition(model, *given(t)).sample(rows(xp), rng))
 
             def Gamma0(self, u):  # noqa: N802
                 prior = model.initial
@@ -194,11 +195,11 @@ class ParticlesFilter:
                 return flat(prior.means[k] + np.einsum("nij,nj->ni", factors[k], _normal(u[:, 1 : d + 1])))
 
             def Gamma(self, t, xp, u):  # noqa: N802
-                return flat(contract.propagate(model, rows(xp), _normal(u[:, :noise_dim]), *given(t)))
+                return flat(Transition(model, *given(t)).propagate(rows(xp), _normal(u[:, :noise_dim])))
 
             def logG(self, t, xp, x):  # noqa: N802
                 missing = t == 0 or np.isnan(observations[t - 1]).all()
-                return np.zeros(len(x)) if missing else contract.log_likelihood(model, observations[t - 1], rows(x), t)
+                return np.zeros(len(x)) if missing else Measurement(model).log_likelihood(observations[t - 1], rows(x), t)
 
         fk = FeynmanKac(len(observations) + 1)
         moments = [collectors.Moments()]

@@ -23,6 +23,7 @@ from peers import FILTERS
 import herdfilter as hf
 from herdfilter.catalogue.specifications import resolve_filters
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.study import summarise
 from herdfilter.study.scenario import Scenario, load_scenario
 from herdfilter.study.store import open_for_reading
@@ -96,11 +97,11 @@ def part_of(model: Any, known: str) -> Any:
     kept = {"dim", "circular", "initial", "noise_dim", *contract.TRANSITION, *contract.OBSERVATION}
     if known == "likelihood":
         kept -= {*contract.OBSERVED, "observation_jacobian", "observation_circular"}
-        own = {"log_likelihood": lambda z, x, step: contract.log_likelihood(model, z, x, step)}
-        own["partial_observations"] = contract.takes_partial(model)
+        own = {"log_likelihood": lambda z, x, step: Measurement(model).log_likelihood(z, x, step)}
+        own["partial_observations"] = Measurement(model).takes_partial
     else:
         kept -= {*contract.TRANSITION, *contract.FROM_NOISE} - {"control"}
-        own = {"sample_transition": lambda *arguments: contract.sample_transition(model, *arguments)}
+        own = {"sample_transition": lambda x, rng, *way: Transition(model, *way).sample(x, rng)}
     return SimpleNamespace(**{name: getattr(model, name) for name in kept if hasattr(model, name)} | own)
 
 

@@ -83,7 +83,8 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
 
 def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
     """Do as `moments`, unchecked."""
-    x = unwrap(x, weights, circular)
+    if circular:
+        x = unwrap(x, weights, circular)
     mean = weights @ x
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
@@ -91,7 +92,7 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
         raise ValueError(
             "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
         )
-    return wrap(mean, circular), covariance
+    return (wrap(mean, circular) if circular else mean), covariance
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:

@@ -86,7 +86,7 @@ def coarse_pictures():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", coarse)
-        patch.setattr("herdfilter.study.workers.child.begin", lambda function: function)  # it would draw finely
+        patch.setattr("herdfilter.study.workers.begin", lambda function: function)  # it would draw finely
         yield
 
 

@@ -15,7 +15,6 @@ from herdfilter.bandwidths import kernel_covariance
 from herdfilter.discrete import HerdedGibbs, herding
 from herdfilter.filters.flow import ExactFlow, pseudo_times
 from herdfilter.kernels import expected_kernel
-from herdfilter.models import contract
 from herdfilter.plotting import plot_track
 from herdfilter.study import metrics
 from herdfilter.study.recording import Recording
@@ -198,9 +197,6 @@ OTHERS = {
         lambda **given: hf.maximise_likelihood(lambda theta: hf.UnscentedKalmanFilter(CHAIN), Z, max_evaluations=3, **given),
         {"theta0": np.zeros(1), "bounds": np.array([[-1.0, 1.0]])},
     ),
-    "propagate": (partial(contract.propagate, CHAIN, **STEP), {"x": X, "noise": X}),
-    "sample_transition": (partial(contract.sample_transition, CHAIN, rng=np.random.default_rng(0), **STEP), "x"),
-    "predictive_mixture": (partial(contract.predictive_mixture, CHAIN, **STEP), "x weights"),
     "normalised_squares": (metrics.normalised_squares, {"errors": X, "covariances": np.tile(EYE, (4, 1, 1))}),
     "plot_track": (plot_track, "means covariances"),
     **{f"{n} control": (partial(predicted, make), {"control": np.zeros(2)}) for n, make in FILTERS.items() if n != "grid"},

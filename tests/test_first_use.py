@@ -9,7 +9,8 @@ from numba.core import event
 
 import herdfilter as hf
 from herdfilter.filters import progress
-from herdfilter.study.workers.child import ChildWork
+from herdfilter.study.tasks import Task
+from herdfilter.study.workers import Packed, in_child
 
 
 @pytest.fixture
@@ -58,6 +59,5 @@ def test_importing_the_package_is_enough():
 
 
 def test_a_process_of_a_study_leaves_it_to_the_study():
-    work = ChildWork(lambda tasks, stage: [progress.compilation in event._registered["numba:compile"]])
-    assert work(()) == [False]
-    work.close()
+    listens = lambda tasks: [progress.compilation in event._registered["numba:compile"]]  # noqa: E731
+    assert in_child(Packed(listens), [Task("any", 1, 0)], None) == [False]

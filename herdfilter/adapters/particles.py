@@ -15,9 +15,9 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, Proposal
 from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import as_observation
+from herdfilter.models.resolved import Transition
 
 try:
     from particles.state_space_models import Bootstrap, StateSpaceModel

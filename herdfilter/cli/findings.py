@@ -69,7 +69,7 @@ class Findings:
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
         from herdfilter.report.wording import findings_text
-        from herdfilter.study.workers.child import begin
+        from herdfilter.study.workers import begin
 
         result = self.result
         try:

@@ -10,16 +10,16 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from contextlib import suppress
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numba import boolean, float64, int64, types
 
 from herdfilter._checks import LARGEST, Array
 from herdfilter.compiled import moves
-from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED, dot, weigh, wrapped
+from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
@@ -30,9 +30,9 @@ from herdfilter.filters.series import run as run_in_steps
 from herdfilter.filters.state import ALONE, Particles
 from herdfilter.models import contract
 from herdfilter.models.compiled import CompiledFunction, CompiledModel, plain_array
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Step, as_objects
-from herdfilter.samplers.compiled import QUICK, njit
 
 _log = logging.getLogger(__name__)
 
@@ -43,38 +43,18 @@ FEWEST_PARTICLES = 11_000
 """Fewer particles of all steps, each with 2,500 more for its own cost, are not worth the call of the loop."""
 
 
-def takes(online: Any) -> bool:
-    """Return True if a series can go through the loop, as far as model, proposal, resampling and generator say."""
-    proposal = online.proposal
-    if type(proposal) is BootstrapProposal:
-        plain = type(online.resampling) is SystematicResampling
-    else:
-        plain = type(proposal) in (RankedProposal, AutomaticProposal) and proposal.sampler is None
-        plain = plain and not getattr(proposal, "randomised", False)
-    if type(proposal) is AutomaticProposal:  # points must span state and noise
-        plain = plain and online.n_particles > 2 * online.model.dim + 2
-    return plain and type(online.model) is CompiledModel and type(online.rng) is np.random.Generator
-
-
-def _movement(online: Any) -> tuple[str, tuple[Any, ...]]:
-    """Return the name of the filter's mover, and its tables."""
-    proposal, n, dim = online.proposal, online.n_particles, online.model.dim
-    if type(proposal) is BootstrapProposal:
-        return "bootstrap", ()
-    name, ranked = ("ranked", proposal) if type(proposal) is RankedProposal else ("auto", proposal._ranked)
-    shares = ranked.guided, ranked.defensive_share
-    if name == "auto" and dim == 1:
-        name, shares = "line", (proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share)
-    noises = _noise(n, dim), _noise(n, dim if name == "ranked" else 2 * dim)
-    return name, (*noises, (np.arange(n) + 0.5) / n, np.array(shares, dtype=np.float64))
-
-
-@lru_cache(maxsize=4)
-def _noise(n: int, dim: int) -> Any:
-    """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
-    points, weights = UNSCENTED_RULE.points(dim)
-    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
-    return moves.Noise(sets, plain_array(points), plain_array(weights))
+def move_of(online: Any) -> str | None:
+    """Return the name of a filter's function in `MOVES`; None if its parts do not let a series go through the loop."""
+    proposal, model = online.proposal, online.model
+    if type(model) is not CompiledModel or type(online.rng) is not np.random.Generator:
+        return None
+    if type(proposal) is BootstrapProposal and type(online.resampling) is SystematicResampling:
+        return "bootstrap"
+    if type(proposal) is RankedProposal and proposal.sampler is None and not proposal.randomised:
+        return "ranked"
+    if type(proposal) is AutomaticProposal and proposal.sampler is None and online.n_particles > 2 * model.dim + 2:
+        return "line" if model.dim == 1 else "auto"  # points span state and noise
+    return None
 
 
 def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResult | None:
@@ -82,58 +62,72 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
 
     None if the filter has no steps for the loop.
     """
-    if not takes(online):
+    move = move_of(online)
+    if move is None:
         return None
-    parts: list[FilterResult] = []
-    kept: list[Any] | None = [] if keep_particles else None
-    times = [step.time for step in steps]
+    count, n, d = len(steps), online.n_particles, online.model.dim
+    sets = count if keep_particles else 0
+    numbers = np.empty(count), np.empty(count), np.empty(count, np.bool_), np.empty(count, np.int64), np.empty(count)
+    moments = np.empty((count, d)), np.empty((count, d, d))
+    particles = np.empty((sets, n, d)), np.empty((sets, n)), np.empty((sets, n), np.int64)
+    table = moves.Table(*moments, *numbers, *particles)
+    outcomes: list[Outcome] = []
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
-            left = list(group)
-            segment = _segment(online, left, sensor)
-            while left:
-                done = 0 if segment is None else segment.run(online, len(left), parts, kept)
-                if not done:
-                    done = len(left) if segment is None else 1
-                    part = run_in_steps(online, left[:done], keep_particles)
-                    parts.append(part)
-                    if kept is not None:
-                        kept.extend(zip(part.particles, part.weights, strict=True))
-                online._clock, left = left[done - 1].clock, left[done:]
+            part = list(group)
+            start = len(outcomes)
+            rows = moves.Table(*(column[start : start + len(part)] for column in table))
+            segment = _segment(online, move, part, sensor)
+            while (first := len(outcomes) - start) < len(part):
+                done = [] if segment is None else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
+                outcomes += done or [_take_step(online, part[first], first, rows)]
+                online._clock = part[len(outcomes) - start - 1].clock
     except (Exception, KeyboardInterrupt) as error:
-        parts += [error.result] if hasattr(error, "result") else []
-        error.result = _joined(parts, times, online, kept)  # type: ignore[union-attr]
+        error.result = _result(online, steps, table, outcomes)  # type: ignore[union-attr]
         raise
-    return _joined(parts, times, online, kept)
+    return _result(online, steps, table, outcomes)
 
 
-def _joined(parts: list[FilterResult], times: list[Any], online: Any, kept: Any) -> FilterResult:
-    """Return one result of consecutive parts."""
-    parts = parts or [FilterResult.collect([], online.model)]
-    columns = ("means", "covariances", "ess", "resampled", "log_likelihoods", "steps")
-    values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in columns}
-    outcomes = tuple(outcome for part in parts for outcome in part.outcomes)
-    if kept is not None:
-        values |= {"particles": np.array([x for x, _ in kept]), "weights": np.array([weights for _, weights in kept])}
-    values |= {"outcomes": outcomes, "times": as_objects(times[: len(outcomes)])}
+def _take_step(online: Any, step: Step, t: int, rows: Any) -> Outcome:
+    """Let the filter take a step by itself; write row t of the table, and return what became of the observation."""
+    run_in_steps(online, [step])
+    record: StepRecord = online.record
+    numbers = record.ess, record.log_likelihood, record.resampled, record.step, record.distinct_ancestors
+    ancestors = -1 if online.ancestors is None else online.ancestors
+    columns = record.mean, record.covariance, *numbers, online.particles, online.weights, ancestors
+    for rows_of_column, value in zip(rows, columns, strict=True):
+        if len(rows_of_column):
+            rows_of_column[t] = value
+    return record.outcome
+
+
+def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outcome]) -> FilterResult:
+    """Return the result of the first steps, those that have outcomes."""
+    columns: dict[str, Any] = {name: column[: len(outcomes)] for name, column in table._asdict().items()}
+    if not len(table.particles):
+        columns |= {"particles": None, "weights": None}
+    if not len(table.particles) or (columns["ancestors"] < 0).any():
+        columns["ancestors"] = None
+    columns["times"] = as_objects([step.time for step in steps[: len(outcomes)]])
     positions = getattr(online.model, "position_dims", ())
-    return FilterResult(**values, circular=contract.circular_dims(online.model), position_dims=positions)
+    circular = contract.circular_dims(online.model)
+    return FilterResult(**columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions)
 
 
-def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment | None:
+def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
     """Return steps that the same sensor observes, for the loop; None if it cannot take them."""
-    model, proposal = online.model, online.proposal
+    model = online.model
     if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
         return None
     try:
         if sensor is None:
             # a likelihood of its own is weighed in the loop, but not looked ahead with
-            asked = type(proposal) is AutomaticProposal or getattr(proposal, "guided", False)
-            observe = model.h if model.likelihood is None else None if asked else model.likelihood
-            return None if observe is None else Segment(online, steps, observe, model)
+            looks_ahead = move in ("auto", "line") or (move == "ranked" and online.proposal.guided)
+            observe = model.h if model.likelihood is None else None if looks_ahead else model.likelihood
+            return None if observe is None else Segment(online, move, steps, observe, model)
         others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
-        return Segment(online, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
+        return Segment(online, move, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
     except Exception as error:  # the filter raises it, at the step that it belongs to
         _log.info("steps are taken one by one, as the compiled loop raises %r", error)
         return None
@@ -142,202 +136,146 @@ def _segment(online: Any, steps: list[Step], sensor: Sensor | None) -> Segment |
 class Segment:
     """Steps that are observed by the same function, as arrays for the compiled loop."""
 
-    def __init__(self, online: Any, steps: list[Step], observe: CompiledFunction, model: Any) -> None:
-        self.model: CompiledModel = online.model
-        self.observe, self.observed_model = observe, model
-        self.derived = observe is not self.model.likelihood
-        self.dts = np.array([step.dt for step in steps])
-        self.indices = online.step + np.cumsum(self.dts > 0)
-        self.controls = np.array([self.model.f.inputs(step.control) for step in steps])
-        self.kinds = np.full(len(steps), USED)
-        self.given = [step.z for step in steps]
-        self.z = self._observations(self.given)
-        self.kinds[self.indices == 0] = BY_ITSELF
-        Q, ways = self.model.Q, zip(self.dts.tolist(), self.indices.tolist(), strict=True)
-        constant = not callable(Q.given) or (Q.names == ("dt",) and (self.dts == self.dts[0]).all())
-        noises = (contract.transition_noise(self.model, *way) for way in ways)
-        factors = [next(noises).factor] if constant else [noise.factor for noise in noises]
-        self.factors = np.repeat(factors, len(steps), 0) if constant else np.array(factors)
-        k = self.z.shape[1]
-        self.whitening, self.log_peaks, self.noises = np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
-        self.which = np.zeros(len(steps), dtype=np.int64)
-        if self.derived:
+    def __init__(self, online: Any, move: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
+        model: CompiledModel = online.model
+        n, d = online.n_particles, model.dim
+        derived = observe is not model.likelihood
+        dts = np.array([step.dt for step in steps])
+        indices = online.step + np.cumsum(dts > 0)
+        z, self.kinds = _observations(steps, indices, observe.size if derived else None, observed_model)
+        self.readings = [step.z for step in steps]
+        self.kinds[indices == 0] = BY_ITSELF
+        constant = not callable(model.Q.given) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
+        times = zip(dts.tolist(), indices.tolist(), strict=True)
+        factors = [Transition(model, dt, None, t).noise.factor for dt, t in ([next(times)] if constant else times)]
+        k = z.shape[1] if derived else 1
+        noises: tuple[Any, ...] = np.zeros(len(z), dtype=np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
+        if derived:
             observe(online.particles)  # the first call checks a sensor's function
-            self._set_noise()
-        self.circular = np.isin(np.arange(self.model.dim), self.model.circular)
-        self.angles = np.isin(np.arange(k), contract.observation_circular(model, k) if self.derived else ())
-        self.name, self.tables = _movement(online)
+            noises = _observation_noises(observed_model, np.isnan(z), indices)
+        angles = Measurement(observed_model).circular(k) if derived else ()
+        self.series = moves.Series(
+            model.f.parameters,
+            model.f.compiled,
+            dts,
+            indices,
+            np.array([model.f.inputs(step.control) for step in steps]),
+            np.array(factors * (len(z) // len(factors))),
+            observe.compiled,
+            observe.parameters,
+            derived,
+            z[:, None],
+            self.kinds,
+            *noises,
+            np.isin(np.arange(d), model.circular),
+            np.isin(np.arange(k), angles),
+            np.empty((n, d)),
+            np.empty((n, k)),
+            np.empty((d + 2, n)),
+            np.empty(n, dtype=np.int64),
+        )
+        self.loop, self.move, shared, called = moves.engine(move)
+        self.tools = ((*_tables(move, online.proposal, n, d), *shared), *called) if called else ()
 
-    def _observations(self, given: list[Any]) -> Array:
-        """Return observations (T, k), NaN where there is none, and say what becomes of each."""
-        k = self.observe.size if self.derived else next((np.size(z) for z in given if z is not None), 1)
-        if all(type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (k,) for z in given):
-            rows = np.array(given)
-            if (np.abs(rows) <= LARGEST).all():
-                return rows
-        rows = np.full((len(given), k), np.nan)
-        for t, z in enumerate(given):
-            try:
-                observation = Observation.read(self.observed_model, z, int(self.indices[t]))
-            except ValueError:  # raised again by the filter
-                self.kinds[t] = BY_ITSELF
-                continue
-            vector = rows[t] if observation is None else np.atleast_1d(observation.z)
-            self.kinds[t] = MISSING if observation is None else USED if vector.shape == (k,) else BY_ITSELF
-            rows[t] = vector if self.kinds[t] == USED else np.nan
-        return rows
-
-    def _set_noise(self) -> None:
-        """Set the noise covariances, W with ``W.T @ W`` the inverse of each, the log-density at 0, and which a step has."""
-        k, missing, known = self.z.shape[1], np.isnan(self.z), {}
-        constant = self.observed_model is not self.model or not callable(self.model.R.given)
-        whitening, log_peaks, noises = list[Array](), list[float](), list[Array]()
-        for t, step in enumerate(self.indices if missing.any() or not constant else self.indices[:1]):
-            key = missing[t].tobytes(), 0 if constant else step
-            if key not in known:
-                part = np.ix_(~missing[t], ~missing[t])
-                noises.append(contract.observation_noise(self.observed_model, k, int(step)).matrix)
-                matrix = noises[-1][part]
-                root, log_root = contract.inverse_root(matrix.tobytes(), len(matrix))
-                known[key] = len(whitening)
-                whitening.append(np.zeros((k, k)))
-                whitening[-1][part] = root
-                log_peaks.append(log_root - 0.5 * len(matrix) * math.log(2 * math.pi))
-            self.which[t] = known[key]
-        self.whitening, self.log_peaks, self.noises = np.array(whitening), np.array(log_peaks), np.array(noises)
-
-    def run(self, online: Any, left: int, parts: list[FilterResult], kept: Any) -> int:
-        """Take as many of the last `left` steps as go through one call, append their result, and return their number."""
+    def run(self, online: Any, first: int, rows: Any, most: int) -> list[Outcome]:
+        """Take as many steps as go through one call, fill in their rows, and return what became of observations."""
         online._settle()
         particles = online._current()
-        if particles.modes is not None or not len(particles) == particles.n_next == online.n_particles:
-            return 0
-        count = min(left, 1 + MOST_PARTICLES // len(particles))
-        part = slice(len(self.dts) - left, len(self.dts) - left + count)
-        stream = online.rng.bit_generator
-        before = stream.state
-        done, spoilt, out = self._call(online, particles, part, kept is not None)
+        n = online.n_particles
+        if particles.modes is not None or not n == particles.n_next == len(particles):
+            return []
+        least = 0.0 if online.proposal.uses.weights else online.resample_below
+        last = min(len(self.kinds), first + most)
+        span = moves.Span(first, last, (1 - 1e-9) * least * n, bool(online._resampled))
+        arrays = particles.x, particles.log_weights, particles.weights, particles.x
+        ancestors = np.full(n, -1) if particles.ancestors is None else particles.ancestors.copy()
+        state = moves.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors)
+        before = online.rng.bit_generator.state
+        end, spoilt = self.loop(tuple(self.series), self.move, self.tools, online.rng, state, span, rows)
         if spoilt:  # the step at which it stopped has drawn random numbers: go up to it again
-            stream.state = before
-            if done:
-                done, _, out = self._call(online, particles, slice(part.start, part.start + done), kept is not None)
-        if not done:
-            return 0
-        (means, covariances, numbers, resampled, sets, kept_weights), x, log_weights, weights = out
-        part, last = slice(part.start, part.start + done), done - 1
-        steps, resampled = self.indices[part], resampled[:done]
-        outcomes = tuple(Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[part].tolist())
-        ess, increments = numbers[:done].T.copy()
-        parts.append(FilterResult(means[:done], covariances[:done], ess, resampled, increments, outcomes, steps=steps))
-        online._particles, online.step = Particles.unchecked(x, log_weights), int(steps[last])
-        online._particles.weights, online._resampled = weights, bool(resampled[last])
-        for t in range(done):
-            if outcomes[t] is Outcome.MISSING:
-                warn_if_partial(self.given[part][t])
-            elif ess[t] < ALONE:
-                warn_of_loss(int(steps[t]), len(x), alone=True)
-        online.log_likelihood += float(increments.sum())
-        figures = float(ess[last]), online._resampled, float(increments[last])
-        online.record = StepRecord(online.step, means[last], covariances[last], *figures, outcomes[last])
-        if kept is not None:
-            kept.extend(zip(sets[:done], kept_weights[:done], strict=True))
-        return done
-
-    def _call(self, online: Any, particles: Particles, part: slice, keep: bool) -> tuple[int, bool, Any]:
-        """Return how many steps went through, whether another one has drawn random numbers, and what they gave."""
-        n, d = particles.x.shape
-        count = part.stop - part.start
-        moments = np.empty((count, d)), np.empty((count, d, d))
-        figures = np.empty((count, 2)), np.empty(count, dtype=np.bool_)
-        out = *moments, *figures, np.empty((count * keep, n, d)), np.empty((count * keep, n))
-        given = particles.x, particles.log_weights, particles.weights, np.empty((n, d))
-        start = moves.Particles(*(np.array(part, dtype=np.float64, order="C") for part in given))
-        k = self.z.shape[1] if self.derived else 1
-        room = np.empty((n, d)), np.empty((n, k)), np.empty(n), np.empty(n)
-        f, observe = self.model.f, self.observe
-        way = f.parameters, f.compiled, self.dts[part], self.indices[part], self.controls[part], self.factors[part]
-        seen = observe.compiled, observe.parameters, self.derived, self.z[part, None], self.kinds[part], self.which[part]
-        series = *way, *seen, self.whitening, self.log_peaks, self.noises, self.circular, self.angles, *room
-        share = 0.0 if online.proposal.uses.weights else online.resample_below
-        threshold = (1 - 1e-9) * share * n, bool(online._resampled)
-        _, move, tools = moves.mover(self.name)
-        tools = ((*self.tables, *tools[:3]), *tools[3:]) if tools else ()
-        done, spoilt = _loop(self.name)(series, move, tools, online.rng, start, threshold, np.empty((d, n)), out)
-        return done, spoilt, (out, *start[:3])
+            online.rng.bit_generator.state = before
+            return self.run(online, first, rows, end - first)
+        if end == first:
+            return []
+        outcomes = [Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[first:end].tolist()]
+        moved = np.count_nonzero(self.series.dts[first:end]) % 2  # x and the room for its successors take turns
+        ancestors = None if ancestors.min() < 0 else ancestors
+        x = state.moved if moved else state.x
+        online._particles = Particles.unchecked(x, state.log_weights, ancestors=ancestors)
+        online._particles.weights = state.weights
+        rows.steps[first:end] = self.series.steps[first:end]
+        t = end - 1
+        online.step = int(rows.steps[t])
+        online._resampled = bool(rows.resampled[t])
+        online.log_likelihood += float(rows.log_likelihoods[first:end].sum())
+        figures = float(rows.ess[t]), online._resampled, float(rows.log_likelihoods[t])
+        distinct = float(rows.distinct_ancestors[t])
+        online.record = StepRecord(online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct)
+        collapsed = online._particles.counts(online._circular)[2]  # told of the last step only
+        for row, outcome in enumerate(outcomes, first):
+            if outcome is Outcome.MISSING:
+                warn_if_partial(self.readings[row])
+            elif rows.ess[row] < ALONE or (collapsed and row == t):
+                warn_of_loss(int(rows.steps[row]), n, alone=bool(rows.ess[row] < ALONE))
+        return outcomes
 
 
-@cache
-def _loop(name: str) -> Any:
-    """Return the compiled loop of a proposal; kept on the disk."""
-    group, rows, sets = moves.GROUP, *(types.Array(float64, k, "C") for k in (2, 3))
-    out, move = group((rows, sets, rows, types.Array(boolean, 1, "C"), sets, rows)), moves.mover(name)[0]
-    given = group(moves.SERIES.types), move, move.signature.args[1], moves.GENERATOR, moves.PARTICLES
-    return moves.compiled(_run, group((int64, boolean))(*given, group((float64, boolean)), rows, out), _nrt=False)
+def _observations(steps: list[Step], indices: Array, size: int | None, model: Any) -> tuple[Array, Array]:
+    """Return observations (T, k), NaN where there is none, and what becomes of each, (T,); k is `size` if that is known."""
+    readings: list[Any] = [step.z for step in steps]
+    k = next((np.size(z) for z in readings if z is not None), 1) if size is None else size
+    if all(type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (k,) for z in readings):
+        rows = np.array(readings)
+        if (np.abs(rows) <= LARGEST).all():
+            return rows, np.full(len(rows), USED)
+    rows, kinds = np.full((len(readings), k), np.nan), np.full(len(readings), BY_ITSELF)
+    for t, z in enumerate(readings):
+        with suppress(ValueError):  # raised again by the filter
+            observation = Observation.read(model, z, int(indices[t]))
+            if observation is None:
+                kinds[t] = MISSING
+            elif np.atleast_1d(observation.z).shape == (k,):
+                kinds[t] = USED
+                rows[t] = observation.z
+    return rows, kinds
 
 
-def _run(given, move, tools, rng, start, threshold, centred, out):
-    """Take T steps with the particles; return how many were taken, and whether another one was begun.
+def _observation_noises(model: Any, missing: Array, indices: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the noise of each step (T,), an index of: matrices W, log-densities at 0, and covariances.
 
-    It makes no array, and counts no references: compiled code that is given arrays from here does not, either.
+    ``W.T @ W`` is the inverse of the covariance of the entries that are not `missing`, (T, k). Those that are have the
+    covariance 1, and no W.
     """
-    series, particles, (least, resampled) = moves.Series(*given), start, threshold
-    means, covariances, numbers, was_resampled, kept_x, kept_weights = out
-    _, log_weights, weights, _ = particles
-    (n, d), size, done, spoilt = particles.x.shape, 1.0 / dot(weights, weights), 0, False
-    for t in range(len(series.dts)):
-        if series.kinds[t] == BY_ITSELF:
-            break
-        there = moves.Particles(particles.moved, log_weights, weights, particles.x)
-        if series.dts[t] > 0:
-            resampled = size < least
-            increment = move(series, tools, rng, t, resampled, particles)
-            particles = there
-        else:
-            increment = weigh(series, t, there)
-        x = particles.x
-        size = 1.0 / dot(weights, weights)
-        if not (increment == increment and _moments(x, weights, series.circular, centred, means[t], covariances[t])):
-            spoilt = True
-            break
-        numbers[t, 0], numbers[t, 1], was_resampled[t] = size, increment, resampled
-        if len(kept_x):
-            for i in range(n):
-                kept_weights[t, i] = weights[i]
-                for a in range(d):
-                    kept_x[t, i, a] = x[i, a]
-        done = t + 1
-    for i in range(n):
-        for a in range(d):
-            start.x[i, a] = particles.x[i, a]
-    return done, spoilt
+    k = missing.shape[1]
+    varying = isinstance(model, CompiledModel) and callable(model.R.given)
+    kinds = np.column_stack([missing, indices]) if varying else missing
+    _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+    whitening, log_peaks, noises = list[Array](), list[float](), list[Array]()
+    for t in first:
+        part = np.ix_(~missing[t], ~missing[t])
+        noises.append(np.eye(k))
+        noises[-1][part] = matrix = Measurement(model).noise(k, int(indices[t])).matrix[part]
+        root, log_root = contract.inverse_root(matrix.tobytes(), len(matrix))
+        whitening.append(np.zeros((k, k)))
+        whitening[-1][part] = root
+        log_peaks.append(log_root - 0.5 * len(matrix) * math.log(2 * math.pi))
+    return which.reshape(-1), np.array(whitening), np.array(log_peaks), np.array(noises)
 
 
-@njit(**QUICK)
-def _moments(x, weights, circular, centred, mean, covariance):
-    """Write mean, its angles wrapped, and covariance; return False if that is not finite. Angles are unwrapped before."""
-    n, d = x.shape
-    for a in range(d):
-        row, reference, total = centred[a], 0.0, 0.0
-        if circular[a]:
-            sine = cosine = 0.0
-            for i in range(n):
-                sine += weights[i] * np.sin(x[i, a])
-                cosine += weights[i] * np.cos(x[i, a])
-            reference = np.arctan2(sine, cosine)
-        for i in range(n):
-            row[i] = wrapped(x[i, a] - reference) if circular[a] else x[i, a]
-            total += weights[i] * row[i]
-        for i in range(n):
-            row[i] -= total
-        mean[a] = reference + total
-        for b in range(a + 1):
-            other, total = centred[b], 0.0
-            for i in range(n):
-                total += weights[i] * row[i] * other[i]
-            covariance[a, b] = covariance[b, a] = total
-    total = 0.0
-    for a in range(d):
-        total += covariance[a, a]
-        if circular[a]:
-            mean[a] = wrapped(mean[a])
-    return total < np.inf
+def _tables(move: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
+    """Return the first fields of a proposal's `Tools`."""
+    if move == "line":
+        shares = proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share
+    else:
+        ranked = proposal if move == "ranked" else proposal._ranked
+        shares = float(ranked.guided), ranked.defensive_share
+    wide = _noise(n, d if move == "ranked" else 2 * d)
+    return _noise(n, d), wide, (np.arange(n) + 0.5) / n, np.array(shares)
+
+
+@lru_cache(maxsize=4)
+def _noise(n: int, dim: int) -> Any:
+    """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
+    points, weights = UNSCENTED_RULE.points(dim)
+    sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
+    return moves.Noise(sets, plain_array(points), plain_array(weights))

@@ -29,7 +29,7 @@ from herdfilter.filters.results import (
     StepRecord,
 )
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
+from herdfilter.models.resolved import Transition
 
 __all__ = [
     "BatchedKalmanFilter",

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks as checks
-from herdfilter.filters import proposals, results, state
+from herdfilter.filters import proposals, results, saved, state
 from herdfilter.filters import resampling as schemes
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
-from herdfilter.filters.transition import Transition
-from herdfilter.models import resolved
+from herdfilter.models import resolved, series
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +68,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         rng: np.random.Generator | int | None = None,
         on_degeneracy: Literal["raise", "predict"] = "raise",
     ) -> None:
-        self.model = model = resolved.only_mode(model)
+        model = resolved.only_mode(model)
         self.n_particles = checks.check_count("n_particles", n_particles)
         self.resampling = schemes.SystematicResampling() if resampling is None else resampling
         checks.check_part("resampling", self.resampling, schemes.Resampling, "a scheme such as SystematicResampling()")
@@ -77,10 +76,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         self.resample_below = checks.as_fraction("resample_below", resample_below)
         self.on_degeneracy = checks.one_of("on_degeneracy", on_degeneracy, ("raise", "predict"))
         self.rng = checks.as_generator(rng)
-        self.proposal.check(self._check_particle_model())
-        self._motion = resolved.Motion(model)
-        self._measurement = resolved.Measurement(model)
-        self._circular = self._motion.circular
+        self.proposal.check(self._checked_model(model))
+        self.model = model
         self.reset()
 
     def _rewind(self) -> None:
@@ -92,7 +89,11 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
-        transition = Transition.checked(self._motion, dt, control, self.step + 1)
+        if type(dt) is not float or not 0.0 < dt < np.inf:
+            dt = series.as_duration("dt", dt)
+        if control is not None:
+            control = series.as_control(control)
+        transition = resolved.Transition(self._motion, dt, control, self.step + 1)
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
@@ -192,7 +193,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         """Return the particles with weights that include the likelihood of an observation, not normalised."""
         if self._waiting is not None:
             return self._propose(observation)
-        particles = self._current()
+        particles = self._particles or self._current()
         if self.step == 0 and self._untouched:
             return proposals.first_update(self.proposal, self.model.initial, particles, observation, self.rng)
         return particles.updated(observation)
@@ -233,17 +234,20 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return the particles that a method of a part made; an error names it if they are none, or too few."""
+        shape = (self.n_particles, self._motion.dim)
+        if type(particles) is state.Particles and particles.x.shape == shape and particles.log_weights.shape == shape[:1]:
+            return particles
         part = self.resampling if method == "resample" else self.proposal
-        return state.Particles.checked(particles, part, method, (self.n_particles, self.model.dim))
+        return state.Particles.checked(particles, part, method, shape)
 
     def _held(self) -> dict[str, Any]:
         flags = {"resampled": self._resampled, "untouched": self._untouched}
         if self._waiting is None:
             return self._current().arrays() | flags
-        held: dict[str, Any] = self._particles.arrays() | flags | self._waiting.arrays()
+        held: dict[str, Any] = self._particles.arrays() | flags | saved.waiting_arrays(self._waiting)
         return held
 
-    def _taken_up(self, saved: Any) -> dict[str, Any]:
-        particles = state.Particles.restored(saved, self.n_particles, self.model.dim)
-        flags = {f"_{name}": saved.read(name).item() for name in ("resampled", "untouched")}
-        return {"_particles": particles, "_waiting": Transition.restored(saved, self.model), "_predicted": None, **flags}
+    def _taken_up(self, entries: Any) -> dict[str, Any]:
+        particles = state.Particles.restored(entries, self.n_particles, self.model.dim)
+        flags = {f"_{name}": entries.read(name).item() for name in ("resampled", "untouched")}
+        return {"_particles": particles, "_waiting": entries.transition(self.model), "_predicted": None, **flags}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, check_count, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, unwrap
-from herdfilter.filters.observation import linear_observation
+from herdfilter.filters.observation import linear_part_observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.results import Views
 from herdfilter.filters.saved import FilterState
@@ -214,7 +214,7 @@ class Forecaster:
             spreads.append(spread)
             seen_spreads.append(seen_spread)
         columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
-        angles = () if columns[5] is None else contract.observation_circular(model, columns[5].shape[1])
+        angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
         columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
         columns += [getattr(self.model, "position_dims", ()), spreads, seen_spreads]
         return Forecast(*columns)
@@ -260,7 +260,7 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
                 mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), measurement.circular(k))
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
     if about is not None:
-        centres, noises, _ = linear_observation(measurement, x, about, np.array(model.linear), step)
+        centres, noises, _ = linear_part_observation(measurement, x, about, np.array(model.linear), step)
         return mean, covariance, draws, Spread(centres, weights, noises)
     centres, noises = np.empty((len(x), k)), np.empty((len(x), k, k))
     for mode, part in by_mode.items():

@@ -15,8 +15,10 @@ from herdfilter._repr import fields_in_line, summary_repr
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.results import Views, hold_warnings, warn_if_partial, warn_of_run
 from herdfilter.models import contract
+from herdfilter.models.resolved import Transition
 from herdfilter.models.sensors import sensed, to_check
 from herdfilter.models.series import Late, Reading, Step, series
+from herdfilter.models.trial import check_state
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
@@ -81,7 +83,7 @@ class GridFilter:
     def __init__(self, model: contract.Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
         contract.require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
         contract.require_likelihood(to_check(model), "GridFilter")
-        contract.check_state(model, "GridFilter", "log_density")
+        check_state(model, "GridFilter", "log_density")
         if contract.circular_dims(model):
             raise ValueError(f"model: expected no angles in the state, got circular={contract.circular_dims(model)}")
         d = model.dim
@@ -214,7 +216,7 @@ class GridFilter:
         """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
-        Q = contract.transition_noise(self.model, dt, step).matrix
+        Q = Transition(self.model, dt, None, step).noise.matrix
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
             raise ValueError(
@@ -223,7 +225,7 @@ class GridFilter:
             )
         reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
-        target = contract.transition_mean(self.model, self.x, dt, control, step)
+        target = Transition(self.model, dt, control, step).mean(self.x)
         if not back:
             self._check_gaps(mass, target, Q, step)
         position = (target - self.lower) / self.spacing

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from herdfilter._checks import LARGEST, Array, as_number, as_numbers, read_only, short_repr
+from herdfilter._checks import LARGEST, Array, as_number, as_numbers, short_repr
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, read_scan
 
 
@@ -56,7 +55,7 @@ class Observation:
     def __init__(self, model: contract.Model | Measurement, z: Array, step: int, log_offset: float | None = 0.0) -> None:
         self.measurement = measurement = model if isinstance(model, Measurement) else Measurement(model)
         self.model = measurement.model
-        self.z = read_only(z)
+        self.z = z
         self.step = step
         self.log_offset = log_offset
         self.has_moments = measurement.has_moments
@@ -87,7 +86,8 @@ class Observation:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
-        if z.size and np.abs(z).max() <= LARGEST:
+        numbers = z.ravel()
+        if z.size and (numbers.dot(numbers) <= LARGEST**2 or np.abs(z).max() <= LARGEST):
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
@@ -131,7 +131,7 @@ class Observation:
 
     def in_mode(self, mode: int) -> Observation:
         """Return the observation as the model of one mode reads it."""
-        return self.by(self.measurement.modes[mode] if len(self.measurement.modes) > 1 else self.measurement)
+        return self.by(self.measurement.in_mode(mode))
 
     def by(self, model: contract.Model | Measurement) -> Observation:
         """Return the same observation as another model reads it."""
@@ -162,7 +162,7 @@ class Observation:
     @cached_property
     def circular(self) -> tuple[int, ...]:
         """Indices of the angle-valued entries."""
-        return self.measurement.circular(len(self.vector))
+        return self.measurement.circular(self.vector.shape[-1])
 
     def mean(self, x: Array) -> Array:
         """Mean observation of each state (n, d), (n, k); ValueError unless it has the shape of the observation."""
@@ -184,7 +184,7 @@ class Observation:
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
         """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
-        if self.vector.shape != shape:
+        if self.vector.shape[-1:] != shape:
             raise ValueError(f"z: expected shape {shape}, as {where} has, got {np.shape(self.z)}")
 
     def residuals(self, predictions: Array) -> Array:
@@ -206,8 +206,22 @@ class Observation:
         return bool(outside(self.residuals(moments[0])[None], self.part(moments[1])[None], gate, self.step)[0])
 
 
-def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.ndarray:
-    """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`."""
+class Observations(Observation):
+    """Observations z (K, k) at a step, one of each of K states; NaN where entries are missing."""
+
+    @property
+    def vector(self) -> Array:
+        """The observations."""
+        return self.z
+
+
+def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any:
+    """Return which residuals (n, k) lie outside the ellipsoids of N(0, S), S (n, k, k), that hold the probability `gate`.
+
+    NaN stands for missing entries, which are uncorrelated with the others.
+    """
+    present = ~np.isnan(residuals)
+    residuals = np.where(present, residuals, 0.0)
     try:
         white = np.linalg.solve(covariances, residuals[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
@@ -215,7 +229,7 @@ def outside(residuals: Array, covariances: Array, gate: float, step: int) -> np.
             f"gate: expected None, as the covariance that is predicted for the observation is singular to rounding, got "
             f"{gate:g} at step {step}"
         ) from None
-    return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(residuals.shape[1] / 2, gate))
+    return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(present.sum(axis=1) / 2, gate))
 
 
 class _BeforeTransition(Measurement):
@@ -235,7 +249,7 @@ class _BeforeTransition(Measurement):
         return self.measurement.noises(self.transition.propagate_joint(joint), size, step)
 
 
-def linear_observation(
+def linear_part_observation(
     measurement: Measurement, x: Array, covariances: Array, dims: np.ndarray, step: int
 ) -> tuple[Array, Array, Array]:
     """Moments of the observation by each N(x[i], covariances[i]) of linear dimensions, given the others.

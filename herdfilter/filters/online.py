@@ -19,6 +19,7 @@ from herdfilter.models import contract
 from herdfilter.models.contract import Model
 from herdfilter.models.sensors import Sensor, sensed, to_check
 from herdfilter.models.series import Clock, Late, Reading, Timed, series
+from herdfilter.models.trial import check_state
 
 VERSION = 1  # of the state of a filter, to be raised when its entries change
 
@@ -177,14 +178,13 @@ class OnlineFilter(Forecaster, Timed):
         """Return the model that reads an observation: the filter's own, or one with the functions of a sensor."""
         return sensed(self.model, sensor)
 
-    def _check_particle_model(self) -> Model:
+    def _checked_model(self, model: Model) -> Model:
         """Check state and likelihood; return the model as a proposal checks it, with some sensor if it needs one."""
-        model, observed_model = self.model, to_check(self.model)
+        observed_model = to_check(model)
         modes = range(len(model.models)) if contract.jumps(model) else ()
         for checked_model in (*(contract.in_mode(model, mode) for mode in modes), model):
-            contract.check_state(checked_model, type(self).__name__, "sample")
+            check_state(checked_model, type(self).__name__, "sample")
         contract.require_likelihood(observed_model, type(self).__name__)
-        self._needs_sensor = observed_model is not model
         return observed_model
 
     def _settle(self) -> None:

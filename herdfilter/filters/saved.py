@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import LARGEST, SUM_ERROR, as_any, as_covariance, short_repr
 from herdfilter.models.contract import Model, jumps
+from herdfilter.models.resolved import Transition
+from herdfilter.models.series import as_duration
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,6 +94,16 @@ class SavedState:
             )
         return array.astype(np.int64 if code == "i" else array.dtype.newbyteorder("="))
 
+    def transition(self, model: Model) -> Transition | None:
+        """Return the transition that waits for its observation, by a model; None if there is none."""
+        if "pending_dt" not in self.entries:
+            return None
+        control = None
+        if "pending_control" in self.entries:
+            control = _as_array(self.entries["pending_control"])[()]
+        dt = as_duration("state: pending_dt", self.read("pending_dt").item())
+        return Transition(model, dt, control, self.read("step").item()).snapshot()
+
     def generator(self, stream: Any) -> Any:
         """Return the state of a generator such as `stream`."""
         trial, text = copy.deepcopy(stream), str(self.entries.get("generator"))
@@ -108,13 +120,16 @@ def as_text(numbers: Any) -> str:
     return json.dumps(numbers, default=np.ndarray.tolist)
 
 
-def exchanged(value: Any, exchange: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return a `Belief` with what `exchange` gives for each of its fields, by name; so also in the beliefs that it holds."""
-    if hasattr(value, "combine"):  # a belief
-        changes = {
-            field.name: exchanged(getattr(value, field.name), exchange, f"{name}.{field.name}") for field in fields(value)
-        }
-        return replace(value, **changes)
-    if isinstance(value, tuple) and value and hasattr(value[0], "combine"):
-        return tuple(exchanged(part, exchange, f"{name}.{k}") for k, part in enumerate(value))
-    return exchange(name[1:], value)
+def waiting_arrays(transition: Transition) -> dict[str, Any]:
+    """Return what `SavedState.transition` needs besides a model, of a transition that waits for its observation."""
+    if transition.control is None:
+        return {"pending_dt": transition.dt}
+    return {"pending_dt": transition.dt, "pending_control": _as_array(transition.control)}
+
+
+def _as_array(control: Any) -> np.ndarray:
+    """Return a control input as an array for a state; ValueError if it is no array, number or text."""
+    array = np.array(as_any("control", control))
+    if array.dtype.hasobject or hasattr(control, "to_numpy"):
+        raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
+    return array

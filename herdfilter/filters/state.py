@@ -15,8 +15,8 @@ from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles,
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, unwrap
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
-from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
@@ -148,7 +148,7 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return self.reweighted(observation.log_likelihood(self.x, self.modes))
+        return self._with(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
 
     def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
@@ -173,13 +173,15 @@ class Particles:
 
     def take(self, which: Indices, log_weights: Array | None = None) -> Self:
         """Return the particles at these indices (m,), which become their ancestors, with their weights or others."""
-        fields: dict[str, Any] = {"ancestors": which}
+        fields: dict[str, Any] = {"ancestors": which, "n_next": self.n_next}
         fields["log_weights"] = self.log_weights.take(which) if log_weights is None else log_weights
         for name in self.FIELDS:
-            rows = self.__dict__[name]
-            if name not in fields and isinstance(rows, np.ndarray) and len(rows) == len(self.x):  # else one for all
-                fields[name] = rows.take(which, axis=0)
-        return self._with(**fields)
+            if name not in fields:
+                rows = self.__dict__[name]
+                fields[name] = rows if rows is None or len(rows) < len(self.x) else rows.take(which, axis=0)  # one for all
+        particles = object.__new__(type(self))
+        particles.__dict__ = fields
+        return particles
 
     def _with(self, **changes: Any) -> Self:
         """Return the particles with other fields."""
@@ -252,7 +254,7 @@ class Particles:
         if not count < math.sqrt(len(self.x)) <= ess:
             return ess, distinct, ess < ALONE
         families = np.flatnonzero(weights > NEGLIGIBLE_FAMILY)
-        x = unwrap(self.x, self.weights, circular)
+        x = unwrap(self.x, self.weights, circular) if circular else self.x
         centred = x - self.weights @ x
         sums = np.array([np.bincount(self.ancestors, self.weights * column)[families] for column in centred.T])
         total = self.weights @ centred**2
@@ -315,12 +317,22 @@ def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: 
 class ParticleEstimates:
     """What a filter of particles says of the state where it stands."""
 
-    model: contract.Model
     n_particles: int
     step: int
     has_weights = True
-    _circular: tuple[int, ...]
     _current: Callable[[], Particles]
+
+    @property
+    def model(self) -> contract.Model:
+        """The state-space model; another one may be given at any step."""
+        return self._motion.model
+
+    @model.setter
+    def model(self, model: contract.Model) -> None:
+        self._motion = Motion(model)
+        self._measurement = Measurement(model)
+        self._circular = self._motion.circular
+        self._needs_sensor = unobserved(model)
 
     @property
     def particles(self) -> Array:

@@ -12,6 +12,8 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.parts import assign
+from herdfilter.models.resolved import Motion
+from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import WithClutter
 
 PROBES = 5  # states at which linearity is looked at
@@ -63,7 +65,7 @@ class ConditionallyLinear:
 
     def __post_init__(self) -> None:
         contract.require(self.model, "ConditionallyLinear", contract.ADDITIVE)
-        contract.check_state(self.model, "ConditionallyLinear", "sample")
+        check_state(self.model, "ConditionallyLinear", "sample")
         d = self.model.dim
         linear = sorted(as_dims("linear", self.linear, d))
         circular = contract.circular_dims(self.model)
@@ -71,7 +73,7 @@ class ConditionallyLinear:
             raise ValueError(f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others")
         assign(self, linear=tuple(linear))
         rng = np.random.default_rng(0)
-        x = np.repeat(contract.sample_initial(self.model, PROBES, rng)[None], 3, axis=0)
+        x = np.repeat(Motion(self.model).sample_initial(PROBES, rng)[None], 3, axis=0)
         x[1:, :, linear] += np.array([1.0, 2.0])[:, None, None] * rng.standard_normal((PROBES, len(linear)))
         angles = circular, getattr(self.model, "observation_circular", None) or ()
         for name, arguments, wrapped in zip(

@@ -34,35 +34,22 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import repeat
 from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from herdfilter._checks import (
-    LARGEST,
     Array,
-    as_array,
-    as_covariance,
-    as_dims,
-    as_generator,
-    as_numbers,
-    ask_twice,
-    check_count,
-    fits,
     read_only,
-    shape_text,
     short_repr,
-    with_nan,
 )
 from herdfilter._covariances import covariance_factor
-from herdfilter.angles import unwrap_angles, wrap_angles
-from herdfilter.mixture import GaussianMixture
+from herdfilter.angles import wrap_angles
+from herdfilter.models.returned import read_numbers
 
-__all__ = ["predictive_mixture", "propagate", "require", "sample_initial", "sample_transition"]
+__all__ = ["require"]
 
 Model = Any  # an object that follows the contract above; checked by `require` at the point of use
 
@@ -87,22 +74,11 @@ OBSERVATION = {
     "sample_observation": ("x", "rng", "step"),
     "scans": None,
 }
-# Functions that are tried: the mean observation comes first, as others take an observation
-TRIED: dict[str, Any] = {
-    "observation_mean": ("x", "step"),
-    "detection_probabilities": ("x", "step"),
-    "clutter_densities": ("z", "step"),
-    **TRANSITION,
-    **OBSERVATION,
-}
 ADDITIVE = ("transition_mean", "transition_covariance")  # names of a transition with additive Gaussian noise
 FROM_NOISE = ("transition", "noise_dim")  # names of a transition that is a function of standard normal noise
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
 MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
-LARGEST_VARIANCE = 1e300  # largest variance: the square of the largest state
-TRIALS = 64, 0, 1, 2, 3  # lengths of a vector with which functions are tried: indices are in range, or shapes fit
-_tried: WeakValueDictionary[int, Any] = WeakValueDictionary()  # models and sensors whose functions have been tried
 
 
 def has(model: Model, names: Sequence[str]) -> bool:
@@ -141,21 +117,6 @@ def circular_dims(model: Model) -> tuple[int, ...]:
     """Return the indices of the angle-valued dimensions of a model."""
     circular = getattr(model, "circular", None)
     return () if circular is None else tuple(circular)
-
-
-def simulated_only(model: Model) -> bool:
-    """Return True if the next state can only be drawn, not computed from its noise."""
-    return not (has(model, ADDITIVE) or hasattr(model, "transition"))
-
-
-def noise_dim(model: Model) -> int:
-    """Return the dimension of the standard normal noise that `propagate` takes."""
-    return check_count("model.noise_dim", model.noise_dim) if hasattr(model, "transition") else int(model.dim)
-
-
-def takes_partial(model: Model) -> bool:
-    """Return True if the likelihood leaves out the NaN entries of an observation, as a derived one does."""
-    return bool(getattr(model, "partial_observations", not hasattr(model, "log_likelihood")))
 
 
 def has_scans(model: Model) -> bool:
@@ -269,295 +230,13 @@ def require_constant_noise(model: Model, user: str) -> None:
         )
 
 
-def check_state(model: Model, user: str, *needed: str) -> None:
-    """Raise an error if `dim`, `circular` or `initial` is wrong, or the initial distribution lacks a `needed` name."""
-    require(model, user, ("dim", "initial"))
-    dim, initial = check_count("model.dim", model.dim), model.initial
-    as_dims("model.circular", () if getattr(model, "circular", None) is None else model.circular, dim)
-    if isinstance(initial, type):
-        raise TypeError(f"model.initial: expected an instance, got the class {initial.__name__}")
-    missing = [name for name in needed if not hasattr(initial, name)]
-    if missing:
-        raise TypeError(
-            f"model.initial: {user}'s initial distribution needs {' and '.join(needed)}; {type(initial).__name__} has "
-            f"no {' and no '.join(missing)}: give herdfilter.GaussianMixture([1.0], [mean], covariance), or an object "
-            "with sample(n, rng) -> (n, d)"
-        )
-    given = getattr(initial, "dim", dim)
-    if given != dim:
-        raise ValueError(f"model.initial: expected a distribution in {dim} dimensions, as dim says, got {given}")
-    if isinstance(initial, GaussianMixture):
-        read_rows("model.initial", initial.means, (None, dim), 0)
-        as_covariance("model.initial", initial.distinct_covariances, dim)
-    if not jumps(model):
-        try_model(model, getattr(model, "_model", model))  # tracks share one model
-
-
-def try_model(model: Model, owner: Any) -> Model:
-    """Return a model unless a function of it writes to its arguments, or gives another value when it is called again.
-
-    They are tried at five states of the initial distribution, once for each `owner`. Errors of their own are raised where
-    they are used.
-    """
-    if _tried.get(id(owner)) is owner:
-        return model
-    try:
-        x = sample_initial(model, 5, as_generator(0))
-        known = {"x": x, "x_next": x, "noise": np.ones((5, noise_dim(model))), "dt": 1.0, "step": 1}
-    except Exception:
-        return model
-    scans = has_scans(model)
-    for name, arguments in TRIED.items():
-        for size in TRIALS if arguments and "rng" not in arguments and hasattr(model, name) else ():
-            vector = np.ones(size)  # a control, or an observation, of unknown length
-            given = {"z": vector[:0, None] if scans else vector, "control": vector if size else None} | known
-            named = getattr(model, "names_in_errors", {}).get(name, name)
-            states = [x] * (not size and name == "observation_covariance")  # it may take them
-            value = ask_twice(named, getattr(model, name), *map(given.get, arguments), *states)
-            if value is not None:
-                if name == "observation_mean":
-                    known["z"] = value[:1] if scans else value[0]
-                break
-    with suppress(TypeError):  # an object with slots
-        _tried[id(owner)] = owner
-    return model
-
-
-# The arrays that a model's functions return
-
-
-class FactoredCovariance(NamedTuple):
-    """A covariance matrix and a factor F of it, ``F @ F.T``, both read-only."""
-
-    matrix: Array
-    factor: Array
-
-
-def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
-    """Return the value of a model's function as numbers of this shape; None leaves an axis free."""
-    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape:
-        return value
-    try:
-        array = as_numbers(name, value, shape)
-    except ValueError as error:
-        raise ValueError(f"{error} from the model at step {step}") from None
-    if array.shape != shape and not fits(array.shape, shape):
-        raise ValueError(f"{name}: expected shape {shape_text(shape)} from the model at step {step}, got {array.shape}")
-    return array
-
-
-def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
-    """Return the value of a model's function for each state, if the squares of all numbers are finite."""
-    plain = type(value) is np.ndarray and value.dtype == np.float64
-    known = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
-    array: Array = value if known else read_numbers(name, value, shape, step)
-    if not array.flags.writeable:  # a part of what the function was given
-        array = array.copy()
-    if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
-        wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
-        if wrong:
-            raise ValueError(f"{name}: expected finite numbers from the model at step {step}, got {wrong} rows that are not")
-        raise ValueError(
-            f"{name}: expected finite numbers up to {LARGEST:g} from the model at step {step}, got "
-            f"{np.abs(array).max()}; choose larger units"
-        )
-    return array
-
-
-def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCovariance:
-    """Return the value of a model's function as one covariance matrix (size, size), checked and factorised once."""
-    try:
-        plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size, size)
-        array = value if plain else as_array(name, value, (size, size), finite=False)
-        return _factored_covariance(name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32)
-    except ValueError as error:
-        raise ValueError(f"{error} from the model at step {step}") from None
-
-
-@lru_cache(maxsize=32)
-def _factored_covariance(name: str, data: bytes, size: int, single: bool) -> FactoredCovariance:
-    array = np.frombuffer(data).reshape(size, size)
-    matrix = _checked_covariances(name, array.astype(np.float32) if single else array, size)
-    return FactoredCovariance(read_only(matrix), read_only(covariance_factor(matrix)))
-
-
-def read_covariances(name: str, value: Any, size: int, step: int) -> Array:
-    """Return the value of a model's function as covariance matrices (n, size, size), checked."""
-    try:
-        return _checked_covariances(name, value, size)
-    except ValueError as error:
-        raise ValueError(f"{error} from the model at step {step}") from None
-
-
-def _checked_covariances(name: str, value: Any, size: int) -> Array:
-    matrices = as_covariance(name, value, size)
-    largest = np.diagonal(matrices, axis1=-2, axis2=-1).max()
-    if not largest <= LARGEST_VARIANCE:
-        raise ValueError(f"{name}: expected variances up to {LARGEST_VARIANCE:g}, got {largest}; choose larger units")
-    return matrices
-
-
-# The transition
-
-
-def transition_mean(model: Model, x: Array, dt: float, control: Any, step: int) -> Array:
-    """Return the model's transition mean of states (n, d), checked."""
-    return read_rows("transition_mean", model.transition_mean(read_only(x), dt, control, step), x.shape, step)
-
-
-def transition_noise(model: Model, dt: float, step: int) -> FactoredCovariance:
-    """Return the model's transition covariance (d, d), checked."""
-    return read_covariance("transition_covariance", model.transition_covariance(dt, step), model.dim, step)
-
-
-def propagate(model: Model, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-    """Move states (n, d) by the transition with standard normal noise (n, `noise_dim`); angles are wrapped.
-
-    Examples
-    --------
-    >>> from herdfilter.models.contract import propagate
-    >>> model = hf.models.from_functions(lambda x: x + 1, None, [[1]], None, [0], [[1]], circular=[0])
-    >>> x = propagate(model, np.array([[0.0], [3.0]]), np.zeros((2, 1)), 1.0, None, 1)
-    >>> np.allclose(x, [[1.0], [4.0 - 2 * np.pi]])
-    True
-    """
-    x, noise = as_numbers("x", x, (None, None)), as_numbers("noise", noise, (None, None))
-    if hasattr(model, "transition"):
-        moved = read_rows("transition", model.transition(read_only(x), read_only(noise), dt, control, step), x.shape, step)
-    else:
-        moved = transition_mean(model, x, dt, control, step) + noise @ transition_noise(model, dt, step).factor.T
-    return wrap_angles(moved, circular_dims(model))
-
-
-def sample_transition(model: Model, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
-    """Draw the next state of each state (n, d), by any of the three forms of a transition.
-
-    Examples
-    --------
-    >>> from herdfilter.models.contract import sample_transition
-    >>> x = np.ones((1000, 1))
-    >>> moved = sample_transition(hf.models.linear_chain(1), x, np.random.default_rng(0), 1.0, None, 1)
-    >>> np.allclose([moved.mean(), moved.var()], [0.42, 1.0], atol=0.2)
-    True
-    """
-    x = as_numbers("x", x, (None, None))
-    if not simulated_only(model):
-        return propagate(model, x, rng.standard_normal((len(x), noise_dim(model))), dt, control, step)
-    moved = model.sample_transition(read_only(x), rng, dt, control, step)
-    return wrap_angles(read_rows("sample_transition", moved, x.shape, step), circular_dims(model))
-
-
-def sample_initial(model: Model, n: int, rng: np.random.Generator) -> Array:
-    """Draw `n` independent initial states (n, d).
-
-    Examples
-    --------
-    >>> from herdfilter.models.contract import sample_initial
-    >>> sample_initial(hf.models.LandmarkLocalisation(), 5, np.random.default_rng(0)).shape
-    (5, 3)
-    """
-    drawn = read_rows("model.initial", model.initial.sample(n, rng), (n, model.dim), 0)
-    return wrap_angles(drawn, circular_dims(model))
-
-
-def predictive_mixture(model: Model, x: Array, weights: Array, dt: float, control: Any, step: int) -> GaussianMixture:
-    """Return the predictive density ``sum_i w_i N(f(x_i), Q)`` of a model with additive Gaussian transition noise.
-
-    Angles of the means are unwrapped about their circular mean.
-
-    Examples
-    --------
-    >>> from herdfilter.models.contract import predictive_mixture
-    >>> x, weights = np.array([[0.0], [10.0]]), np.array([0.25, 0.75])
-    >>> mixture = predictive_mixture(hf.models.linear_chain(1), x, weights, 1.0, None, 1)
-    >>> mixture.weights.tolist(), np.round(mixture.means.ravel(), 6).tolist(), mixture.distinct_covariances.tolist()
-    ([0.25, 0.75], [0.0, 4.2], [[[1.0]]])
-    """
-    x, weights = as_numbers("x", x, (None, None)), as_numbers("weights", weights, (None,))
-    means = unwrap_angles(transition_mean(model, x, dt, control, step), weights, circular_dims(model))
-    return GaussianMixture.unchecked(weights, means, transition_noise(model, dt, step).matrix.copy())
-
-
-# The observation
-
-
-def observation_circular(model: Model, size: int) -> tuple[int, ...]:
-    """Return the indices of the angle-valued entries of an observation of this size."""
-    circular = getattr(model, "observation_circular", None)
-    return () if circular is None else as_dims("observation_circular", circular, size)
-
-
-def observation_mean(model: Model, x: Array, step: int) -> Array:
-    """Return the model's mean observation of states (n, d), (n, k), checked."""
-    return read_rows("observation_mean", model.observation_mean(read_only(x), step), (len(x), None), step)
-
-
-def observation_noise(model: Model, size: int, step: int) -> FactoredCovariance:
-    """Return the observation covariance (size, size), checked, of a model in which it does not depend on the state."""
-    return read_covariance("observation_covariance", model.observation_covariance(step), size, step)
-
-
-def observation_covariances(model: Model, x: Array, size: int, step: int) -> Array:
-    """Return the model's observation covariances at states (n, d), checked, read-only.
-
-    They are (n, size, size), or (1, size, size) if all states have the same.
-    """
-    if not takes_state(model):
-        return observation_noise(model, size, step).matrix[None]
-    name, value = "observation_covariance", model.observation_covariance(step, read_only(x))
-    array = read_numbers(name, value, (len(x), size, size), step)
-    if (array == array[0]).all():
-        return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
-    try:
-        return _checked_covariances(name, value, size)
-    except ValueError as error:
-        raise ValueError(f"{error} from the model at step {step}") from None
-
-
-def sample_observation(model: Model, x: Array, rng: np.random.Generator, step: int) -> Any:
-    """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
-    if hasattr(model, "sample_observation"):
-        drawn = model.sample_observation(read_only(x), rng, step)
-        return drawn if has_scans(model) else np.asarray(with_nan(drawn))
-    require(model, "simulation", ("sample_observation",), OBSERVED)
-    mean = observation_mean(model, x, step)
-    size, white = mean.shape[1], rng.standard_normal(mean.shape)
-    if not takes_state(model):
-        return mean + white @ observation_noise(model, size, step).factor.T
-    return mean + correlated(white, observation_covariances(model, x, size, step))
+# Gaussian noise
 
 
 def correlated(white: Array, matrices: Array) -> Array:
     """Turn standard normal rows (n, k) into rows with covariances (n, k, k), or (1, k, k) for all."""
     factors = covariance_factor(matrices)
     return white @ factors[0].T if len(factors) == 1 else (factors @ white[:, :, None])[:, :, 0]
-
-
-def log_likelihood(model: Model, z: Array, x: Array, step: int) -> Array:
-    """Return the log-likelihood of states (n, d), (n,), checked: -inf is allowed, NaN is not.
-
-    It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
-    """
-    x = read_only(x)
-    if hasattr(model, "log_likelihood"):
-        values = read_numbers("log_likelihood", model.log_likelihood(read_only(z), x, step), (len(x),), step)
-        if not values.max() < np.inf:  # NaN, too
-            count = np.count_nonzero(np.isnan(values) | (values == np.inf))
-            raise ValueError(
-                f"log_likelihood: expected values below infinity from the model, got {count} NaN or +inf of "
-                f"{len(x)} at step {step}"
-            )
-        return values
-    z, means = np.atleast_1d(z), observation_mean(model, x, step)
-    size = means.shape[1]
-    if z.shape != (size,):
-        raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}")
-    observed = np.flatnonzero(~np.isnan(z))
-    residuals = wrap_angles(z - means, observation_circular(model, size))
-    noises = observation_covariances(model, x, size, step)
-    if len(observed) < size:
-        residuals, noises = residuals[:, observed], noises[:, observed[:, None], observed]
-    return gaussian_log_density(residuals, noises, step)
 
 
 def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:

@@ -7,7 +7,7 @@ import inspect
 import pickle
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -238,6 +238,7 @@ class FunctionCovariance(PicklesFunctions):
     given: Any
     arguments: tuple[str, ...]
     dim: int | None = None
+    names: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         if not callable(self.given):
@@ -246,13 +247,12 @@ class FunctionCovariance(PicklesFunctions):
                 raise ValueError(f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}")
             assign(self, given=as_covariance(self.name, self.given, self.dim))
             return
-        names = tuple(_parameters(self.given))
-        if not set(names) <= set(self.arguments):
+        assign(self, names=tuple(_parameters(self.given)))
+        if not set(self.names) <= set(self.arguments):
             raise TypeError(
                 f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
-                f"({', '.join(names)})"
+                f"({', '.join(self.names)})"
             )
-        assign(self, names=names)
 
     def __call__(self, *values: Any) -> ArrayLike:
         """Return the matrix, given the values of the arguments."""

@@ -15,6 +15,8 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.trial import check_state
 
 PROBES = 5  # states at which the observation functions of two modes are compared
 # Largest deviation of a row of probabilities from a sum of 1, and of the functions of two modes from each other
@@ -76,7 +78,7 @@ class JumpMarkov:
         if observed:
             angles = [tuple(getattr(model, "observation_circular", None) or ()) for model in observed]
             self.observation_circular = _the_same("observation_circular", angles)
-        self.partial_observations = all(contract.takes_partial(model) for model in self.models)
+        self.partial_observations = all(Measurement(model).takes_partial for model in self.models)
         self.transition_matrix = as_array("transition_matrix", transition_matrix, (count, count), largest=LARGEST).copy()
         for i, row in enumerate(self.transition_matrix):
             if row.min() < 0 or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
@@ -113,13 +115,14 @@ class JumpMarkov:
         rng = np.random.default_rng(0)
         moments = any(contract.has(model, contract.OBSERVED) for model in self.models)
         try:
-            x = contract.sample_initial(self.models[0], PROBES, rng)
-            z = contract.sample_observation(self.models[0], x, rng, 1)[0]
+            x = Motion(self.models[0]).sample_initial(PROBES, rng)
+            z = Measurement(self.models[0]).sample(x, rng, 1)[0]
             values = []  # of each model, in one row
             for model in self.models:
-                row = [contract.log_likelihood(model, z, x, 1)]
+                measurement = Measurement(model)
+                row = [measurement.log_likelihood(z, x, 1)]
                 if moments:
-                    row += [contract.observation_mean(model, x, 1), contract.observation_covariances(model, x, len(z), 1)]
+                    row += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
                 values.append(np.concatenate([part.ravel() for part in row]))
             return np.allclose(values, values[0], rtol=PROBABILITY_ROUNDING)
         except Exception:  # an error of a function is raised where it is used
@@ -133,7 +136,7 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     """Return a model that jumps; any other becomes the only mode."""
     if contract.jumps(model):
         return model
-    contract.check_state(model, user)
+    check_state(model, user)
     if contract.has_scans(model) and dataclasses.is_dataclass(model):  # the mode stands inside
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
@@ -152,7 +155,7 @@ class _Initial:
         rng = as_generator(rng)
         counts = rng.multinomial(n, self._model.initial_modes).tolist()
         modes = zip(self._model.models, counts, strict=True)
-        return rng.permutation(np.concatenate([contract.sample_initial(model, m, rng) for model, m in modes if m]))
+        return rng.permutation(np.concatenate([Motion(model).sample_initial(m, rng) for model, m in modes if m]))
 
 
 def _the_same(name: str, values: Sequence[Any]) -> Any:

@@ -13,16 +13,27 @@ from typing import Any, Self
 import numpy as np
 
 from herdfilter._checks import Array, as_dims, check_count, read_only, with_nan
-from herdfilter.angles import wrap, wrap_angles
+from herdfilter._covariances import regularised
+from herdfilter._repr import summary_repr
+from herdfilter.angles import unwrap, wrap, wrap_angles
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.contract import FactoredCovariance, Model, read_covariance, read_numbers, read_rows
+from herdfilter.models.contract import Model
+from herdfilter.models.returned import FactoredCovariance, read_covariance, read_covariances, read_numbers, read_rows
 
 
 class Resolved:
     """A part of a model, which is never changed: a copy of what holds it holds the same."""
 
+    modes: Any
+
     def __deepcopy__(self, memo: Any) -> Self:
         return self
+
+    def in_mode(self, mode: int) -> Self:
+        """Return that of a mode; of a model that does not jump, the only one."""
+        resolved: Self = self.modes[mode if len(self.modes) > 1 else 0]
+        return resolved
 
 
 class Motion(Resolved):
@@ -90,30 +101,156 @@ class Motion(Resolved):
         drawn = read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
         return wrap_angles(drawn, self.circular)
 
-    def mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Transition mean of states (n, d), its angles not wrapped."""
-        mean = self.model.transition_mean(read_only(x), dt, control, step)
-        return read_rows("transition_mean", mean, x.shape, step)
 
-    def noise(self, dt: float, step: int) -> FactoredCovariance:
-        """Covariance of additive noise (d, d)."""
-        return read_covariance("transition_covariance", self.model.transition_covariance(dt, step), self.dim, step)
+class Transition:
+    """The way from the particles to the next step: a motion, and the arguments of its functions besides states.
 
-    def propagate(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        """Move states (n, d) by the transition with standard normal noise (n, `noise_dim`); angles are wrapped."""
-        if self._from_noise:
-            moved = self.model.transition(read_only(x), read_only(noise), dt, control, step)
-            moved = read_rows("transition", moved, x.shape, step)
+    Its methods call the model's functions on states x (n, d) and check the results; angles are wrapped where states are
+    returned, except those of `mean`. The model's noise covariance is computed once and kept.
+
+    Parameters
+    ----------
+    model : object or Motion
+        A state-space model, see `herdfilter.models.contract`, or what has been resolved of it.
+    dt : float
+        Time on the way, in the model's unit.
+    control
+        Control input on the way.
+    step : int
+        Index of the step it leads to.
+
+    Attributes
+    ----------
+    model, dt, control, step
+        As given.
+    motion : Motion
+        The model's functions that there are.
+    circular : tuple of int
+        Indices of the angle-valued dimensions.
+    additive : bool
+        True if the transition noise is additive and Gaussian.
+    simulated_only : bool
+        True if a successor can only be drawn, not computed from its noise.
+
+    Examples
+    --------
+    A proposal can ask this about the way to the next step, here of half a second:
+
+    >>> transition = hf.Transition(hf.models.CoordinatedTurn(), dt=0.5)
+    >>> x = transition.model.initial.sample(3, np.random.default_rng(0))
+    >>> transition.sample(x, np.random.default_rng(0)).shape, transition.noise_dim, transition.additive, transition.circular
+    ((3, 5), 5, True, ())
+    >>> np.allclose(transition.propagate(x, np.zeros((3, 5))), transition.mean(x))
+    True
+    >>> np.allclose(transition.factor @ transition.factor.T, transition.covariance)
+    True
+    """
+
+    def __init__(self, model: Model | Motion, dt: float = 1.0, control: Any = None, step: int = 1) -> None:
+        self.motion = motion = model if isinstance(model, Motion) else Motion(model)
+        self.model = motion.model
+        self.dt = dt
+        self.control = control
+        self.step = step
+        self.circular = motion.circular
+        self.additive = motion.additive
+        self.simulated_only = motion.simulated_only
+
+    def __repr__(self) -> str:
+        return summary_repr(self, model=self.model, dt=self.dt, control=self.control, step=self.step)
+
+    @property
+    def noise_dim(self) -> int:
+        """Dimension of the standard normal noise that `propagate` takes."""
+        return self.motion.noise_dim
+
+    @cached_property
+    def noise(self) -> FactoredCovariance:
+        """Covariance of additive transition noise, and a factor of it, both read-only."""
+        value = self.model.transition_covariance(self.dt, self.step)
+        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of additive transition noise, (d, d)."""
+        return self.noise.matrix.copy()
+
+    def noises(self, x: Array) -> Array:
+        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) for all."""
+        return self.covariance[None]
+
+    @cached_property
+    def factor(self) -> Array:
+        """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
+        return self.noise.factor
+
+    @cached_property
+    def has_density(self) -> bool:
+        """True if the covariance of additive transition noise has full rank."""
+        covariance = self.noise.matrix
+        return regularised(covariance) is covariance
+
+    def check_density(self, user: str) -> None:
+        """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
+        if not self.has_density:
+            raise ValueError(
+                f"transition_covariance: expected a positive definite matrix, as {user} weights points by transition "
+                f"densities, got {self.noise.matrix.tolist()} at step {self.step}"
+            )
+
+    def mean(self, x: Array) -> Array:
+        """Transition mean of each state, (n, d)."""
+        mean = self.model.transition_mean(read_only(x), self.dt, self.control, self.step)
+        return read_rows("transition_mean", mean, x.shape, self.step)
+
+    def propagate(self, x: Array, noise: Array) -> Array:
+        """States (n, d) that standard normal noise (n, `noise_dim`) takes x to."""
+        if self.additive:
+            root = self.noise.factor
+            added = noise * root if len(root) == 1 else noise @ root.T  # a product of BLAS is slower
+            moved: Array = self.mean(x) + added
         else:
-            moved = self.mean(x, dt, control, step) + noise @ self.noise(dt, step).factor.T
-        return wrap(moved, self.circular)
+            moved = self.model.transition(read_only(x), read_only(noise), self.dt, self.control, self.step)
+            moved = read_rows("transition", moved, x.shape, self.step)
+        return wrap(moved, self.circular) if self.circular else moved
 
-    def sample(self, x: Array, rng: np.random.Generator, dt: float, control: Any, step: int) -> Array:
-        """Draw the next state of each state (n, d), by any of the three forms of a transition."""
+    def propagate_joint(self, joint: Array) -> Array:
+        """States (n, d) that states and their noise, side by side in (n, d + `noise_dim`), lead to."""
+        return self.propagate(joint[:, : self.motion.dim], joint[:, self.motion.dim :])
+
+    def sample(self, x: Array, rng: np.random.Generator) -> Array:
+        """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
-            return self.propagate(x, rng.standard_normal((len(x), self.noise_dim)), dt, control, step)
-        moved = self.model.sample_transition(read_only(x), rng, dt, control, step)
-        return wrap(read_rows("sample_transition", moved, x.shape, step), self.circular)
+            return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
+        moved = self.model.sample_transition(read_only(x), rng, self.dt, self.control, self.step)
+        return wrap(read_rows("sample_transition", moved, x.shape, self.step), self.circular)
+
+    def predictive(self, x: Array, weights: Array) -> GaussianMixture:
+        r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
+        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
+
+    def wrapped(self, x: Array) -> Array:
+        """States with their angles in [-pi, pi)."""
+        return wrap(x, self.circular)
+
+    def of(self, model: Model | Motion) -> Transition:
+        """Return the same way by another model, such as that of one mode."""
+        return Transition(model, self.dt, self.control, self.step)
+
+    @property
+    def modes(self) -> list[Transition]:
+        """The same way by the model of each mode."""
+        return [self.of(motion) for motion in self.motion.modes]
+
+    def snapshot(self) -> Transition:
+        """Return the transition of the model as it is now, whose attributes and covariance may be replaced later.
+
+        A change inside an array or a list that the model holds is not kept out.
+        """
+        frozen = self.of(self.motion.copied())
+        if self.motion.has_moments:
+            frozen.noise = self.noise
+        return frozen
 
 
 class Measurement(Resolved):
@@ -182,7 +319,7 @@ class Measurement(Resolved):
         array = read_numbers(name, value, (len(x), size, size), step)
         if (array == array[0]).all():
             return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
-        return contract.read_covariances(name, value, size, step)
+        return read_covariances(name, value, size, step)
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         """Log-likelihood of states (n, d), (n,): -inf is allowed, NaN is not.
@@ -190,7 +327,9 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
-            values = read_numbers("log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step)
+            values = read_numbers(
+                "log_likelihood", self.model.log_likelihood(read_only(z), read_only(x), step), (len(x),), step
+            )
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(

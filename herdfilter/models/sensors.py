@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_covariance, as_dims, as_generator, as_numbers, as_points, check_flags, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind, sample_observation, try_model
+from herdfilter.models.contract import OBSERVATION, Model, in_mode, is_observed, jumps, kind
 from herdfilter.models.from_functions import PicklesFunctions, check_both
 from herdfilter.models.parts import assign
+from herdfilter.models.resolved import Measurement
+from herdfilter.models.trial import try_model
 from herdfilter.models.with_clutter import WithClutter
 
 
@@ -105,7 +107,7 @@ class Sensor(PicklesFunctions):
         if self.mean is None:
             raise TypeError("mean: simulation needs the mean and covariance of the sensor, got None")
         states = as_points("x", np.atleast_2d(as_numbers("x", x, (None, None))))
-        return sample_observation(self.on(None), states, as_generator(rng), 1)
+        return Measurement(self.on(None)).sample(states, as_generator(rng), 1)
 
     @cached_property
     def functions(self) -> dict[str, Any]:

@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import MOST_STEPS, Array, as_array, as_generator, as_list, as_numbers, check_count, short_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion, Transition
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import series
+from herdfilter.models.trial import check_state
 
 
 def simulated_controls(model: contract.Model, steps: int) -> Array | None:
@@ -24,7 +26,7 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
 
 def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
     """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    drawn = [contract.sample_observation(model, x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    drawn = [Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
     return drawn if contract.has_scans(model) else np.array(drawn)
 
 
@@ -116,10 +118,10 @@ def simulate(
     elif modes is not None:
         raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
     for mode in np.unique(path):
-        contract.check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
+        check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
         contract.require(models[mode], "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
     if initial is None:
-        states = contract.sample_initial(models[path[0]], 1, rng)
+        states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
         states = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
     truth = []
@@ -129,10 +131,10 @@ def simulate(
         step += entry.dt > 0
         mode_model = models[path[step]]
         if entry.dt > 0:
-            states = contract.sample_transition(mode_model, states, rng, entry.dt, entry.control, step)
+            states = Transition(mode_model, entry.dt, entry.control, step).sample(states, rng)
         truth.append(states[0])
         observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
-        z = contract.sample_observation(observed, states, rng, step)[0]
+        z = Measurement(observed).sample(states, rng, step)[0]
         observations.append(z if sensors is None else (entry.time, entry.sensor, z))
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)

@@ -17,6 +17,8 @@ from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.from_functions import PicklesFunctions
 from herdfilter.models.parts import assign
+from herdfilter.models.resolved import Measurement
+from herdfilter.models.returned import read_numbers
 
 GRID_POINTS = 10_000  # about as many points of a grid over the region bound a clutter density that varies
 
@@ -133,7 +135,7 @@ class WithClutter:
             mean = getattr(getattr(model, "initial", None), "mean", None)
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
-                return len(contract.observation_mean(model, x, step)[0])
+                return len(Measurement(model).mean(x, step)[0])
         return None if self.region is None else len(np.asarray(self.region))
 
     def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
@@ -198,9 +200,9 @@ class WithClutter:
             return np.empty((0, len(x)))
         inner = self.model
         if hasattr(inner, "log_likelihood") or len(scan) == 1:
-            return np.array([contract.log_likelihood(inner, z, x, step) for z in scan])
-        means = contract.observation_mean(inner, x, step)
-        noises = contract.observation_covariances(inner, x, means.shape[1], step)
+            return np.array([Measurement(inner).log_likelihood(z, x, step) for z in scan])
+        means = Measurement(inner).mean(x, step)
+        noises = Measurement(inner).noises(x, means.shape[1], step)
         return detection_log_densities(inner, scan, means, noises, step)
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> list[Array]:
@@ -208,7 +210,7 @@ class WithClutter:
 
         Raises ValueError if there is clutter but no region.
         """
-        detections = np.asarray(contract.sample_observation(self.model, x, rng, step))
+        detections = np.asarray(Measurement(self.model).sample(x, rng, step))
         draw_clutter = self.clutter_sampler(detections.shape[1], rng, step)
         chances = np.broadcast_to(self.detection_probabilities(x, step), len(x))
         scans = []
@@ -271,7 +273,7 @@ def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Cal
         raise ValueError(
             f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
         ) from error
-    array = contract.read_numbers(name, values, (len(x),), step)
+    array = read_numbers(name, values, (len(x),), step)
     wrong = array[~fits(array)]
     if len(wrong):
         raise ValueError(f"{name}: expected {expected}, got {wrong[0]} at step {step}")
@@ -286,7 +288,7 @@ def detection_log_densities(model: contract.Model, scan: Array, means: Array, co
     (k, size), (n, m) = scan.shape, means.shape
     if size != m:
         raise ValueError(f"z: expected detections of length {m}, as observation_mean has, got {size} at step {step}")
-    circular = contract.observation_circular(model, m)
+    circular = Measurement(model).circular(m)
     residuals = wrap_angles((scan[:, None] - means).reshape(-1, m), circular)
     if len(covariances) > 1:
         covariances = np.tile(covariances, (k, 1, 1))

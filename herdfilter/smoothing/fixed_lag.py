@@ -156,5 +156,5 @@ class FixedLagSmoother:
         """Return the step at which the filter stands, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
             return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")
-        belief: Any = self.filter.belief
-        return GaussianStep(belief.mean, belief.factor, belief.rule, onward)
+        kalman: Any = self.filter
+        return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

@@ -23,7 +23,8 @@ from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
 from herdfilter.filters.state import Particles
-from herdfilter.models.contract import ADDITIVE, Model, circular_dims, read_numbers, require
+from herdfilter.models.contract import ADDITIVE, Model, circular_dims, require
+from herdfilter.models.returned import read_numbers
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
 CHUNK_SIZE = 2**16  # most numbers in one array of residuals; more states are weighted in chunks that fit the cache

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief, linear_transition
+from herdfilter.filters.kalman.gaussian import linear_transition
+from herdfilter.filters.kalman.gaussian_filters import keeps_one_gaussian
 from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.kalman.update import condition, triangular
-from herdfilter.models.contract import circular_dims
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
@@ -80,7 +80,7 @@ def rts_smoother(
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
     """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds."""
-    if isinstance(filter, KalmanFilter) and isinstance(filter.belief, GaussianBelief):
+    if keeps_one_gaussian(filter):
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
     hint = "; marginal_smoother serves its particles" if isinstance(filter, ParticleFilter) else ""
@@ -92,44 +92,47 @@ def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: 
 
 def gaussian_steps(filter: KalmanFilter, result: FilterResult, course: Course) -> list[GaussianStep]:  # noqa: A002
     """Return the steps of a result as Gaussians."""
-    belief: Any = filter.belief
-    rows = zip(course.last, course.transitions, strict=True)
+    rule = filter.rule  # type: ignore[attr-defined]
+    factors = [covariance_factor(result.covariances[i])[None] for i in course.last]
     return [
-        GaussianStep(result.means[i], covariance_factor(result.covariances[i]), belief.rule, onward) for i, onward in rows
+        GaussianStep(result.means[[i]], factor, rule, onward)
+        for i, factor, onward in zip(course.last, factors, course.transitions, strict=True)
     ]
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianStep:
-    """The filtered mean and factor of a step, and the transition from there (a `FilteredStep`)."""
+    """The filtered mean (1, d) and factor (1, d, d) of a step, and the transition from there (a `FilteredStep`)."""
 
-    mean: Array
-    factor: Array
+    means: Array
+    factors: Array
     rule: MomentRule
     onward: Transition
 
     @property
     def belief(self) -> Horizons:
-        return self.mean[None], self.factor[None]
+        return self.means, self.factors
 
     @cached_property
     def _backward(self) -> tuple[Array, Array, Array]:
         """Predicted mean (d,) of the next step, the gain (d, d) from there, and a factor (d, d) of what the gain leaves."""
-        mean, slopes, noises = linear_transition(self.onward, self.mean[None], self.factor[None], self.rule)
-        factor = np.zeros((1, len(self.mean), slopes.shape[2]))
-        factor[0, :, : len(self.mean)] = self.factor
-        root, gain, left = (part[0] for part in condition(slopes, noises, factor, self.onward.step, "predicted"))
+        mean, slopes, noises = linear_transition(self.onward, self.means, self.factors, self.rule)
+        d = self.means.shape[1]
+        joint = np.zeros((1, d, slopes.shape[2]))
+        joint[:, :, :d] = self.factors
+        (root,), (gain,), (remainder,) = condition(slopes, noises, joint, self.onward.step, "predicted")
         certain = np.diagonal(root) <= CERTAIN_SHARE * np.sqrt((root**2).sum(axis=1))
-        root[certain], gain[:, certain] = np.eye(len(root))[certain], 0.0
-        return mean[0], np.linalg.solve(root.T, gain.T).T, left
+        root[certain] = np.eye(d)[certain]
+        gain[:, certain] = 0.0
+        return mean[0], np.linalg.solve(root.T, gain.T).T, remainder
 
     def back(self, after: Any, later: Horizons) -> Horizons:
         """Carry means (K, d) and factors (K, d, d) of the next step to this one."""
-        transition, (next_means, next_factors) = self.onward, later
-        mean, gain, left = self._backward
-        means = self.mean + wrap_angles(next_means - mean, transition.circular) @ gain.T
-        left = np.broadcast_to(left, (len(means), *left.shape))
-        return transition.wrapped(means), triangular(np.concatenate([left, gain @ next_factors], axis=2))
+        next_means, next_factors = later
+        mean, gain, remainder = self._backward
+        means = self.means + wrap(next_means - mean, self.onward.circular) @ gain.T
+        remainders = np.broadcast_to(remainder, (len(means), *remainder.shape))
+        return self.onward.wrapped(means), triangular(np.concatenate([remainders, gain @ next_factors], axis=2))
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
-        return wrap_angles(belief[0][0], circular_dims(self.onward.model)), belief[1][0] @ belief[1][0].T
+        return self.onward.wrapped(belief[0][0]), belief[1][0] @ belief[1][0].T

@@ -15,6 +15,8 @@ dominate the mean, and the bound falls slowly with `runs`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from herdfilter._checks import Array, as_generator, as_positive, check_count
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 _NOISELESS = 1e-10  # variances up to this share of the largest count as zero
 
@@ -77,16 +80,19 @@ def posterior_cramer_rao_bound(
     T, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
     x = model.initial.sample(check_count("runs", runs), rng)
     P = _initial_bound(model.initial, x)
+    motion = Motion(model)
+    measurement = Measurement(model)
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
-        F = _jacobians(model, "transition", x, dt, None, step)
-        Q = contract.transition_noise(model, dt, step).matrix
+        transition = Transition(motion, dt, None, step)
+        F = _jacobians(transition.mean, motion.jacobian, lambda _: motion.circular, x, (dt, None, step))
+        Q = transition.noise.matrix
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
-        x = contract.sample_transition(model, x, rng, dt, None, step)
-        H = _jacobians(model, "observation", x, step)
-        R = contract.observation_noise(model, H.shape[1], step).matrix
+        x = transition.sample(x, rng)
+        H = _jacobians(partial(measurement.mean, step=step), measurement.jacobian, measurement.circular, x, (step,))
+        R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
         except np.linalg.LinAlgError:
@@ -99,14 +105,13 @@ def posterior_cramer_rao_bound(
 
 def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
     """Return the inverse Fisher information of the initial density, over draws x (runs, d) unless it is one Gaussian."""
+    from scipy.special import softmax
+
     if len(initial) == 1:
         return initial.covariance
-    logs = initial.component_log_densities(x)
-    shares = np.exp(logs - logs.max(axis=1, keepdims=True)) * initial.weights
-    shares /= shares.sum(axis=1, keepdims=True)
-    pulls = np.stack(
-        [np.linalg.solve(cov, (mean - x).T).T for mean, cov in zip(initial.means, initial.covariances, strict=True)], axis=1
-    )
+    shares = softmax(initial.component_log_densities(x) + np.log(initial.weights), axis=1)
+    components = zip(initial.means, initial.covariances, strict=True)
+    pulls = np.stack([np.linalg.solve(covariance, (mean - x).T).T for mean, covariance in components], axis=1)
     scores = (shares[:, :, None] * pulls).sum(axis=1)
     return np.linalg.inv(scores.T @ scores / len(x))
 
@@ -121,29 +126,22 @@ def _informed(P: Array, information: Array) -> Array:
 
 def _variation(F: Array, Q: Array, step: int) -> Array:
     """Return ``E[(F - E F)' Q^-1 (F - E F)]`` of Jacobians (runs, d, d), with the pseudo-inverse of Q."""
-    centred = F - F.mean(axis=0)
     sd = np.sqrt(np.diagonal(Q))
     scale = np.where(sd > 0, sd, 1.0)
-    values, vectors = np.linalg.eigh(Q / np.outer(scale, scale))
-    along = vectors.T @ (centred / scale[:, None])
-    noisy = values > _NOISELESS * max(values[-1], 0.0)
-    if (np.abs(along[:, ~noisy]) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
+    correlations = Q / np.outer(scale, scale)
+    inverse = np.linalg.pinv(correlations, rcond=_NOISELESS, hermitian=True)
+    centred = (F - F.mean(axis=0)) / scale[:, None]
+    outside = centred - correlations @ inverse @ centred
+    if (np.abs(outside) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
         expected = "noise in every direction in which the transition is nonlinear"
         raise ValueError(f"transition_covariance: expected {expected}, got a singular matrix at step {step}")
-    whitened = along[:, noisy] / np.sqrt(values[noisy])[:, None]
-    return np.asarray(np.einsum("rij,rik->jk", whitened, whitened) / len(F))
+    return np.asarray(np.einsum("rji,jk,rkl->il", centred, inverse, centred) / len(F))
 
 
-def _jacobians(model: Any, of: str, x: Array, *arguments: Any) -> Array:
-    """Return the Jacobians (runs, k, d) of the mean of the transition or the observation at states (runs, d)."""
-    if hasattr(model, f"{of}_jacobian"):
-        return np.asarray(getattr(model, f"{of}_jacobian")(x, *arguments), dtype=np.float64)
-    if of == "transition":
-        mean = contract.VectorFunction(
-            lambda y: contract.transition_mean(model, y, *arguments), lambda _: contract.circular_dims(model)
-        )
-    else:
-        mean = contract.VectorFunction(
-            lambda y: contract.observation_mean(model, y, *arguments), lambda k: contract.observation_circular(model, k)
-        )
-    return contract.central_differences(mean, x, x.std(axis=0)[None])[1]
+def _jacobians(
+    mean: Callable[[Array], Array], jacobian: Any, circular: Callable[[int], tuple[int, ...]], x: Array, at: tuple[Any, ...]
+) -> Array:
+    """Return the Jacobians (runs, k, d) of a mean at states (runs, d), the model's if there are any."""
+    if jacobian is not None:
+        return np.asarray(jacobian(x, *at), dtype=np.float64)
+    return contract.central_differences(contract.VectorFunction(mean, circular), x, x.std(axis=0)[None])[1]

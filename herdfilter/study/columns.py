@@ -272,9 +272,8 @@ def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
 
 def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
-    found = {series.name: series.measure(run) for series in SERIES}
-    some = {name for name, values in found.items() if not name.endswith("_degrees") and np.isfinite(values).any()}
-    return {name: values for name, values in found.items() if name.removesuffix("_degrees") in some}
+    series = {one.name: one.measure(run) for one in SERIES}
+    return {name: values for name, values in series.items() if np.isfinite(series[name.removesuffix("_degrees")]).any()}
 
 
 def error_measures(table: pd.DataFrame) -> list[str]:

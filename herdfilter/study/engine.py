@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -20,13 +19,12 @@ from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.study.columns import measured, series_of
 from herdfilter.study.families import kind_of
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import record
-from herdfilter.study.reference import compute_reference, snapshot_steps
-from herdfilter.study.results import StudyResult, feed, trajectory_arrays
+from herdfilter.study.recording import feed, record
+from herdfilter.study.reference import compute_reference
+from herdfilter.study.results import StudyResult, trajectory_arrays
 from herdfilter.study.run_record import RunRecord, watch
 from herdfilter.study.tasks import Key, Stopped, Task, TaskResult, error_text, row_of_error, stop_on_signals, suppress_errors
-from herdfilter.study.workers import check_scheduler, distribute, make_executor
-from herdfilter.study.workers.child import BATCH_SECONDS
+from herdfilter.study.workers import BATCH_SECONDS, Deadline, check_scheduler, distribute
 from herdfilter.study.writing import open_store
 
 __all__ = ["run_study"]
@@ -62,48 +60,49 @@ def run_study(
     >>> result.runs["rmse"].notna().tolist()
     [True]
     """
-    scheduler, workers = check_scheduler(scheduler), check_count("workers", workers)
+    scheduler = check_scheduler(scheduler)
+    workers = check_count("workers", workers)
     run_timeout = None if run_timeout is None else as_positive("run_timeout", run_timeout)
     if resume and store is None:
         raise ValueError("resume: expected a store to continue, got none")
-    with stop_on_signals("SIGINT"), open_store(None if store is None else Path(store), study, resume) as kept:
-        finished = kept.finished()
+    with stop_on_signals("SIGINT"), open_store(None if store is None else Path(store), study, resume) as storage:
+        finished = storage.finished()
         tasks = [task for task in study.tasks if task not in finished]
         if tasks:
-            kept.begin(scheduler)
-            places = min(workers, len(tasks))
+            storage.begin(scheduler)
+            count = min(workers, len(tasks))
             if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
-                _compile(study, places, progress)
+                _compile(study, count, progress)
             _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
-            executor = make_executor(partial(perform, study), scheduler, places, run_timeout)
+            batches = distribute(tasks, partial(perform, study), scheduler, count, run_timeout)
             line = live_line(study.scenario.name, len(finished) + len(tasks), len(finished), "runs", progress)
             failed = 0
-            with closing(executor), line as bar:
-                for results in distribute(tasks, executor):
-                    kept.add(results)
+            with closing(batches), line as bar:
+                for results in batches:
+                    storage.add(results)
                     failures = [(*one.task, one.row["error"]) for one in results if one.row["error"]]
                     failed += len(failures)
                     bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
                     bar.update(len(results))
                     for failure in failures:
                         _log.warning("%s, n = %d, run %d failed: %s", *failure)
-        return kept.result()
+        return storage.result()
 
 
-def _compile(study: Study, places: int, visible: bool) -> None:
-    """Have each place run another filter of this package, so that all places find its compiled functions on the disk.
+def _compile(study: Study, count: int, visible: bool) -> None:
+    """Have each worker run another filter of this package, so that all find its compiled functions on the disk.
 
     The last filters come first: they compile most, and the first one, a baseline, next to nothing. Filters of the caller are
     left to the runs.
     """
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
-    tasks = [Task(name, min(study.particles), place) for place, name in enumerate(reversed(names))]
-    executor = make_executor(partial(_warm_up, study), "local", places)
-    with closing(executor), live_line(f"compiling (once) or loading {', '.join(names)}", visible=visible):
-        list(distribute(tasks, executor))
+    tasks = [Task(name, min(study.particles), i) for i, name in enumerate(reversed(names))]
+    batches = distribute(tasks, partial(_warm_up, study), count=count)
+    with closing(batches), live_line(f"compiling (once) or loading {', '.join(names)}", visible=visible):
+        list(batches)
 
 
-def _warm_up(study: Study, tasks: Sequence[Task], **_: Any) -> list[TaskResult]:
+def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
     """Run the filter of the first task over a few steps of run 0; its errors come again in the runs."""
     with suppress_errors():
         model = study.build_model()
@@ -121,81 +120,68 @@ def _thread_pools(modules: int) -> Any:
 
 
 def perform(
-    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, *, stage: Callable[[str], None] = lambda name: None
+    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, limit: float | None = None
 ) -> list[TaskResult]:
-    """Do tasks in turn until the time is over, at least one; return the results. Tell which stage of a task begins."""
-    _local.stage = stage
+    """Do tasks in turn until the time is over, at least one; return the results.
+
+    If a filter, or recording and reference of a run, take longer than the limit, the process ends (`Deadline`).
+    """
     results: list[TaskResult] = []
-    with _thread_pools(len(sys.modules)).limit(limits=1):
+    with _thread_pools(len(sys.modules)).limit(limits=1), Deadline(limit) as deadline:
         end = time.perf_counter() + seconds
         for task in tasks:
-            results.append(_perform(study, task))
+            results.append(_perform(study, task, deadline.restart))
             if time.perf_counter() > end:
                 break
     return results
 
 
-class _Local(threading.local):
-    """The run that this thread has at hand, ready for the filters."""
-
-    at_hand: tuple[str, int] | None = None
-    run: RunRecord
-    failure: Mapping[str, Any]
-    """The row of all tasks of the run, if it could not be made ready."""
-    stage: Callable[[str], None]
-
-
-_local = _Local()
 _warm: set[tuple[str, int, Key]] = set()
 """Studies, seeds of models and filters that this process has compiled."""
 
 
-def _perform(study: Study, task: Task) -> TaskResult:
-    start = time.perf_counter()
-    preparation = 0.0
-    if _local.at_hand != (study.token, task.run):
-        _local.stage("making recording and reference of the run")
-        _prepare(study, task.run)
-        _local.at_hand = (study.token, task.run)
-        preparation = time.perf_counter() - start
-    if _local.failure:
-        return TaskResult(task, _local.failure, preparation=preparation)
-    run = _local.run
-    _local.stage("the filter")
+def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResult:
+    """Do one task, and call `restart` before each of its stages."""
+    restart()
+    run = _prepared(study, task.run)
+    if not isinstance(run, RunRecord):
+        return TaskResult(task, run)
+    restart()
     warm = (study.token, 0 if study.family is None else study.family.seed(task.run), task.key)
     if warm not in _warm:  # so that compilation is not timed, once in a process and for each model
         _warm.add(warm)
         with suppress_errors():  # they come again when the filter is measured, and are recorded there
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
-    _local.stage("the filter")
-    start = time.perf_counter()
-    known = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
+    restart()
+    known: dict[str, Any] = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
     known |= measured(run, of_reference=True)
     if study.family is not None:
         known["kind"] = kind_of(run.model)
+    series: Mapping[str, Any] = {}
     try:
-        exact = run.reference is not None and run.reference.posteriors
-        steps = snapshot_steps(len(run.recording)) if exact else ()
+        steps = () if run.reference is None else run.reference.posteriors
         watched = watch(study.build_filter(task, run.model), run.recording, steps)
         observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
         row = known | {"error": "", "traceback": ""} | measured(observed)
-        row["diverged"], series = bool(row["diverged"]), series_of(observed)
+        row["diverged"] = bool(row["diverged"])
+        series = series_of(observed)
     except Stopped:
         raise
     except BaseException as error:  # a model may raise SystemExit, too
-        row, series = row_of_error(error) | known, {}
+        row = row_of_error(error) | known
     shown = {}
     if task.run == 0 and task.n_particles == study.shown_particles:
-        _local.stage("the filter")
+        restart()
         shown = trajectory_arrays(study, task, run)
-    return TaskResult(task, row, series, shown, time.perf_counter() - start, preparation)
+    return TaskResult(task, row, series, shown)
 
 
-def _prepare(study: Study, run: int) -> None:
-    """Make the recording of a run and its reference; there is none where even its many particles lose the target.
+@lru_cache(maxsize=1)
+def _prepared(study: Study, run: int) -> RunRecord | dict[str, Any]:
+    """Return recording and reference of a run, without one where even its many particles lose the target.
 
     Errors of the first run are raised, because all runs have them; later ones are failures of their run, as are all errors
-    in a family of models.
+    in a family of models: the row of all its tasks is returned.
     """
     reference = None
     try:
@@ -210,6 +196,5 @@ def _prepare(study: Study, run: int) -> None:
             if isinstance(error, Exception):
                 raise
             raise ValueError(f"the first run cannot be prepared: {error_text(error)}") from error
-        _local.failure = row_of_error(error)
-    else:
-        _local.run, _local.failure = RunRecord(study.scenario, model, recording, reference), {}
+        return row_of_error(error)
+    return RunRecord(study.scenario, model, recording, reference)

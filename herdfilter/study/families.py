@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,82 +121,70 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     if "model" not in table:
         raise ValueError("table: expected a column 'model', which a family of models has, got none")
     baseline = baseline_of(table, baseline)
-    pivots = _Pivots(table)
-    uncertain, unknown = pivots.uncertain(), pivots.unknown()
+    pairs = Pairs(table)
+    errors: Any = pairs.errors
+    failed = table["error"].fillna("") != ""
+    runs = table.assign(
+        lost=failed | table["diverged"].astype(bool) if "diverged" in table else failed,
+        distance=table["log_likelihood_error"].abs(),
+    )
+    groups = {key: group.set_index(["model", "run"]) for key, group in runs.groupby(["filter", "n_particles"], sort=False)}
+    uncertainty = table.groupby("model")["reference_uncertainty"].median()
+    is_known = table[["reference_uncertainty", error_measure(table)]].notna().any(axis=1).groupby(table["model"]).any()
+    kinds: Any = table.groupby("model")["kind"].max() if "kind" in table else pd.Series("", is_known.index)
     rows = []
-    for name, n in pivots.keys:
+    for (name, n), own in groups.items():
+        smallest = errors.xs(n, axis="columns", level="n_particles").min(axis=1)
+        uncertain = np.isfinite(smallest) & ~(UNCERTAIN * smallest >= uncertainty)
         row = {"scenario": table["scenario"].iloc[0] if "scenario" in table else "", "filter": name}
-        row |= {"n_particles": n, "baseline": baseline, "models": len(unknown)}
-        row |= _ratios(pivots, (name, n), (baseline, n))
-        row |= {"uncertain": int(uncertain[n].sum()), "unknown": int(unknown.sum())}
-        row |= _beside(pivots, (name, n), (baseline, n))
-        rows.append(row | pivots.exponents(name))
+        row |= {"n_particles": n, "baseline": baseline, "models": len(is_known)}
+        row |= _ratios(pairs, (name, n), (baseline, n), kinds)
+        row |= {"uncertain": int(uncertain.sum()), "unknown": int((~is_known).sum())}
+        rows.append(row | _beside(own, groups[baseline, n]) | _exponents(errors[name]))
     return pd.DataFrame(rows)
 
 
-class _Pivots(Pairs):
-    """The table with a row for each run of each model, and a column for each filter and particle count."""
-
-    def __init__(self, table: pd.DataFrame) -> None:
-        super().__init__(table)
-        failed = table["error"].fillna("") != ""
-        self.kinds = table.groupby("model")["kind"].max() if "kind" in table else None
-        self.keys = list(dict.fromkeys(zip(table["filter"], table["n_particles"], strict=True)))
-        self._table = table.assign(
-            lost=(failed | table["diverged"].astype(bool)) if "diverged" in table else failed,
-            distance=table["log_likelihood_error"].abs(),
-        )
-        wide = partial(self._table.pivot, index=["model", "run"], columns=["filter", "n_particles"])
-        self.lost = wide(values="lost").astype(bool)
-        self.medians = {name: median_by_model(wide(values=name)) for name in ("variance_ratio", "distance", "ms_per_step")}
-
-    def uncertain(self) -> pd.DataFrame:
-        """Return, by model and particle count, True if the reference is too uncertain."""
-        own = self._table.groupby("model")["reference_uncertainty"].median()
-        smallest = self.errors.T.groupby(level="n_particles").min().T
-        known = smallest.lt(np.inf) & smallest.notna()
-        uncertain: pd.DataFrame = known & ~smallest.mul(UNCERTAIN).ge(own, axis=0)
-        return uncertain
-
-    def unknown(self) -> pd.Series[bool]:
-        """Return, by model, True if no run has a reference: neither errors nor an error of its own are known."""
-        known = self._table[["reference_uncertainty", error_measure(self._table)]].notna().any(axis=1)
-        return ~known.groupby(self._table["model"]).any()
-
-    def exponents(self, name: str) -> dict[str, float]:
-        counts = [n for one, n in self.keys if one == name and n >= FEWEST_PARTICLES]
-        if len(counts) < 2:
-            return {"exponent": np.nan, "exponent_worst": np.nan}
-        errors: Array = self.errors[[(name, n) for n in counts]].to_numpy(dtype=np.float64)
-        errors = errors[(np.isfinite(errors) & (errors > 0)).all(axis=1)]
-        slopes = log_slopes(counts, errors)
-        return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
-
-
-def _ratios(pivots: _Pivots, own: Any, base: Any) -> dict[str, Any]:
+def _ratios(pairs: Pairs, own: Any, base: Any, kinds: Any) -> dict[str, Any]:
     """Summarise the ratios of a filter's errors to the baseline's."""
-    ratios, by_model = pivots.ratios(own, base), pivots.by_run(own, base).groupby(level="model")
+    ratios = pairs.ratios(own, base)
+    values = ratios.to_numpy()
+    by_model = pairs.by_run(own, base).groupby(level="model")
     lows = np.array([median_interval(runs.to_numpy())[0] for _, runs in by_model])
-    shown = lows[~np.isnan(lows)] > 1
+    row = {"compared": len(ratios)} | pairs.compare(own, base)
+    row |= {f"ratio_{q}": _quantile(values, q) for q in (10, 50, 90)}
+    row |= {"above": of(np.mean, values > 1), "above_shown": of(np.mean, lows[~np.isnan(lows)] > 1)}
     worst = ratios.sort_values(ascending=False, kind="stable")[:3]
-    row = {"compared": len(ratios)} | pivots.compare(own, base)
-    row |= {f"ratio_{q}": _quantile(ratios.to_numpy(), q) for q in (10, 50, 90)}
-    row |= {"above": of(np.mean, ratios.to_numpy() > 1), "above_shown": of(np.mean, shown)}
-    kinds = {} if pivots.kinds is None else {model: f" ({kind})" for model, kind in pivots.kinds.items() if str(kind)}
-    named = [f"{model}: {digits(ratio)}{kinds.get(model, '')}" for model, ratio in worst.items()]
+    named = [f"{model}: {digits(ratio)}" + (f" ({kinds[model]})" if kinds[model] else "") for model, ratio in worst.items()]
     return row | {"worst": "; ".join(named)}
 
 
-def _beside(pivots: _Pivots, own: Any, base: Any) -> dict[str, float]:
-    """Summarise variance, log-likelihood, runs lost and time."""
-    lost, (variances, distances, milliseconds) = pivots.lost, pivots.medians.values()
-    times = finite(milliseconds[own] / milliseconds[base])
+def _beside(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
+    """Summarise variance, log-likelihood, runs lost and time of a filter's runs, by model and run, beside the baseline's."""
+    medians, base_medians = (median_by_model(runs[["variance_ratio", "distance", "ms_per_step"]]) for runs in (own, base))
+    variances = finite(medians["variance_ratio"])
+    distances = finite(medians["distance"] / base_medians["distance"])
+    times = finite(medians["ms_per_step"] / base_medians["ms_per_step"])
+    lost = own["lost"] & ~base["lost"].reindex(own.index, fill_value=True)
     low, high = RIGHT_VARIANCE
-    known = finite(variances[own])
-    row = {"variance_right": of(np.mean, (known >= low) & (known <= high)), "variance_50": of(np.median, known)}
-    row["log_likelihood"] = of(np.median, finite(distances[own] / distances[base]))
-    row["lost"] = float((lost[own] & ~lost[base]).groupby(level="model").any().mean())
-    return row | {"time": of(np.median, times), "time_90": _quantile(times, 90), "time_worst": of(np.max, times)}
+    return {
+        "variance_right": of(np.mean, (variances >= low) & (variances <= high)),
+        "variance_50": of(np.median, variances),
+        "log_likelihood": of(np.median, distances),
+        "lost": float(lost.groupby(level="model").any().mean()),
+        "time": of(np.median, times),
+        "time_90": _quantile(times, 90),
+        "time_worst": of(np.max, times),
+    }
+
+
+def _exponents(errors: Any) -> dict[str, float]:
+    """Return median and slowest exponent of the errors of a filter, with a row for each model."""
+    counts = [n for n in errors if n >= FEWEST_PARTICLES]
+    values = errors[counts].to_numpy(dtype=np.float64)
+    slopes: Array = np.empty(0)
+    if len(counts) > 1:
+        slopes = log_slopes(counts, values[(np.isfinite(values) & (values > 0)).all(axis=1)])
+    return {"exponent": of(np.median, slopes), "exponent_worst": of(np.max, slopes)}
 
 
 def _quantile(values: Array, percent: int) -> float:

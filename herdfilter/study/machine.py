@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from importlib import metadata
@@ -23,31 +23,6 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter._version import __version__
-
-NUMBER_BYTES = 8
-
-RUN_BYTES = 400  # least size of a finished run: its place in the list of tasks, and its row in the table
-
-
-def check_study_fits(particles: Sequence[int], dim: int, steps: int, runs: int, filters: int) -> None:
-    """Raise ValueError, naming the argument and the memory it needs, if a study does not fit into memory."""
-    most = max(particles)
-    check_fits("particles", f"{most} in {dim} dimensions", most * (dim + 1) * NUMBER_BYTES)
-    check_fits("steps", f"{steps} in {dim} dimensions", steps * dim * NUMBER_BYTES)
-    rows = f"{runs} of {filters} filters at {len(particles)} particle counts"
-    check_fits("runs", rows, runs * filters * len(particles) * RUN_BYTES)
-
-
-def check_fits(name: str, what: str, needed: int) -> None:
-    """Raise ValueError if this machine has fewer bytes of memory, as far as its system says how many it has."""
-    try:
-        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return
-    if needed > there:
-        least, most = (f"{min(count, 10**300) / 1e9:.3g} GB" for count in (needed, there))
-        raise ValueError(f"{name}: {what} need at least {least} of memory, this machine has {most}; take fewer")
-
 
 _PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filterpy", "threadpoolctl", "distributed")
 
@@ -81,12 +56,12 @@ def remembered(
     compute: Callable[[], Value],
     to_arrays: Callable[[Value], dict[str, Array]],
     from_arrays: Callable[[dict[str, Array]], Value],
-    *decided_by: Any,
+    decisive: Callable[[], Any],
 ) -> Value:
-    """Return ``compute()``, from the disk if it is there for equal arguments `decided_by`.
+    """Return ``compute()``, from the disk if it is there for an equal value of ``decisive()``.
 
-    The value is computed if no folder can be written, if an argument cannot be pickled (the pickle is only compared), or if
-    the file is damaged: `from_arrays` raises where arrays are not those that `to_arrays` makes.
+    It is computed if no folder can be written, if what decides it cannot be made or pickled (the pickle is only compared),
+    or if the file is damaged.
     """
     import joblib
 
@@ -94,12 +69,12 @@ def remembered(
     if folder is None:
         return compute()
     try:
-        file = folder / f"{joblib.hash((__version__, decided_by))}.npz"
-    except Exception:  # whatever a user's class raises when it is pickled
+        file = folder / f"{joblib.hash((__version__, decisive()))}.npz"
+    except Exception:  # whatever a user's class raises when it is pickled; or it was typed in at a prompt
         return compute()
     # The file is absent, or damaged in any way. It holds numbers alone: loading it runs no code.
     with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
-        return from_arrays({name: np.asarray(arrays[name], dtype=np.float64) for name in arrays.files})
+        return from_arrays(dict(arrays))
     begin = time.perf_counter()
     value = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)

@@ -26,8 +26,6 @@ def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular:
     >>> print(squared_error(estimate, target, dims=[0, 1], circular=[1]).round(4))
     [9.01]
     """
-    estimate = as_numbers("estimate", estimate, (None, None))
-    target = as_numbers("target", target, (None, None))
     return np.asarray((wrap_angles(estimate - target, circular)[:, list(dims)] ** 2).sum(axis=1))
 
 

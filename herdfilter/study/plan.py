@@ -18,17 +18,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import numpy as np
 
-from herdfilter._checks import check_count, one_of, shortened
+from herdfilter._checks import MOST_STEPS, check_count, one_of, shortened
 from herdfilter._version import __version__
 from herdfilter.catalogue import specifications
 from herdfilter.catalogue.expressions import prefix_errors
 from herdfilter.study import machine
 from herdfilter.study.families import Family, planned_family
-from herdfilter.study.machine import check_study_fits
 from herdfilter.study.recording import DataSet, load_data, record
 from herdfilter.study.reference import check_reference, try_reference
 from herdfilter.study.scenario import Scenario, check_beside_model, load_scenario, scenario_from_table
@@ -73,9 +72,9 @@ class Study:
         drawn = {} if self.family is None else {"seed": self.family.seed(run)}
         return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
 
-    def build_filter(self, task: Task, model: Any, factory: specifications.FilterFactory | None = None) -> Any:
-        """Build the filter of a task, by another factory if one is given."""
-        build = self.filters[task.filter] if factory is None else factory
+    def build_filter(self, task: Task, model: Any) -> Any:
+        """Build the filter of a task."""
+        build = self.filters[task.filter]
         options = {} if self.scenario.targets is None else self.scenario.targets.for_tracker()
         if not isinstance(build, specifications.FilterSpec):  # a caller's own takes what it needs
             options = {name: value for name, value in options.items() if specifications.takes_keyword(build, name)}
@@ -105,12 +104,12 @@ class Study:
             model_digest = digest(type(model) if own else machine.sources(model))
         except (OSError, TypeError):  # typed in at a prompt, or compiled
             model_digest = digest(type(model))
-        return {
+        description = {
             "herdfilter": __version__,
-            "scenario": {k: v for k, v in plain(self.scenario).items() if k != "folder" and v is not None},
-            "filters": plain(self.filters),
-            "particles": list(self.particles),
-            "more": {name: list(counts) for name, counts in self.more.items()},
+            "scenario": {k: v for k, v in vars(self.scenario).items() if k != "folder" and v is not None},
+            "filters": self.filters,
+            "particles": self.particles,
+            "more": {name: [*counts] for name, counts in self.more.items()},
             "runs": self.runs,
             "family": None if self.family is None else asdict(self.family),
             "seed": self.seed,
@@ -118,6 +117,8 @@ class Study:
             "imports": {name: digest(module) for name, module in self.scenario.modules.modules().items()},
             "data": None if self.data is None else digest(self.data),
         }
+        plain: dict[str, Any] = json.loads(json.dumps(description, default=encoded))
+        return plain
 
     @classmethod
     def described(cls, description: Mapping[str, Any]) -> Study:
@@ -126,17 +127,13 @@ class Study:
         name = table.pop("name")
         return cls(
             replace(scenario_from_table(Path("described.toml"), table), name=name),
-            dict.fromkeys(description["filters"], _only_described),
+            cast(dict[str, Any], dict.fromkeys(description["filters"])),
             _counts(description["particles"]),
             check_count("runs", description["runs"]),
             check_count("seed", description["seed"], minimum=0, most=None),
             family=Family(**description["family"]) if description.get("family") else None,
             more={name: _counts(counts) for name, counts in description.get("more", {}).items() if counts},
         )
-
-
-def _only_described(model: Any, n_particles: int, rng: np.random.Generator) -> NoReturn:
-    raise ValueError("filters: this study was read from a store and cannot be run")
 
 
 def plan_study(
@@ -162,7 +159,7 @@ def plan_study(
     """
     scenario = load_scenario(scenario)
     check_reference(scenario)
-    each = check_count("runs", scenario.runs if runs is None else runs, most=None)
+    each = check_count("runs", scenario.runs if runs is None else runs, most=MOST_STEPS)
     family, total = planned_family(scenario, models, first_model, each)
     study = Study(
         scenario,
@@ -181,13 +178,11 @@ def _try_parts(study: Study) -> None:
     """Build model, filters and reference, and make the first step, so that what goes wrong in every run does so now."""
     scenario, model = study.scenario, study.build_model()
     check_beside_model(scenario, model.dim)
-    steps = scenario.steps_of(model) if study.data is None else len(study.data.recording)
-    check_study_fits(study.particles, model.dim, steps, study.runs, len(study.filters))
     own = specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
     every = own | dict(study.filters) if study.family is None else {}  # a family's filter may support other models only
-    for name, factory in every.items():
+    for name in every:
         with prefix_errors(f"filter {name}: "):
-            study.build_filter(Task(name, study.particles[0], 0), model, factory)
+            replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
     for entry in scenario.published:
         one_of("published filter", entry.filter, ["reference", *specifications.catalogue(), *scenario.filter])
         if entry.model:
@@ -202,32 +197,29 @@ def _try_parts(study: Study) -> None:
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
     """Return the particle counts, each once; `particles` may be a single one."""
-    single = isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable)
-    given: list[Any] = [particles] if single else list(cast(Iterable[int], particles))
-    counts = tuple(dict.fromkeys([check_count("particles", n, most=None) for n in given]))
+    values = [particles] if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable) else particles
+    counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
     if not counts:
         raise ValueError("particles: expected at least one count, got none")
     return counts
 
 
-def plain(value: Any) -> Any:
-    """Return a value in terms of JSON: objects by their public attributes, functions by name and digest of their text.
+def encoded(value: Any) -> Any:
+    """Encode what JSON lacks: objects by their public attributes, functions by name and digest of their text.
 
     Names that a function reads from its module are not part of it.
     """
     match value:
-        case None | bool() | int() | float() | str():
-            return value
         case np.generic() | np.ndarray():
             return value.tolist()
         case Mapping():
-            return {str(k): plain(v) for k, v in value.items()}
-        case list() | tuple() | set() | frozenset():
-            return [plain(v) for v in value]
+            return dict(value)
+        case set() | frozenset():
+            return list(value)
         case functools.partial():
-            return {"partial": plain(value.func), "args": plain(value.args), "keywords": plain(value.keywords)}
+            return {"partial": value.func, "args": value.args, "keywords": value.keywords}
         case FunctionType() if value.__closure__:
-            return {"function": digest(value), "captured": [plain(cell.cell_contents) for cell in value.__closure__]}
+            return {"function": digest(value), "captured": [cell.cell_contents for cell in value.__closure__]}
         case FunctionType() | type():
             return digest(value)
     if is_dataclass(value):
@@ -236,7 +228,7 @@ def plain(value: Any) -> Any:
         attributes = vars(value)
     else:
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
-    public = {k: plain(v) for k, v in attributes.items() if not k.startswith("_")}
+    public = {k: v for k, v in attributes.items() if not k.startswith("_")}
     cls = type(value)
     return public if cls.__module__ in _TABLE_MODULES else {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
 
@@ -254,7 +246,7 @@ def digest(value: Any) -> str:
     elif isinstance(value, (type, FunctionType)):
         name = f"{value.__module__}.{value.__qualname__}"
     else:
-        return _hash(json.dumps(plain(value)))
+        return _hash(json.dumps(value, default=encoded))
     if name.startswith("herdfilter."):
         return name
     try:
@@ -267,19 +259,12 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """Name the differences between two descriptions, as in ``steps: 100 there, 50 now``.
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Name the differences between two descriptions, as in ``steps: 100 there, 50 now``."""
+    import pandas as pd
 
-    A key that one of them lacks and that is empty in the other is no difference: it is newer than the one.
-    """
-
-    def text(value: Any) -> str:
-        return "nothing" if value is None else shortened(json.dumps(value), 60)
-
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*old, *(key for key in new if key not in old)]:
-            if (old | new)[key] in (None, [], {}) and not (key in old and key in new):
-                continue
-            yield from differences(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-    elif json.dumps(old) != json.dumps(new):
-        yield f"{path}: {text(old)} there, {text(new)} now"
+    before, after = (pd.json_normalize(dict(description)).to_dict("records")[0] for description in (old, new))
+    for key in dict.fromkeys([*before, *after]):
+        there, now = (json.dumps(values[key]) if key in values else "nothing" for values in (before, after))
+        if there != now:
+            yield f"{key}: {shortened(there, 60)} there, {shortened(now, 60)} now"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from herdfilter._checks import Array, short_repr, with_nan
 from herdfilter._repr import fields_in_line
 from herdfilter.catalogue.expressions import check_keywords
+from herdfilter.filters.results import hold_warnings
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.simulation import simulate, simulate_observations, simulated_controls
 from herdfilter.study.scenario import Scenario
@@ -91,21 +93,12 @@ class Recording:
 
     def first(self, steps: int) -> Recording:
         """Return the first `steps` steps."""
-        dt = self.dt if np.ndim(self.dt) == 0 else np.asarray(self.dt)[:steps]
-        controls = None if self.controls is None else self.controls[:steps]
-        sensors = None if self.sensors is None else self.sensors[:steps]
-        return Recording(self.truth[:steps], self.observations[:steps], dt, controls, sensors)
 
+        def cut(values: Any) -> Any:
+            return None if values is None else values[:steps]
 
-def join_scans(scans: list[Array]) -> dict[str, Array]:
-    """Return scans as two arrays: all ``detections`` (sum of m, k), and the number in each scan, ``scan_sizes`` (T,)."""
-    sizes = np.array([len(scan) for scan in scans], dtype=np.float64)
-    return {"detections": np.concatenate(scans), "scan_sizes": sizes}
-
-
-def split_scans(detections: Array, scan_sizes: Array) -> list[Array]:
-    """Return the scans that `join_scans` joined."""
-    return np.split(detections, np.cumsum(scan_sizes).astype(int)[:-1])
+        dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
+        return Recording(cut(self.truth), cut(self.observations), dt, cut(self.controls), cut(self.sensors))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,6 +120,14 @@ class DataSet:
     model_arguments: Mapping[str, Any] = field(default_factory=dict)
 
     __repr__ = fields_in_line
+
+
+def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
+    """Run a filter over a recording, with those of the further `options` that its ``run`` takes."""
+    taken = inspect.signature(estimator.run).parameters
+    observations, arguments = recording.input
+    with hold_warnings():
+        return estimator.run(observations, **arguments, **{k: v for k, v in options.items() if k in taken})
 
 
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, check_count, one_of, short_repr
+from herdfilter._checks import Array, check_count, one_of, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import moments, wrap_angles
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
-from herdfilter.catalogue.specifications import FilterFactory, catalogue, resolve_filters
-from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
+from herdfilter.catalogue.specifications import FilterFactory, resolve_filters
+from herdfilter.filters.filter import ParticleFilter
+from herdfilter.filters.results import DegenerateWeightsError
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import ConditionallyLinear, contract, linear_chain
 from herdfilter.models.contract import ADDITIVE, OBSERVED, circular_dims, require, require_constant_noise
+from herdfilter.models.resolved import Measurement
 from herdfilter.study import machine
-from herdfilter.study.machine import NUMBER_BYTES, check_fits
-from herdfilter.study.recording import Recording
+from herdfilter.study.recording import Recording, feed
 from herdfilter.study.scenario import Scenario
 
 SNAPSHOTS = 10  # number of steps of a run at which an exact posterior is kept
@@ -73,31 +72,22 @@ def to_arrays(reference: Reference) -> dict[str, Array]:
     arrays = {name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")}
     if reference.covariances is not None:
         arrays["covariances"] = reference.covariances
-    if reference.posteriors:
-        densities = [density for density in reference.posteriors.values() if isinstance(density, LineDensity)]
+    densities: Any = reference.posteriors.values()
+    if densities:
         arrays["steps"] = np.array(list(reference.posteriors), dtype=np.float64)
         arrays["edges"] = np.array([density.edges for density in densities])
         arrays["masses"] = np.array([density.masses for density in densities])
     return arrays
 
 
-def from_arrays(arrays: Mapping[str, Array], steps: int, dim: int) -> Reference:
-    """Return the reference of arrays; KeyError or ValueError unless it has `steps` steps and `dim` dimensions."""
-    covariances, posteriors = None, {}
-    if "covariances" in arrays:
-        covariances = as_array("covariances", arrays["covariances"], (steps, dim, dim))
+def from_arrays(arrays: Mapping[str, Array]) -> Reference:
+    """Return the reference of arrays."""
+    posteriors: dict[int, GaussianMixture | LineDensity] = {}
     if "steps" in arrays:
-        places = as_array("steps", arrays["steps"], (None,)).astype(int)
-        edges = as_array("edges", arrays["edges"], (len(places), None))
-        masses = as_array("masses", arrays["masses"], (len(places), edges.shape[1] - 1))
-        posteriors = {int(k): LineDensity(e, m) for k, e, m in zip(places, edges, masses, strict=True)}
-    return Reference(
-        as_array("means", arrays["means"], (steps, dim)),
-        float(as_array("log_likelihood", arrays["log_likelihood"], (), finite=False)),
-        as_array("error", arrays["error"], (steps, dim), finite=False),
-        covariances,
-        posteriors,
-    )
+        densities = map(LineDensity, arrays["edges"], arrays["masses"])
+        posteriors.update(zip(arrays["steps"].astype(int).tolist(), densities, strict=True))
+    log_likelihood = float(arrays["log_likelihood"])
+    return Reference(arrays["means"], log_likelihood, arrays["error"], arrays.get("covariances"), posteriors)
 
 
 def _grid(
@@ -138,9 +128,7 @@ def _large(
     Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
     build = filter_for(filter, model)
-    observations, told = recording.input
-    with hold_warnings():
-        results = [build(model, n, seeded).run(observations, **told) for seeded in rng.spawn(repeats)]
+    results = [feed(build(model, n, seeded), recording) for seeded in rng.spawn(repeats)]
     means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
     error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)
     # A filter's covariance is about its own mean, and too small by the variance of this mean, which the spread gives back.
@@ -153,7 +141,7 @@ def _large(
 
 def filter_for(names: Any, model: Any) -> FilterFactory:
     """Return the first of these filters, names or tables, that supports the model, or raise the last one's error."""
-    names = names if isinstance(names, (list, tuple)) else [names]
+    names = _as_list(names)
     for name in names:
         build = resolve_filters({"reference": name})["reference"]
         try:
@@ -246,7 +234,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             if hasattr(model, "log_likelihood"):  # else it is Gaussian
                 states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
                 known = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
-                given = contract.log_likelihood(model, z, states, step)
+                given = Measurement(model).log_likelihood(z, states, step)
                 if not (np.isfinite(given).all() and np.ptp(given - known) <= 1e-6 * (1 + np.ptp(known))):
                     raise ValueError(f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}")
             S = H @ P @ H.T + R
@@ -284,7 +272,7 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
 CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")  # the Kalman filter takes less time than the disk
-CACHE_VERSION = 4  # to be raised when `to_arrays` changes
+CACHE_VERSION = 5  # to be raised when `to_arrays` changes
 
 
 def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
@@ -298,17 +286,14 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
 
     if scenario.reference["type"] not in CACHED_TYPES:
         return compute()
-    try:
-        model_key = (machine.bare(model), machine.sources(model))
-    except Exception:  # typed in at a prompt, or an object that cannot be copied
-        return compute()
-    observed: tuple[Any, ...] = (recording.observations, recording.dt, recording.controls)
-    if recording.sensors is not None:
-        observed += ([machine.bare(sensor) for sensor in recording.sensors],)
-    numbers = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
-    decided_by = (CACHE_VERSION, model_key, observed, dict(scenario.reference), numbers)
-    read = partial(from_arrays, steps=len(recording), dim=model.dim)
-    return machine.remembered(compute, to_arrays, read, *decided_by)
+
+    def decisive() -> tuple[Any, ...]:
+        sensors = None if recording.sensors is None else [machine.bare(sensor) for sensor in recording.sensors]
+        observed = recording.observations, recording.dt, recording.controls, sensors
+        state = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
+        return CACHE_VERSION, machine.bare(model), machine.sources(model), observed, scenario.reference, state
+
+    return machine.remembered(compute, to_arrays, from_arrays, decisive)
 
 
 def reference_function(scenario: Scenario) -> tuple[Callable[..., Reference], dict[str, Any]]:
@@ -325,18 +310,16 @@ def check_reference(scenario: Scenario) -> None:
     check_keywords("[reference]", function, keywords, added=("model", "recording", "rng"))
     for name in ("n", "repeats"):
         if name in keywords:
-            check_count(f"[reference] {name}", keywords[name], most=None)
+            check_count(f"[reference] {name}", keywords[name])
     for key in {"filter", "guided"} & set(keywords):
-        names = keywords[key] if isinstance(keywords[key], (list, tuple)) else [keywords[key]]
+        names = _as_list(keywords[key])
         if not names or {} in names:
             raise ValueError(f"[reference] {key}: expected at least one name, got none")
         for name in names:
-            table = name if isinstance(name, Mapping) else catalogue()[one_of(f"[reference] {key}", name, catalogue())]
             with prefix_errors(f"[reference] {key}: "):
-                random = _draws_at_random(table)
-            if not random:
-                expected = "a particle filter that draws at random, without which the error is unknown"
-                raise ValueError(f"[reference] {key}: expected {expected}, got {name!r}")
+                if not _draws_at_random(name):
+                    expected = "a particle filter that draws at random, without which the error is unknown"
+                    raise ValueError(f"expected {expected}, got {name!r}")
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
@@ -347,35 +330,29 @@ def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
     if scenario.reference is None:
         return
     function, keywords = reference_function(scenario)
-    if "n" in keywords:
-        n = keywords["n"]
-        check_fits("[reference] n", f"{n} particles in {model.dim} dimensions", n * (model.dim + 1) * NUMBER_BYTES)
-        with prefix_errors("[reference]: "):
+    with prefix_errors("[reference]: "):
+        if "n" in keywords:
             filter_for(keywords.get("filter", "bootstrap"), model)
-    else:
-        if "points" in keywords:
-            points = keywords["points"]
-            if not isinstance(points, (int, list, tuple)):
-                raise ValueError(f"[reference] points: expected a number, or one per dimension, got {short_repr(points)}")
-            counts = [points] * model.dim if isinstance(points, int) else points
-            total = math.prod(check_count("[reference] points", count, most=None) for count in counts)
-            check_fits("[reference] points", f"{total} in {model.dim} dimensions", total * (model.dim + 1) * NUMBER_BYTES)
-        with prefix_errors("[reference]: "):
+        else:
             function(model, first, np.random.default_rng(0), **keywords)
     if scenario.reference["type"] in CACHED_TYPES:
         machine.warn_if_unusable()
 
 
-def _draws_at_random(table: Mapping[str, Any]) -> bool:
-    """Return True if a table is of a particle filter whose second step, on a chain, uses its generator."""
-    if table.get("filter", "ParticleFilter") != "ParticleFilter":
-        return False
+def _as_list(names: Any) -> list[Any]:
+    return list(names) if isinstance(names, (list, tuple)) else [names]
+
+
+def _draws_at_random(name: Any) -> bool:
+    """Return True if a name or table is of a particle filter whose second step, on a chain, uses its generator."""
     rng, states = np.random.default_rng(0), []
-    build = resolve_filters({"reference": table})["reference"]
+    build = resolve_filters({"reference": name})["reference"]
     try:
         particle_filter = build(linear_chain(1), 8, rng)
     except TypeError:  # it asks for linear dimensions
         particle_filter = build(ConditionallyLinear(linear_chain(2), [1]), 8, rng)
+    if not isinstance(particle_filter, ParticleFilter):
+        return False
     for _ in range(2):
         particle_filter.predict()
         with suppress(DegenerateWeightsError):

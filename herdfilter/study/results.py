@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,12 +12,11 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
-from herdfilter.filters.results import hold_warnings
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.metrics import labelled_estimates
 from herdfilter.study.plan import Study
-from herdfilter.study.recording import Observations, Recording, join_scans, split_scans
+from herdfilter.study.recording import Recording, feed
 from herdfilter.study.reference import Reference
 from herdfilter.study.run_record import RunRecord
 from herdfilter.study.statistics import fitted_slopes
@@ -39,6 +37,7 @@ LEAST_COUNTS = 4
 class Trajectory:
     """The first run in full at one particle count, for figures; arrays by the names of the filters that did not fail.
 
+    The recording has truth and times but no observations, and the reference only its means.
     Of many targets estimates are (T, labels, d), NaN if a label has none, the labels in the order of first appearance.
     """
 
@@ -55,24 +54,20 @@ class Trajectory:
     @classmethod
     def of_arrays(cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int) -> Trajectory:
         """Make a trajectory of the arrays of `TaskResult.shown`, with the filters in the order given."""
-        common = {name: array for (owner, name), array in arrays.items() if not owner}
-        dt = common["dt"]
-        if "detections" in common:
-            observations: Observations = split_scans(common["detections"], common["scan_sizes"])
-        else:
-            observations = common["observations"]
-        recording = Recording(common["truth"], observations, float(dt) if dt.ndim == 0 else dt, common.get("controls"))
+        truth = arrays["", "truth"]
+        unknown = np.full((len(truth), 1), np.nan)
+        recording = Recording(truth, unknown, arrays["", "dt"])
         reference = None
-        if "reference" in common:
-            likelihood = float(common["reference_log_likelihood"])
-            reference = Reference(common["reference"], likelihood, common["reference_error"])
-        own: dict[str, dict[str, Array]] = {"estimates": {}, "particles": {}, "weights": {}}
-        for owner in filters:
-            for name in own:
-                if (owner, name) in arrays:
-                    own[name][owner] = arrays[owner, name]
-        positions = split_scans(common["positions"], common["scan_sizes"]) if "positions" in common else None
-        return cls(recording, reference, n_particles, **own, positions=positions)
+        if ("", "reference") in arrays:
+            reference = Reference(arrays["", "reference"], np.nan, unknown)
+        positions = None
+        if ("", "positions") in arrays:
+            positions = np.split(arrays["", "positions"], arrays["", "scan_ends"].astype(int)[:-1])
+        by_filter = {
+            part: {name: arrays[name, part] for name in filters if (name, part) in arrays}
+            for part in ("estimates", "particles", "weights")
+        }
+        return cls(recording, reference, n_particles, **by_filter, positions=positions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,43 +147,31 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
     dim = recording.truth.shape[-1]
     if recording.scans is None or max(plane) >= dim or not hasattr(model, "observation_mean"):
         return None
-    states = recording.truth.reshape(-1, dim)
-    states = states[np.isfinite(states).all(axis=1)]
+    states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
+    places = states[:, list(plane)]
     with suppress(Exception):  # a model of the user's own
         observations = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
         if observations.shape == (len(states), 2) and len(states):
             for read in READINGS:
-                apart = states[:, list(plane)] - read(observations)
-                if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(states[:, list(plane)]).max():
+                apart = places - read(observations)
+                if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(places).max():
                     return [read(scan.reshape(-1, 2)) + apart.mean(axis=0) for scan in recording.scans]
     return None
 
 
-def feed(particle_filter: Any, recording: Recording, keep_particles: bool = False) -> Any:
-    """Run a filter over a recording; it keeps its particles if that is asked for and it can."""
-    can_keep = keep_particles and "keep_particles" in inspect.signature(particle_filter.run).parameters
-    observations, options = recording.input
-    with hold_warnings():
-        return particle_filter.run(observations, **options, **({"keep_particles": True} if can_keep else {}))
-
-
 def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[str, str], Array]:
     """Run a filter once more, and return the arrays of `TaskResult.shown`."""
-    recording, reference = run.recording, run.reference
-    arrays: dict[tuple[str, str], Any] = {("", "truth"): recording.truth, ("", "dt"): recording.dt}
-    if recording.scans is None:
-        arrays["", "observations"] = recording.observations
-    else:
-        arrays |= {("", name): values for name, values in join_scans(recording.scans).items()}
-        detections = positions(run.model, recording, study.scenario.plane)
-        if detections is not None:
-            arrays["", "positions"] = np.concatenate(detections)
-    if recording.controls is not None:
-        arrays["", "controls"] = recording.controls
-    if reference is not None:
-        arrays["", "reference"] = reference.means
-        arrays["", "reference_error"] = reference.error
-        arrays["", "reference_log_likelihood"] = reference.log_likelihood
+    recording = run.recording
+    arrays: dict[tuple[str, str], Any] = {
+        ("", "truth"): recording.truth,
+        ("", "dt"): np.broadcast_to(recording.dt, len(recording)),
+    }
+    scans = positions(run.model, recording, study.scenario.plane)
+    if scans is not None:
+        arrays["", "positions"] = np.concatenate(scans)
+        arrays["", "scan_ends"] = np.cumsum([len(scan) for scan in scans])
+    if run.reference is not None:
+        arrays["", "reference"] = run.reference.means
     with suppress_errors():  # they came when the filter was measured, too
         result = feed(study.build_filter(task, run.model), recording, keep_particles=True)
         if recording.many:
@@ -196,8 +179,8 @@ def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[st
             arrays[task.filter, "estimates"] = labelled_estimates(result, steps, dim)
             return arrays
         arrays[task.filter, "estimates"] = as_array("estimates", result.means, recording.truth.shape)
-        if getattr(result, "particles", None) is not None:
-            for name in ("particles", "weights"):
-                if getattr(result, name, None) is not None:
-                    arrays[task.filter, name] = np.asarray(getattr(result, name), dtype=np.float64)
+        for name in ("particles", "weights"):
+            values = getattr(result, name, None)
+            if values is not None:
+                arrays[task.filter, name] = np.asarray(values, dtype=np.float64)
     return arrays

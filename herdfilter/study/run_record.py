@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -17,12 +16,12 @@ from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
 from herdfilter.discrepancy import energy_distance
 from herdfilter.filters.kalman import KalmanFilter
-from herdfilter.filters.results import hold_warnings
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims, observation_circular, takes_partial
+from herdfilter.models.contract import circular_dims
+from herdfilter.models.resolved import Measurement
 from herdfilter.points import Points
 from herdfilter.study import metrics
-from herdfilter.study.recording import Recording
+from herdfilter.study.recording import Recording, feed
 from herdfilter.study.reference import LineDensity, Reference
 from herdfilter.study.scenario import Scenario
 
@@ -48,11 +47,8 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> 
     scans are not compared. A proposal that uses the observation costs a whole further prediction, others a fraction.
     """
     watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
-    watched = {"watcher": watcher} if "watcher" in inspect.signature(estimator.run).parameters else {}
-    observations, options = recording.input
-    with hold_warnings():
-        start = time.perf_counter()
-        result = estimator.run(observations, **options, **watched)
+    start = time.perf_counter()
+    result = feed(estimator, recording, watcher=watcher)
     seconds = time.perf_counter() - start - watcher.seconds
     innovations = _normalised_innovations(estimator, recording, watcher.predictions)
     return WatchedRun(result, seconds, *innovations, watcher.particles)
@@ -80,10 +76,8 @@ class _Watcher:
     def updated(self, estimator: Any) -> None:
         k = estimator.step - 1
         if k in self.steps and hasattr(estimator, "particles"):
-            start = time.perf_counter()
             x = estimator.particles
             self.particles[k] = x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
-            self.seconds += time.perf_counter() - start
 
 
 def _normalised_innovations(
@@ -95,7 +89,7 @@ def _normalised_innovations(
         return nis, degrees
     observations = np.asarray(recording.observations)
     model = getattr(estimator, "model", None)
-    partial = isinstance(estimator, KalmanFilter) or (model is not None and takes_partial(model))
+    partial = isinstance(estimator, KalmanFilter) or (model is not None and Measurement(model).takes_partial)
     size = observations.shape[1]
     steps = np.array([k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64)
     finite = np.isfinite(observations[steps])
@@ -105,7 +99,7 @@ def _normalised_innovations(
             continue
         means = np.array([predictions[k][0] for k in same])
         covariances = np.array([predictions[k][1] for k in same])
-        innovations = wrap_angles(observations[same] - means, observation_circular(model, size))
+        innovations = wrap_angles(observations[same] - means, Measurement(model).circular(size))
         part = np.ix_(np.arange(len(same)), observed, observed)
         nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
         degrees[same] = np.where(np.isfinite(nis[same]), len(observed), 0)

@@ -23,7 +23,7 @@ from herdfilter.study.targets import Targets
 
 __all__ = ["Scenario", "load_scenario"]
 
-Count = Annotated[int, partial(check_count, most=None)]  # memory is checked beside the model
+Count = Annotated[int, check_count]
 NonNegative = Annotated[int, partial(check_count, minimum=0, most=None)]
 FigureText = Annotated[str, check_label]
 

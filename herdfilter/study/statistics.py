@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from operator import methodcaller
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, one_of
+from herdfilter._checks import Array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,14 +97,14 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
 
 
-def over_runs(name: str, runs: pd.DataFrame, statistic: Callable[..., Any]) -> dict[str, float]:
+def over_runs(name: str, runs: pd.DataFrame, statistic: str, **options: Any) -> dict[str, float]:
     """Return a statistic over runs, a method of the column."""
-    return {name: float(statistic(runs[name]))}
+    return {name: float(getattr(runs[name], statistic)(**options))}
 
 
-mean = partial(over_runs, statistic=methodcaller("mean"))
-median = partial(over_runs, statistic=methodcaller("median"))
-total = partial(over_runs, statistic=methodcaller("sum", min_count=1))  # NaN if no run has a value
+mean = partial(over_runs, statistic="mean")
+median = partial(over_runs, statistic="median")
+total = partial(over_runs, statistic="sum", min_count=1)  # NaN if no run has a value
 
 
 def rms(name: str, runs: pd.DataFrame) -> dict[str, float]:
@@ -191,7 +190,7 @@ def log_slopes(counts: ArrayLike, errors: Array) -> Array:
     return np.asarray(np.log(errors) @ x / (x @ x))
 
 
-def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: float = 0.95) -> pd.DataFrame:
+def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.DataFrame:
     """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
 
     The particle counts of a run share its truth and observations, so each run gives one slope, and the interval is
@@ -202,19 +201,14 @@ def fitted_slopes(table: pd.DataFrame, measure: str = "reference_error", level: 
     """
     import pandas as pd
 
-    one_of("measure", measure, ("reference_error", "reference_error_sd", "rmse", "gospa"))
-    if not 0 < level < 1:
-        raise ValueError(f"level: expected a probability between 0 and 1, got {level!r}")
     rows = []
     for name, runs in table.groupby("filter", sort=False):
         errors = runs.pivot(index="run", columns="n_particles", values=measure)
         values: Array = errors.to_numpy(dtype=np.float64)
-        values = values[np.isfinite(values).all(axis=1) & (values > 0).all(axis=1)]
-        row = {"filter": name, "runs": len(values), "slope": np.nan, "slope_low": np.nan, "slope_high": np.nan}
-        if values.shape[1] > 1 and len(values):
-            slopes = log_slopes(errors.columns, values)
-            low, high = mean_interval(slopes, level)
-            row |= {"slope": float(slopes.mean()), "slope_low": low, "slope_high": high}
+        values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
+        slopes = log_slopes(errors.columns, values) if values.shape[1] > 1 else np.empty(0)
+        low, high = mean_interval(slopes, level)
+        row = {"filter": name, "runs": len(values), "slope": of(np.mean, slopes), "slope_low": low, "slope_high": high}
         rows.append(row)
     return pd.DataFrame(rows)
 

@@ -36,14 +36,12 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """The result of a task: its row of the table, series, arrays of the `Trajectory` in run 0, and times."""
+    """The result of a task: its row of the table, series, and arrays of the `Trajectory` in run 0."""
 
     task: Task
     row: Mapping[str, Any]  # the measured numbers are left out if it failed
     series: Mapping[str, Array] = field(default_factory=dict)  # name -> values at every step (T,)
     shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)  # (filter, name), filter "" for what all share
-    seconds: float = 0.0  # of the filter
-    preparation: float = 0.0  # seconds of making recording and reference if that was necessary
 
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
@@ -102,11 +100,10 @@ def stop_on_signals(*names: str) -> Iterator[None]:
     is ignored, except Ctrl-C. Signals that are ignored (``nohup``) stay so. Outside the main thread nothing changes: Python
     does not handle signals there.
     """
-    before = {}
+    before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        known = [getattr(signal, name) for name in names if hasattr(signal, name)]
-        before = {one: signal.getsignal(one) for one in known}
-        before = {one: handler for one, handler in before.items() if handler not in (signal.SIG_IGN, None)}
+        numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+        before = {n: signal.getsignal(n) for n in numbers if signal.getsignal(n) not in (signal.SIG_IGN, None)}
 
     def stop(number: int, frame: FrameType | None) -> None:
         handler = before[number]
@@ -116,18 +113,17 @@ def stop_on_signals(*names: str) -> Iterator[None]:
             except KeyboardInterrupt:
                 raise Stopped(number) from None
             return
-        for one in before:
-            if one != signal.SIGINT:
-                signal.signal(one, signal.SIG_IGN)
+        for other in before.keys() - {signal.SIGINT}:
+            signal.signal(other, signal.SIG_IGN)
         raise Stopped(number)
 
-    for one in before:
-        signal.signal(one, stop)
+    for number in before:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

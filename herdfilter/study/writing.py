@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +16,7 @@ import numpy as np
 
 from herdfilter.study.machine import machine, versions
 from herdfilter.study.plan import Study, differences
-from herdfilter.study.store import (
-    OWN,
-    SCHEMA,
-    Store,
-    StoreError,
-    connected,
-    digest_of,
-    is_empty,
-    open_for_reading,
-    packed,
-    quoted,
-)
+from herdfilter.study.store import Store, StoreError, connect, schema
 from herdfilter.study.tasks import TaskResult
 
 _COSMETIC = (
@@ -39,47 +29,45 @@ _COSMETIC = (
 class WritableStore(Store):
     """A store, open for writing too; made by `open_store`. The file descriptor `lock` keeps a second writer out."""
 
-    def __init__(self, path: Path | None, connection: sqlite3.Connection, lock: int | None = None) -> None:
-        super().__init__(path, connection)
+    def __init__(self, path: Path | None, lock: int | None = None) -> None:
         self._lock = lock
-        self._session: int | None = None
-        self._columns: set[str] = set()
+        super().__init__(path, connect(path))
+
+    def create(self, description: Mapping[str, Any]) -> None:
+        """Write schema and description; a store that is resumed gets the description of now."""
+        with self._transaction("journal_mode = WAL", "synchronous = FULL"):  # a commit outlives a power cut
+            for statement in () if self.begun() else schema().split(";"):
+                self._connection.execute(statement)
+            self._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
 
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
-        row = {"started": _now(), "executor": executor}
-        row |= {"versions": json.dumps(versions()), "machine": json.dumps(machine())}
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        session = {"started": started, "executor": executor, "versions": versions(), "machine": machine()}
         with self._transaction():
-            self._session = self._put("sessions", row)
+            self._put("sessions", {"session": json.dumps(session)})
 
     def add(self, results: Iterable[TaskResult]) -> None:
         """Commit finished tasks; raise StoreError if the disk is full or fails, and keep all that was committed before."""
         with self._transaction():
             for result in results:
-                row = result.task._asdict() | dict(result.row)
-                row |= {"task_seconds": result.seconds, "session": self._session}
-                for name in row.keys() - self._columns - set(OWN):
-                    if name not in self._number_columns():
-                        self._connection.execute(f"ALTER TABLE runs ADD COLUMN {quoted(name)} REAL")
-                    self._columns.add(name)
-                run = self._put("runs", row)
+                row = result.task._asdict()
+                self._put("runs", row | dict(result.row))
                 for name, values in result.series.items():
-                    self._put("series", {"run": run, "name": name, "data": packed(values)})
+                    self._put("arrays", row | {"name": name} | _coded(values))
                 for (owner, name), values in result.shown.items():
-                    shape = json.dumps(np.shape(values))
-                    self._put("shown", {"filter": owner, "name": name, "shape": shape, "data": packed(values)}, "OR IGNORE")
+                    row = {"filter": owner, "n_particles": 0, "run": 0, "name": name}
+                    self._put("arrays", row | _coded(values), "OR IGNORE")
 
-    def _put(self, table: str, row: dict[str, Any], conflict: str = "") -> int | None:
-        """Insert a row with its digest; return its id."""
-        row = {name: v.item() if isinstance(v, np.generic) else v for name, v in row.items()}
-        row["digest"] = digest_of(row)
-        names, marks = ", ".join(map(quoted, row)), ", ".join("?" * len(row))
-        statement = f"INSERT {conflict} INTO {table} ({names}) VALUES ({marks})"
-        return self._connection.execute(statement, list(row.values())).lastrowid
+    def _put(self, table: str, row: Mapping[str, Any], conflict: str = "") -> None:
+        marks = ", ".join(f":{name}" for name in row)
+        self._connection.execute(f"INSERT {conflict} INTO {table} ({', '.join(row)}) VALUES ({marks})", row)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *pragmas: str) -> Iterator[None]:
         try:
+            for pragma in pragmas:
+                self._connection.execute(f"PRAGMA {pragma}")
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
@@ -94,13 +82,16 @@ class WritableStore(Store):
         """Close the file, and leave nothing beside it."""
         if self._lock is not None:
             with suppress(sqlite3.Error):
-                if self._session is not None:
-                    self._connection.execute("UPDATE sessions SET ended = ? WHERE id = ?", (_now(), self._session))
-                # no -wal beside it: readable where nothing can be written
-                self._connection.execute("PRAGMA journal_mode = DELETE")
+                self._connection.execute("PRAGMA journal_mode = DELETE")  # readable where nothing can be written beside it
             os.close(self._lock)
             self._lock = None
         super().close()
+
+
+def _coded(values: Any) -> dict[str, Any]:
+    """Return shape and data of an array as the table of arrays has them."""
+    data = np.ascontiguousarray(values, dtype="<f8").tobytes()
+    return {"shape": json.dumps(np.shape(values)), "data": zlib.compress(data, 1)}
 
 
 def open_store(path: Path | None, study: Study, resume: bool = False) -> WritableStore:
@@ -109,22 +100,13 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
     StoreError if there is a store with finished runs and `resume` is false, if it is another study's, damaged or of another
     version, if another process writes into it, or if the folder takes no files.
     """
-    description = json.loads(json.dumps(study.describe()))
-    if path is None:
-        store = WritableStore(None, sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
-        _create(store, description)
-        return store
-    lock = _locked(path)
+    description = study.describe()
+    store = WritableStore(path, None if path is None else _locked(path))
     try:
-        if path.exists() and path.stat().st_size:
-            with open_for_reading(path, empty=True) as old:
-                _check_old(old, description, resume)
-        store = WritableStore(path, connected(path), lock)
-    except BaseException:
-        os.close(lock)
-        raise
-    try:
-        _create(store, description)
+        store.check(empty=True)
+        if store.begun():
+            _check_old(store, description, resume)
+        store.create(description)
     except BaseException:
         store.close()
         raise
@@ -133,7 +115,7 @@ def open_store(path: Path | None, study: Study, resume: bool = False) -> Writabl
 
 def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
     """Raise StoreError unless the study may go on in this store."""
-    done = old.finished() if old.begun() else set()
+    done = old.finished()
     if not done:
         return
     if not resume:
@@ -141,19 +123,19 @@ def _check_old(old: Store, description: dict[str, Any], resume: bool) -> None:
             f"{old.name}: there are {len(done)} finished runs of a filter in it; continue them with --resume, "
             "or choose another folder"
         )
-    old.check()
-    changed = list(differences(_decisive(old.description()), _decisive(description)))
+    old.table()  # reads what is there: a damaged store stays as it is
+    before = old.description()
+    old.trajectory(Study.described(before))
+    changed = list(differences(_decisive(before), _decisive(description)))
     if changed:
         more = f" and {len(changed) - 4} more" if len(changed) > 4 else ""
         raise StoreError(f"{old.name}: cannot resume, another study is in it: {'; '.join(changed[:4])}{more}")
-    runs, now = 1 + max(task.run for task in done), description["runs"]
-    if runs > now:
-        family = Study.described(description).family
-        what = "runs" if family is None else "models"
-        begun, now = (runs, now) if family is None else (family.models(runs), family.models(now))
+    begun = 1 + max(task.run for task in done)
+    if begun > description["runs"]:
+        what = "runs" if description["family"] is None else "runs of all models"
         raise StoreError(
-            f"{old.name}: {what}: expected at least the {begun} that were begun, got {now}; "
-            f"--resume may add {what} but takes none away"
+            f"{old.name}: {what}: expected at least the {begun} that were begun, got {description['runs']}; "
+            "--resume may add runs but takes none away"
         )
 
 
@@ -161,23 +143,6 @@ def _decisive(description: dict[str, Any]) -> dict[str, Any]:
     scenario = {k: v for k, v in description["scenario"].items() if k not in _COSMETIC}
     # The order of filters decides only that of the table; further runs leave the others as they are.
     return {k: v for k, v in description.items() if k != "runs"} | {"scenario": scenario}
-
-
-def _create(store: WritableStore, description: dict[str, Any]) -> None:
-    """Write schema and description in one transaction; a store that is resumed gets the description of now."""
-    connection = store._connection
-    try:
-        if store.path is not None:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")  # a commit outlives a power cut
-        fresh = is_empty(connection)
-    except sqlite3.Error as error:
-        raise StoreError(f"{store.name}: cannot be written ({error})") from error
-    with store._transaction():
-        for statement in SCHEMA.split(";") if fresh else ():
-            connection.execute(statement)
-        store._put("study", {"name": "created", "value": _now()}, "OR IGNORE")
-        store._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
 
 
 def _locked(path: Path) -> int:
@@ -197,7 +162,3 @@ def _locked(path: Path) -> int:
     except (ImportError, OSError):  # no such locks on this system
         pass
     return lock
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

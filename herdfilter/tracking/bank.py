@@ -14,8 +14,10 @@ from herdfilter._checks import Array
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
 from herdfilter.filters.filter import ParticleFilter
-from herdfilter.filters.kalman.batched import BatchedKalmanFilter, merge_by_owner
-from herdfilter.filters.kalman.gaussian import GaussianBelief, unwrapped
+from herdfilter.filters.kalman.batched import BatchedKalmanFilter
+from herdfilter.filters.kalman.gaussian import Gaussians, merge_gaussians, unwrapped
+from herdfilter.filters.kalman.gaussian_filters import VANISHING_SHARE
+from herdfilter.filters.observation import Observations
 from herdfilter.filters.state import NEGLIGIBLE_SET
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims, in_mode, jumps
@@ -93,40 +95,53 @@ class GaussianFilters(BatchedKalmanFilter):
 
     def __iter__(self) -> Iterator[Any]:
         """Yield a filter of each track."""
-        shared = {"model": self.model, "step": self.step, "_clock": self._clock, "log_likelihood": 0.0, "record": None}
-        for mean, factor in zip(self.means, self.factors, strict=True):
-            one = copy.copy(self._single)
-            vars(one).update(shared)
-            one.belief = one._initial_belief = GaussianBelief(mean, factor, self.rule)
-            yield one
+        filters = [copy.copy(self._single) for _ in range(len(self))]
+        self.hand_back(filters)
+        for online in filters:
+            online.model = self.model
+            online.record = None
+            online._initial_belief = online.belief
+            yield online
 
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
         """Return such filters with the moments of `starts`, at a step and a time."""
-        born, circular = copy.copy(self), circular_dims(self.model)
-        at = [unwrapped(start, circular) for start in starts]
-        born.means = wrap(np.array([one.mean for one in at]), circular)
-        born.factors = covariance_factor(np.array([one.covariance for one in at]))
-        born.log_likelihoods, born.step, born._clock = np.zeros(len(at)), step, clock
+        circular = circular_dims(self.model)
+        places = [unwrapped(start, circular) for start in starts]
+        means = wrap(np.array([place.mean for place in places]), circular)
+        factors = covariance_factor(np.array([place.covariance for place in places]))
+        born = self._standing_at(Gaussians(np.ones(len(places)), means, factors), np.zeros(len(places)))
+        born.step = step
+        born._clock = clock
         return born
 
     def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
         """See `ListedFilters.hypotheses`; all are updated."""
-        count, predicted = len(self), self._linear_observations(sensor)
-        inside = gate(np.arange(count), predicted[0], predicted[1] @ predicted[1].mT + predicted[2])
+        count = len(self)
+        linear = self.linear_observations(sensor)
+        inside = gate(np.arange(count), linear.means, linear.covariances)
         tracks, detections = np.nonzero(inside)
-        updated = self.corrected(self._observed_by(sensor), tracks, z[detections], predicted)
         log_densities = np.full(inside.shape, -np.inf)
-        log_densities[inside] = updated[2]
-        means, factors = np.concatenate([self.means, updated[0]]), np.concatenate([self.factors, updated[1]])
-        sources = np.full((count, 1 + len(z)), -1)  # index of each hypothesis' Gaussian
-        sources[:, 0], sources[:, 1:][inside] = np.arange(count), count + np.arange(len(tracks))
+        states = self.states
+        if len(tracks):
+            observations = Observations(self._observed_by(sensor), z[detections], self.step)
+            updated, log_densities[inside] = self._corrected(states.take(tracks), observations, linear.take(tracks))
+            states = Gaussians.join([states, updated])
+        sources = np.zeros((count, 1 + len(z)), dtype=int)  # index of each hypothesis' Gaussian
+        sources[:, 0] = np.arange(count)
+        sources[:, 1:][inside] = count + np.arange(len(tracks))
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters | GaussianFilters:
-            merged, chosen, shares = self.take(tracks), sources[tracks], weights[tracks]
-            places = np.nonzero((chosen >= 0) & (shares > 0))
-            given = means[chosen[places]], factors[chosen[places]], shares[places], places[0]
-            merged.means, merged.factors = merge_by_owner(*given, circular_dims(self.model))
-            return merged if len(tracks) else ListedFilters()
+            if not len(tracks):
+                return ListedFilters()
+            weights = weights[tracks]
+            size = np.count_nonzero(weights > VANISHING_SHARE, axis=1).max()
+            heaviest = np.argsort(-weights, axis=1)[:, :size]
+            weights = np.take_along_axis(weights, heaviest, axis=1)
+            members = np.take_along_axis(sources[tracks], heaviest, axis=1)
+            means, factors = merge_gaussians(
+                states.means[members], states.factors[members], weights, circular_dims(self.model)
+            )
+            return self._standing_at(Gaussians(np.ones(len(tracks)), means, factors), self.log_likelihoods[tracks])
 
         return log_densities, merge
 

@@ -10,16 +10,14 @@ import numpy as np
 
 from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, read_only, short_repr
 from herdfilter._repr import fields_in_line
-from herdfilter.angles import wrap_angles
-from herdfilter.filters.kalman.gaussian import MOST_ITERATIONS, linear_observation
-from herdfilter.filters.kalman.rules import LINEAR_RULE
-from herdfilter.filters.kalman.update import correct_gaussians
+from herdfilter.angles import wrap
+from herdfilter.filters.kalman.gaussian import iterated_update
+from herdfilter.filters.observation import Observations
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, observation_circular, observation_covariances, require
+from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
+from herdfilter.models.resolved import Measurement
 from herdfilter.models.series import as_duration
 from herdfilter.models.with_clutter import WithClutter
-
-SMALLEST_CHANGE = 1e-16  # squared change at which the iteration stops, in standard deviations of the prior
 
 
 def as_probability(name: str, value: float) -> float:
@@ -158,29 +156,20 @@ class BirthFromMeasurements:
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
-        prior, factor = self.initial.means[0], self.initial.factors
-        states = np.tile(prior, (len(z), 1))
-        if self.state is not None:
-            states = as_array("state", self.state(read_only(z)), states.shape)
-        u, circular = np.linalg.solve(factor[0], (states - prior).T).T, observation_circular(model, z.shape[1])
-        for _ in range(MOST_ITERATIONS):
-            predicted, slopes, noises = linear_observation(model, states, factor, LINEAR_RULE, step)
-            residuals = wrap_angles(z - predicted, circular) + (slopes @ u[:, :, None])[:, :, 0]
-            before, identity = u, np.eye(len(prior))[None]
-            u, after, _ = correct_gaussians(np.zeros_like(u), identity, residuals, slopes, noises, step)
-            states = prior + u @ factor[0].T
-            if ((u - before) ** 2).sum(axis=1).max(initial=0.0) < SMALLEST_CHANGE:
-                break
-        roots = factor @ after
-        return wrap_angles(states, circular_dims(model)), roots @ roots.mT
+        prior, factors = self.initial.means, self.initial.factors
+        means = np.repeat(prior, len(z), axis=0)
+        states = means if self.state is None else as_array("state", self.state(read_only(z)), means.shape)
+        start = np.linalg.solve(factors[0], (states - prior).T).T
+        means, factors, _ = iterated_update(Observations(model, z, step), means, factors, start)
+        return wrap(means, circular_dims(model)), factors @ factors.mT
 
 
 def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:
     """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
     size = z.shape[1]
-    apart = wrap_angles(z[:, None] - z, observation_circular(model, size))
+    apart = wrap(z[:, None] - z, Measurement(model).circular(size))
     try:
-        precisions = np.linalg.inv(2 * observation_covariances(model, states, size, step))
+        precisions = np.linalg.inv(2 * Measurement(model).noises(states, size, step))
     except np.linalg.LinAlgError:  # there is no noise
         return np.eye(len(z), dtype=bool)
     near = ((apart @ precisions) * apart).sum(axis=2) <= size

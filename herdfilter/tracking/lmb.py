@@ -19,13 +19,14 @@ from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.calls import as_method, associate
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
-from herdfilter.filters.kalman.gaussian import expected_detection
+from herdfilter.filters.kalman.gaussian import Gaussians, expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
-from herdfilter.models.contract import OBSERVED, check_state, require
+from herdfilter.models.contract import OBSERVED, require
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
+from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import Factor, WithClutter
 from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks
 from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
@@ -251,7 +252,8 @@ class LMBTracker(Timed):
 
         detected: Factor = 1.0 if callable(model.detection_probability) else model.detection_probability
         if labels and callable(model.detection_probability):
-            detected = expected_detection(model, bank.means, covariance_factor(bank.covariances), UNSCENTED_RULE, self.step)
+            moments = Gaussians(np.ones(len(labels)), bank.means, covariance_factor(bank.covariances))
+            detected = expected_detection(model, moments, UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_generator
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Transition
 
 
 def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int) -> list[Array]:
@@ -45,7 +46,7 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
         seen = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < chances)
         scan = model.clutter_sampler(size, rng, step)()
         if seen.any():
-            detections = contract.sample_observation(model.model, x[seen], rng, step)
+            detections = Measurement(model.model).sample(x[seen], rng, step)
             if detections.shape[1] != size:
                 raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}")
             scan = np.concatenate([scan, detections])
@@ -63,15 +64,15 @@ def simulate_path(
     states = {at: initial}
     for step in range(at + 1, steps[-1] + 1):
         x, when = states[step - 1][None], (dt, None, step)
-        moved = contract.sample_transition(model, x, rng, *when) if noise else contract.transition_mean(model, x, *when)
+        moved = Transition(model, *when).sample(x, rng) if noise else Transition(model, *when).mean(x)
         states[step] = moved[0]
     for step in range(at, steps[0], -1):
         contract.require(model, "simulation back in time", contract.ADDITIVE)
         x, dim = states[step], len(initial)
-        moved = contract.transition_mean(model, np.vstack([np.zeros(dim), np.eye(dim)]), dt, None, step)
-        added = contract.transition_noise(model, dt, step).factor @ rng.standard_normal(dim) if noise else 0.0
+        moved = Transition(model, dt, None, step).mean(np.vstack([np.zeros(dim), np.eye(dim)]))
+        added = Transition(model, dt, None, step).noise.factor @ rng.standard_normal(dim) if noise else 0.0
         earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - added - moved[0])
-        again = contract.transition_mean(model, earlier[None], dt, None, step)[0] + added
+        again = Transition(model, dt, None, step).mean(earlier[None])[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
             raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
         states[step - 1] = earlier

@@ -16,9 +16,9 @@ from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.results import DegenerateWeightsError, Outcome
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVATION, Model, jumps, observation_circular
+from herdfilter.models.contract import OBSERVATION, Model, jumps
 from herdfilter.models.jump_markov import JumpMarkov, with_modes
-from herdfilter.models.resolved import only_mode
+from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.with_clutter import Factor
 from herdfilter.tracking.status import DetectionHistory
@@ -203,7 +203,7 @@ def gate_detections(
     if not len(tracks) or not len(z) or probability == 1:
         return inside
     size = means.shape[1]
-    residuals = wrap_angles(z - means[:, None], observation_circular(model, size))
+    residuals = wrap_angles(z - means[:, None], Measurement(model).circular(size))
     roots = np.linalg.cholesky(covariances)
     white = np.linalg.inv(roots) @ residuals.transpose(0, 2, 1)
     with np.errstate(divide="ignore"):

@@ -7,7 +7,7 @@ import pytest
 from helpers import cases
 
 import herdfilter as hf
-from herdfilter.study.plan import differences, plan_study
+from herdfilter.study.plan import plan_study
 
 OWN = """
 import os
@@ -140,18 +140,6 @@ def test_a_changed_module_is_another_study(scenario, tmp_path):
     again = plan_study(scenario()).describe()
     assert first["imports"] != again["imports"]
     assert {**first, "imports": 0, "model": 0} == {**again, "imports": 0, "model": 0}
-
-
-def test_a_store_older_than_the_key_imports_can_be_resumed():
-    new = plan_study("ungm").describe()
-    old = {key: value for key, value in new.items() if key != "imports"}
-    old["scenario"] = {key: value for key, value in new["scenario"].items() if key != "imports"}
-    old["filters"] = {
-        name: {key: value for key, value in spec.items() if key != "imports"} for name, spec in new["filters"].items()
-    }
-    assert old["filters"] != new["filters"]
-    assert list(differences(old, new)) == []
-    assert list(differences(old, {**new, "imports": {"own": "x"}})) == ['imports: nothing there, {"own": "x"} now']
 
 
 def test_what_is_built_must_be_a_model(scenario):

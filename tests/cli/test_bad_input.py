@@ -77,10 +77,10 @@ def test_a_fault_of_ones_own_model_names_the_line_and_leaves_nothing(tmp_path, b
     assert {path for path in tmp_path.rglob("*") if "__pycache__" not in path.parts} == before
 
 
-@pytest.mark.parametrize(("option", "needed"), [("particles", r"1.6e\+04 GB"), ("runs", r"4e\+05 GB")])
-def test_what_does_not_fit_into_memory_says_what_it_needs(option, needed):
+@pytest.mark.parametrize("option", ["particles", "runs"])
+def test_what_does_not_fit_into_memory_is_refused(option):
     told = refused("compare", "ungm", "--filters", "bootstrap", "--particles", "5", f"--{option}", 10**12)
-    assert re.search(rf"{option}: {10**12} .* need at least {needed} of memory, this machine has", told)
+    assert re.search(rf"{option}: expected an integer up to \d+, as memory is limited, got {10**12}", told)
 
 
 def test_importing_the_package_and_the_command_line_stays_light():

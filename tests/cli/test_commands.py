@@ -165,16 +165,16 @@ def test_a_comparison_is_resumed_and_never_overwritten(path, tmp_path, monkeypat
 
     out, perform, calls = tmp_path / "out", engine._perform, []
 
-    def cut_off(study, task):
+    def cut_off(*task):
         calls.append(task)
         if len(calls) == 12:
             raise KeyboardInterrupt
-        return perform(study, task)
+        return perform(*task)
 
     options = ("compare", path, "--workers", "1", "--out", str(out))
     with monkeypatch.context() as patch:
         patch.setattr(engine, "_perform", cut_off)
-        patch.setattr(engine.perform, "__defaults__", (0.0,))
+        patch.setattr(engine.perform, "__defaults__", (0.0, None))
         stopped = command(*options)
     assert stopped.exit_code == 1
     assert f"what was finished is in {out / 'study.sqlite'}. The same command with --resume goes on" in stopped.stderr
@@ -208,7 +208,7 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(path, tmp_path, monkeypa
     try:
         with monkeypatch.context() as patch:
             patch.setattr(engine, "watch", signalled)
-            patch.setattr(engine.perform, "__defaults__", (0.0,))
+            patch.setattr(engine.perform, "__defaults__", (0.0, None))
             stopped = command(*options)
         assert signal.getsignal(number) == default
     finally:

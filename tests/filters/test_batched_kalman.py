@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import herdfilter as hf
 from herdfilter._covariances import covariance_factor
-from herdfilter.filters.kalman.gaussian import GaussianBelief
+from herdfilter.filters.kalman.gaussian import Gaussians
 from herdfilter.filters.kalman.rules import LINEAR_RULE
 
 EYE = np.eye(2)
@@ -50,7 +50,7 @@ def batch_and_singles(model, rule, count=7, seed=0):
     singles = []
     for mean, covariance in zip(means, covariances, strict=True):
         one = KINDS[rule](model)
-        one.belief = GaussianBelief(mean, covariance_factor(covariance), one.belief.rule)
+        one.belief = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None])
         singles.append(one)
     return hf.BatchedKalmanFilter(model, means, covariances, rule), singles
 
@@ -66,7 +66,7 @@ def observed(model, count, steps, seed=1):
 
 def assert_alike(batch, singles, exact):
     """To the last bit if `exact`; else to what the differences of an extended filter leave of rounding."""
-    loss = 1e-12 if singles[0].belief.rule != LINEAR_RULE else 1e-9
+    loss = 1e-12 if singles[0].rule != LINEAR_RULE else 1e-9
     for name in ("mean", "covariance", "log_likelihood"):
         expected = np.array([getattr(one, name) for one in singles])
         found = getattr(batch, f"{name}s")
@@ -112,7 +112,7 @@ def test_an_error_names_the_states_that_have_it_and_leaves_all_as_they_were():
         batch.update(z=[1.0, 2.0, 3.0, 4.0])
     with pytest.raises(ValueError, match=r"^state \[2\]: z: expected finite numbers, or NaN where missing, got \[inf\]"):
         batch.take([0, 0, 2]).update([4.0, np.nan, np.inf])
-    growth, rule = hf.models.UNGM(), hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).belief.rule
+    growth, rule = hf.models.UNGM(), hf.UnscentedKalmanFilter(hf.models.UNGM(), kappa=-0.9).rule
     wide = hf.BatchedKalmanFilter(growth, [[30.0], [0.0], [100.0]], [[1.0]], rule)
     wide.predict()
     with pytest.raises(hf.IndefiniteCovarianceError, match=r"^state \[1\]: step 1: the observation's covariance is not"):

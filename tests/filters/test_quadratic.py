@@ -10,13 +10,14 @@ import herdfilter as hf
 from herdfilter.filters import Observation, Particles, Transition
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quadratic import linear_observations
+from herdfilter.models.resolved import Measurement
 
 
 def told_less(model, likelihood=None):
     """The model without mean and covariance of its observation."""
     kept = ("dim", "initial", "transition_mean", "transition_covariance", "transition", "noise_dim", "circular")
     parts = {name: getattr(model, name) for name in kept if hasattr(model, name)}
-    own = likelihood or (lambda z, x, step: hf.models.contract.log_likelihood(model, z, x, step))
+    own = likelihood or (lambda z, x, step: Measurement(model).log_likelihood(z, x, step))
     return SimpleNamespace(**parts, log_likelihood=own)
 
 

@@ -79,7 +79,7 @@ def test_everything_has_one_short_line(result):
         "ParticleFilter(model=LinearGaussian, dim=2, n_particles=50, proposal=BootstrapProposal, ": pf,
         "ExtendedKalmanFilter(model=LinearGaussian, dim=2, step=1, log_likelihood=": kalman,
         "StepRecord(step=1, mean=[": pf.record,
-        "GaussianBelief(mean=[": kalman.belief,
+        "Gaussians(weights=[1], means=array(1, 2), factors=": kalman.belief,
         "unused_observations=1, particles=array(4, 50, 2))": result,
         "Particles(n=7, dim=3)": Particles.equal(np.zeros((7, 3))),
         "Forecast(steps=3, dim=2, observations=array(3, 1))": kalman.forecast(3),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 
 
 def line(x):
@@ -34,7 +34,7 @@ def test_a_model_of_the_project_and_its_compiled_form_agree(model):
     assert np.allclose(other.transition_covariance(0.5, 3), model.transition_covariance(0.5, 3))
     assert np.allclose(other.observation_mean(x, 3), model.observation_mean(x, 3))
     z = model.observation_mean(x[:1], 3)[0] + 3.0
-    assert np.allclose(contract.log_likelihood(other, z, x, 3), contract.log_likelihood(model, z, x, 3))
+    assert np.allclose(Measurement(other).log_likelihood(z, x, 3), Measurement(model).log_likelihood(z, x, 3))
     assert getattr(other, "observation_circular", ()) == getattr(model, "observation_circular", ())
 
 

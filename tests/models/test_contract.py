@@ -27,7 +27,8 @@ from herdfilter.models import (
     RangeTracking,
     StochasticVolatility,
 )
-from herdfilter.models.contract import circular_dims, noise_dim, propagate, sample_initial, sample_observation, wrap_angles
+from herdfilter.models.contract import circular_dims, wrap_angles
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 
 @dataclass
@@ -76,11 +77,11 @@ def case(request):
 
 @pytest.fixture
 def states(case):
-    return sample_initial(case.model, 50, np.random.default_rng(3))
+    return Motion(case.model).sample_initial(50, np.random.default_rng(3))
 
 
 def observe(case, x, step=1, seed=4):
-    return sample_observation(case.model, x, np.random.default_rng(seed), step)
+    return Measurement(case.model).sample(x, np.random.default_rng(seed), step)
 
 
 def test_states_and_transitions_are_as_documented_and_pickled(case, states):
@@ -110,7 +111,8 @@ def test_each_state_is_treated_alone(case, states):
         near = case.model.log_likelihood(z, one * (1 + 2.0**-40 * np.eye(one.shape[1])), 2)
         units = 2.0**-52 * 2.0**40 * np.abs(near - alone).sum()
         np.testing.assert_allclose(alone, likelihoods[i : i + 1], rtol=1e-12, atol=4 * units)
-    propagate(case.model, states, np.zeros((len(states), noise_dim(case.model))), case.dt, case.control, 1)
+    transition = Transition(case.model, case.dt, case.control, 1)
+    transition.propagate(states, np.zeros((len(states), transition.noise_dim)))
     np.testing.assert_array_equal(states, before)
     with pytest.raises(ValueError, match=rf"z: expected shape \({len(z)},\), got \({len(z) + 1},\)"):
         case.model.log_likelihood(np.append(z, 0.0), states, 1)
@@ -120,7 +122,7 @@ def test_each_state_is_treated_alone(case, states):
 def test_jacobians_are_the_derivatives(name):
     """At states drawn at step 0, without the few whose difference passes the jump of an angle."""
     case = CASES[name]
-    model, x = case.model, sample_initial(case.model, 50, np.random.default_rng(3))
+    model, x = case.model, Motion(case.model).sample_initial(50, np.random.default_rng(3))
     scale = np.sqrt(np.diagonal(np.cov(x.T).reshape(model.dim, model.dim)))
     scale = np.maximum(scale, 1e-3 * np.abs(x).max(axis=0))  # rounding is in proportion to the state, not to its spread
     scale = np.where(scale > 0, scale, 1.0)
@@ -141,8 +143,8 @@ def test_jacobians_are_the_derivatives(name):
 def test_simulated_transitions_have_the_stated_mean_and_covariance(case, states):
     n = 10_000
     x = np.repeat(states[:1], n, axis=0)
-    noise = np.random.default_rng(5).standard_normal((n, noise_dim(case.model)))
-    moved = propagate(case.model, x, noise, case.dt, case.control, 3)
+    noise = np.random.default_rng(5).standard_normal((n, Motion(case.model).noise_dim))
+    moved = Transition(case.model, case.dt, case.control, 3).propagate(x, noise)
     mean = case.model.transition_mean(states[:1], case.dt, case.control, 3)[0]
     Q = case.model.transition_covariance(case.dt, 3)
     offset = wrap_angles(moved - mean, circular_dims(case.model))
@@ -208,7 +210,7 @@ def test_likelihood_is_the_gaussian_density_of_wrapped_residuals(case, states):
 @pytest.mark.parametrize("name", ["constant velocity", "coordinated turn", "double well", "landmarks"])
 def test_two_short_steps_are_one_long_one(name):
     case = CASES[name]
-    model, states = case.model, sample_initial(case.model, 50, np.random.default_rng(3))
+    model, states = case.model, Motion(case.model).sample_initial(50, np.random.default_rng(3))
     both = model.transition_mean(states, 0.5, case.control, 1)
     second = model.transition_mean(model.transition_mean(states, 0.2, case.control, 1), 0.3, case.control, 2)
     np.testing.assert_allclose(second, both, rtol=1e-11, atol=1e-12 * np.abs(both).max())

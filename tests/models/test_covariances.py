@@ -5,7 +5,7 @@ import pytest
 
 import herdfilter as hf
 from herdfilter.filters.kalman.gaussian import kalman_mixture
-from herdfilter.models import contract
+from herdfilter.models.resolved import Transition
 from herdfilter.models.simulation import simulate_observations
 
 WRONG = {
@@ -121,13 +121,13 @@ def test_what_is_semi_definite_up_to_rounding_passes(right):
     """It stays what it is, but for rounding: a symmetric matrix to the last digit, its factor a factor of it."""
     given = np.array(RIGHT[right], dtype=float)
     model = Plane(Q=RIGHT[right])
-    Q = contract.transition_noise(model, 1.0, 1).matrix
+    Q = Transition(model).noise.matrix
     size = np.abs(given).max()
     np.testing.assert_array_equal(Q, Q.T)
     np.testing.assert_allclose(Q, given, rtol=1e-15, atol=1e-15 * size)
     if (given == given.T).all() and (np.diag(given) >= 0).all():
         np.testing.assert_array_equal(Q, given)
     noise = np.eye(2)
-    moved = contract.propagate(model, np.zeros((2, 2)), noise, 1.0, None, 1)
+    moved = Transition(model).propagate(np.zeros((2, 2)), noise)
     np.testing.assert_allclose(moved.T @ moved, given, atol=1e-6 * size)
     assert np.isfinite(hf.ExtendedKalmanFilter(model).run([None] * 2).covariances).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.models.contract import log_likelihood, takes_partial
+from herdfilter.models.resolved import Measurement
 
 UNGM = hf.models.UNGM()
 
@@ -50,10 +50,12 @@ def test_the_derived_likelihood_is_the_one_that_gaussian_models_write_out(model)
     _, (z,) = hf.simulate(model, 1, rng=1)
     bare = of_noise_alone(model)()
     expected = model.log_likelihood(z, x, 1)
-    np.testing.assert_allclose(log_likelihood(bare, z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max())
-    assert takes_partial(bare)
+    np.testing.assert_allclose(
+        Measurement(bare).log_likelihood(z, x, 1), expected, rtol=1e-12, atol=1e-12 * abs(expected).max()
+    )
+    assert Measurement(bare).takes_partial
     z = np.array([np.nan, z[1]])
-    np.testing.assert_allclose(log_likelihood(bare, z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
+    np.testing.assert_allclose(Measurement(bare).log_likelihood(z, x, 1), model.log_likelihood(z, x, 1), rtol=1e-10)
 
 
 def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
@@ -61,7 +63,7 @@ def test_noise_that_depends_on_the_state_has_the_density_of_each_states_own():
     x, z = np.array([[0.0], [2.0]]), np.array([1.0])
     variance, residual = 1 + x[:, 0] ** 2, 1.0 - x[:, 0] ** 2 / 20
     expected = -0.5 * (residual**2 / variance + np.log(2 * np.pi * variance))
-    np.testing.assert_allclose(log_likelihood(model, z, x, 1), expected, rtol=1e-13)
+    np.testing.assert_allclose(Measurement(model).log_likelihood(z, x, 1), expected, rtol=1e-13)
 
 
 def test_a_filter_does_the_same_with_functions_and_with_a_class(observations):

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
-from herdfilter.models import RandomModel, contract, random_model
+from herdfilter.models import RandomModel, random_model
 from herdfilter.models.random import drifts
 from herdfilter.models.random.model import DEPARTURES, NOISE_FACTORS, OUTLIER_SHARE, UNKNOWN_DRIFTS
+from herdfilter.models.resolved import Motion, Transition
 
 SEEDS = range(24)
 
@@ -49,9 +50,9 @@ def test_each_state_is_treated_alone_and_left_as_it_is():
         assert likelihoods.shape == (20,)
         np.testing.assert_allclose(model.log_likelihood(z, x[7:8], step), likelihoods[7:8], rtol=1e-9)
         if model.labels[1] != "only simulable":
-            noise = rng.standard_normal((20, contract.noise_dim(model)))
-            moved = contract.propagate(model, x, noise, 1.0, None, 1)
-            again = contract.propagate(model, x[7:8], noise[7:8], 1.0, None, 1)
+            noise = rng.standard_normal((20, Motion(model).noise_dim))
+            moved = Transition(model).propagate(x, noise)
+            again = Transition(model).propagate(x[7:8], noise[7:8])
             np.testing.assert_allclose(again, moved[7:8], rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(x, before)
 

@@ -7,7 +7,7 @@ from scipy.integrate import trapezoid
 
 import herdfilter as hf
 from herdfilter.angles import wrap_angles
-from herdfilter.models.contract import sample_initial, sample_transition
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.study.data import textbook
 from herdfilter.study.recording import record
 from herdfilter.study.scenario import load_scenario, scenario_files
@@ -16,9 +16,9 @@ from herdfilter.study.scenario import load_scenario, scenario_files
 def states(model, n, steps=3):
     """States at random, some steps after the first."""
     rng = np.random.default_rng(5)
-    x = sample_initial(model, n, rng)
+    x = Motion(model).sample_initial(n, rng)
     for step in range(1, steps + 1):
-        x = sample_transition(model, x, rng, 1.0, None, step)
+        x = Transition(model, 1.0, None, step).sample(x, rng)
     return x
 
 
@@ -47,10 +47,10 @@ def test_a_pendulum_swings_as_one_of_small_angle_and_keeps_its_energy_over_the_t
 def test_an_epidemic_moves_whole_people_between_compartments():
     model = textbook.Epidemic()
     rng = np.random.default_rng(2)
-    x = sample_initial(model, 50, rng)
+    x = Motion(model).sample_initial(50, rng)
     removed = 0
     for step in range(1, 60):
-        after = sample_transition(model, x, rng, 1.0, None, step)
+        after = Transition(model, 1.0, None, step).sample(x, rng)
         np.testing.assert_array_equal(after[:, :4], np.rint(after[:, :4]))
         left = model.population - after[:, :3].sum(axis=1)
         assert (left >= removed).all()
@@ -100,7 +100,7 @@ def test_returns_and_next_log_variances_have_the_correlations_that_are_stated():
     x = states(model, 60_000)
     now, later = x[:, :2], x[:, 2:]
     z = model.sample_observation(x, rng, 1)
-    np.testing.assert_array_equal(sample_transition(model, x, rng, 1.0, None, 4)[:, :2], later)
+    np.testing.assert_array_equal(Transition(model, 1.0, None, 4).sample(x, rng)[:, :2], later)
     epsilon = z * np.exp(-now / 2)
     eta = (later - model.mu - model.phi * (now - model.mu)) / model.sigma
     np.testing.assert_allclose(np.cov(np.hstack([epsilon, eta]).T), JOINT, atol=0.02)

@@ -6,7 +6,7 @@ import pytest
 
 from herdfilter.report.parts import results_table
 from herdfilter.report.wording import findings_text
-from herdfilter.study import columns, summary
+from herdfilter.study import columns, store, summary
 from herdfilter.study.columns import COLUMNS, MEASURED, Column, digits, headings
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
@@ -17,6 +17,7 @@ def test_one_declaration_brings_a_new_number_everywhere(scenario, monkeypatch):
     worst = Column("worst", "largest error", median_with_interval, "worst error{unit}", measure=lambda run: run.truth.max())
     for module in (columns, summary):
         monkeypatch.setattr(module, "COLUMNS", (*COLUMNS, worst))
+    monkeypatch.setattr(store, "MEASURED", (*MEASURED, "worst"))
     result = run_study(plan_study(scenario, ["bootstrap"], [10], 6))
     expected = result.series["bootstrap", 10]["truth"].max(axis=1)
     np.testing.assert_allclose(result.runs["worst"], expected)

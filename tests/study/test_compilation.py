@@ -8,7 +8,8 @@ import herdfilter as hf
 from herdfilter.study import engine
 from herdfilter.study.engine import run_study
 from herdfilter.study.plan import plan_study
-from herdfilter.study.workers.child import ChildWork, _idle_children, begin, end_idle_processes
+from herdfilter.study.tasks import Task
+from herdfilter.study.workers import Packed, begin, end_idle_children, in_child
 
 
 class Deadly(hf.BootstrapProposal):
@@ -23,9 +24,9 @@ def batches(monkeypatch):
     """What is distributed, in turn, and the line of the first part."""
     seen, distribute, live_line = [], engine.distribute, engine.live_line
 
-    def spied(tasks, executor):
+    def spied(tasks, *arguments, **options):
         seen.append([task.filter for task in tasks])
-        return distribute(tasks, executor)
+        return distribute(tasks, *arguments, **options)
 
     def told(text, *counts, visible=True):
         seen.append(text)
@@ -51,7 +52,7 @@ def test_filters_of_the_package_are_compiled_in_view_before_the_runs_and_their_e
         plan_study(scenario, {"bootstrap": "bootstrap", "mine": constant, "sqmc": "sqmc"}, runs=1), progress=True
     )
     assert (result.runs["error"] == "").all()
-    line, compiled, counter, runs = batches
+    compiled, line, runs, counter = batches
     assert line == "compiling (once) or loading bootstrap, sqmc"
     assert compiled == ["sqmc", "bootstrap"]
     assert counter == "walk"
@@ -66,17 +67,14 @@ def test_a_filter_that_kills_the_process_that_compiles_it_fails_in_its_runs_only
 
 
 def test_an_idle_process_is_given_work_and_without_one_this_process_does_it():
-    end_idle_processes()
-    assert begin(lambda: [os.getpid()])() == [os.getpid()]
-    work = ChildWork(lambda tasks, stage: [os.getpid()])
-    (other,) = work(())
-    work.close()
+    end_idle_children()
     here = os.getpid()
+    assert begin(lambda: [os.getpid()])() == [here]
+    (other,) = in_child(Packed(lambda tasks: [os.getpid()]), [Task("any", 1, 0)], None)
     assert begin(lambda: [os.getpid()])() == [other] != [here]
     with pytest.raises(OSError, match="disk is full"):
         begin(full_disk)()
     assert begin(lambda: [os.getpid()] if os.getpid() == here else os._exit(1))() == [here]
-    assert _idle_children == []
 
 
 def full_disk():

@@ -5,9 +5,7 @@ import signal
 import sys
 import threading
 import time
-from types import SimpleNamespace
 
-import numpy as np
 import pandas as pd
 import pytest
 from helpers import command, same_runs, walk
@@ -15,7 +13,6 @@ from helpers import command, same_runs, walk
 import herdfilter as hf
 from herdfilter.study import workers
 from herdfilter.study.store import open_for_reading
-from herdfilter.study.workers.cluster import Cluster
 
 WALK = walk(steps=25, runs=100, particles=[50], filters=["bootstrap", "sqmc"])
 
@@ -93,70 +90,9 @@ def test_a_killed_worker_and_a_lost_scheduler_lose_nothing(tmp_path):
     pd.testing.assert_frame_equal(after.merge(before[order])[before.columns], before, check_exact=True)
 
 
-def cluster_of(**attributes):
-    """A cluster without scheduler, whose attributes are given."""
-    cluster = object.__new__(Cluster)
-    questions = SimpleNamespace(ncores=None, ncores_running=None)
-    vars(cluster).update(_looked=-np.inf, _inhabited=time.monotonic(), _own=None, _running={})
-    vars(cluster).update(
-        _distributed=SimpleNamespace(KilledWorker=LookupError), _client=SimpleNamespace(scheduler=questions)
-    )
-    vars(cluster).update(attributes)
-    return cluster
-
-
-def fetched(status, error):
-    """A result that is done, which raises an error as it is fetched."""
-
-    def result(timeout):
-        raise error
-
-    return SimpleNamespace(status=status, result=result)
-
-
-@pytest.mark.parametrize(("status", "worker"), [("finished", "tcp://there"), ("lost", "tcp://gone")])
-def test_results_that_died_with_their_worker_are_not_waited_for(status, worker):
-    """Done, but in the memory of a worker that has gone since: the client knows, or is yet to see."""
-    given_up = []
-    cluster = cluster_of(_here={worker: 1}, _look=lambda: None)
-    cluster._client.cancel = given_up.extend
-    assert cluster._result(fetched(status, TimeoutError()), ("tcp://gone", 0)) is None
-    assert len(given_up) == 1
-
-
-@pytest.mark.parametrize(("status", "told"), [("finished", "scheduler: the connection .* is lost"), ("error", "closed")])
-def test_a_scheduler_lost_while_a_result_is_fetched_is_told_as_such(status, told):
-    """An error of the same kind that the work itself raises stays as it is."""
-    with pytest.raises(ConnectionError, match=f"^{told}$"):
-        cluster_of(_running={"other": ()})._result(fetched(status, ConnectionError("closed")), ("tcp://there", 0))
-
-
-def test_workers_that_come_or_leave_between_two_questions():
-    """Who comes has not left: all that it is given would count as lost with it. Who leaves gets nothing."""
-    here = {}
-
-    def one_comes(question):
-        before = dict(here)
-        here[f"tcp://{len(here)}"] = 1
-        return before
-
-    cluster = cluster_of(_ask=one_comes)
-    for _ in range(3):
-        assert {worker for worker, _ in cluster.places()} <= cluster._here.keys()
-        cluster._looked = -np.inf
-    assert len(cluster.places()) > 3
-    answers = iter([{"tcp://1": 1}, {}])
-    assert cluster_of(_ask=lambda question: next(answers)).places() == []
-
-
-def test_a_cluster_that_nobody_works_for_is_given_up():
-    with pytest.raises(ConnectionError, match=r"no worker that takes tasks for 60 s; start workers"):
-        cluster_of(_ask=lambda question: {}, _inhabited=-np.inf).places()
-
-
 def test_nothing_at_the_address_and_nothing_installed_are_told(scenario, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(workers.cluster, "_CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     with pytest.raises(ConnectionError, match=r"scheduler: nothing answers at tcp://127\.0\.0\.1:9"):
         hf.compare(scenario, scheduler="tcp://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "distributed", None)

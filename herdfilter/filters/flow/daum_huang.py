@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, check_count, check_flags
-from herdfilter.angles import moments, unwrap_angles, wrap_angles
+from herdfilter._checks import Array, check_count, check_flags
+from herdfilter.angles import moments, unwrap, wrap
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.ensemble import Ensemble
-from herdfilter.filters.kalman.gaussian import GaussianBelief
-from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter
+from herdfilter.filters.kalman.ensemble import Ensemble, EnsembleKalmanFilter
+from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.gaussian_filters import UnscentedKalmanFilter, keeps_one_gaussian
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Transition
 from herdfilter.models.sensors import to_check
+from herdfilter.models.trial import check_state
 
 
-class DaumHuangFilter(KalmanFilter):
+class DaumHuangFilter(EnsembleKalmanFilter):
     """Particle flow filter EDH, or with ``local=True`` LEDH (Ding and Coates 2012, algorithms 1 and 2).
 
     Particles go through the transition with noise of their own. An observation moves them along the flow that takes a
@@ -64,6 +65,7 @@ class DaumHuangFilter(KalmanFilter):
     """
 
     belief: FlowEnsemble
+    _settings = ("rule", "local", "flow_steps")
 
     def __init__(
         self,
@@ -75,72 +77,57 @@ class DaumHuangFilter(KalmanFilter):
         flow_steps: int = 29,
     ) -> None:
         user = "DaumHuangFilter"
-        contract.check_state(model, user, "sample", "mean", "covariance")
+        check_state(model, user, "sample", "mean", "covariance")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
         contract.require(to_check(model), user, contract.OBSERVED)
-        self.n_particles = check_count("n_particles", n_particles, minimum=2)
-        self.rng = as_generator(rng)
         check_flags(local=local)
         self.local = local
-        times = tuple(pseudo_times(check_count("flow_steps", flow_steps)))
-        gaussian = getattr(kalman(model), "belief", None) if callable(kalman) else None
-        if not isinstance(gaussian, GaussianBelief):
+        self.flow_steps = check_count("flow_steps", flow_steps)
+        beside: Any = kalman(model) if callable(kalman) else None
+        if not keeps_one_gaussian(beside):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
-        members = contract.sample_initial(model, self.n_particles, self.rng)
-        super().__init__(model, FlowEnsemble(members, contract.circular_dims(model), self.rng, gaussian, self.local, times))
+        self.rule = beside.rule
+        self._initial_gaussian = beside.belief
+        super().__init__(model, n_particles, rng)
 
-    @property
-    def particles(self) -> Array:
-        """The particles, shape (n, d), of equal weight."""
-        return self.belief.members
+    def _start(self, model: contract.Model) -> FlowEnsemble:
+        return FlowEnsemble(super()._start(model).members, self._initial_gaussian)
 
-
-@dataclass(frozen=True, eq=False)
-class FlowEnsemble(Ensemble):
-    """Members (n, d) of equal weight, and the Gaussian beside them (a `Belief`)."""
-
-    gaussian: GaussianBelief
-    local: bool
-    times: Any  # a tuple: the same all along, and no part of a state
-
-    @property
-    def _moments(self) -> tuple[Array, Array]:
-        n = len(self.members)
-        mean, covariance = moments(self.members, np.full(n, 1 / n), self.circular)
+    def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
+        n = self.n_particles
+        mean, covariance = moments(belief.members, np.full(n, 1 / n), contract.circular_dims(self.model))
         return mean, covariance * n / (n - 1)
 
-    @property
-    def mean(self) -> Array:
-        """See `Belief`."""
-        return self._moments[0]
-
-    @property
-    def covariance(self) -> Array:
-        """See `Belief`."""
-        return self._moments[1]
-
-    def predict(self, transition: Transition) -> Self:
+    def _predict(self, transition: Transition) -> FlowEnsemble:
         """Move each member with noise of its own, and the Gaussian from their mean."""
-        gaussian = replace(self.gaussian, mean=self.mean).predict(transition)
-        return replace(super().predict(transition), gaussian=gaussian)
+        before = replace(self.belief.gaussian, means=self.mean[None])
+        return FlowEnsemble(super()._predict(transition).members, before.predict(transition, self.rule))
 
-    def update(self, observation: Observation) -> tuple[Self, float]:
+    def _update(self, observation: Observation) -> tuple[FlowEnsemble, float]:
         """Move the members along the flow."""
-        gaussian, log_density = self.gaussian.update(observation)
-        n = len(self.members)
-        members = unwrap_angles(self.members, np.full(n, 1 / n), self.circular)
+        prior = self.belief.gaussian
+        posterior, log_densities = prior.update(observation, self.rule if observation.step else None)
+        n = self.n_particles
+        circular = contract.circular_dims(self.model)
+        members = unwrap(self.particles, np.full(n, 1 / n), circular)
         origin = members.mean(axis=0)
         offsets = members - origin
-        flow = ExactFlow(observation, self.times)
+        flow = ExactFlow(observation, pseudo_times(self.flow_steps))
         # the map is affine without `local`, and the flow of an offset of zero is that of the mean
         movers = [(origin, offsets)]
         if not self.local:
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
-        moved, _ = flow.migrate(self.gaussian.covariance, *movers)
-        members = wrap_angles(origin + moved[-1], self.circular)
-        return replace(self, members=members, gaussian=gaussian), log_density
+        moved, _ = flow.migrate(prior.covariances[0], *movers)
+        return FlowEnsemble(wrap(origin + moved[-1], circular), posterior), float(log_densities[0])
 
-    def combine(self, others: Sequence[Self], weights: Array, circular: tuple[int, ...]) -> Self:
-        """Combine members and Gaussians."""
-        gaussian = self.gaussian.combine([other.gaussian for other in others], weights, circular)
-        return replace(super().combine(others, weights, circular), gaussian=gaussian)
+    def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:
+        gaussian = Gaussians.join([belief.gaussian for belief in beliefs], weights)
+        members = super()._combine(beliefs, weights).members
+        return FlowEnsemble(members, gaussian.merged(contract.circular_dims(self.model)))
+
+
+@dataclass(frozen=True, eq=False)
+class FlowEnsemble(Ensemble):
+    """Members (n, d) of equal weight, and the Gaussian beside them."""
+
+    gaussian: Gaussians

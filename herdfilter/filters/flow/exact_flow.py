@@ -9,6 +9,7 @@ from herdfilter.angles import wrap_angles
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement
 from herdfilter.samplers.compiled import CALLED, njit
 
 
@@ -70,7 +71,7 @@ class ExactFlow:
         self._whitenings: Array | None = None  # None if the noise depends on the state
         if not contract.takes_state(observation.model):
             size = len(np.atleast_1d(observation.model.observation_covariance(observation.step)))
-            noise = contract.observation_noise(observation.model, size, observation.step).matrix
+            noise = Measurement(observation.model).noise(size, observation.step).matrix
             self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
     def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:

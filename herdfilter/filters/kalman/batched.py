@@ -13,20 +13,24 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import LARGEST, Array, as_array, as_covariance, as_number, as_numbers
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
-from herdfilter.angles import wrap
 from herdfilter.filters.kalman import gaussian_filters
 from herdfilter.filters.kalman.core import KalmanFilter, overflow_error
-from herdfilter.filters.kalman.gaussian import GaussianBelief, linear_observation, predict_gaussians
+from herdfilter.filters.kalman.gaussian import Gaussians, linear_observation
 from herdfilter.filters.kalman.rules import Linearisation, MomentRule, moment_rule
-from herdfilter.filters.kalman.update import correct_gaussians
-from herdfilter.filters.observation import Observation, outside
+from herdfilter.filters.kalman.update import observed_part
+from herdfilter.filters.observation import Observation, Observations, outside
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.sensors import Sensor, to_check
 from herdfilter.models.series import Timed, as_control, as_duration, as_objects, is_reading, own_times, series
 
-KINDS = {one for one in vars(gaussian_filters).values() if getattr(one, "__module__", "") == gaussian_filters.__name__}
+KINDS = {
+    gaussian_filters.ExtendedKalmanFilter,
+    gaussian_filters.UnscentedKalmanFilter,
+    gaussian_filters.CubatureKalmanFilter,
+    gaussian_filters.SmartSamplingKalmanFilter,
+}
 """Filters that a batch can stand for: not subclasses, which may have methods of their own."""
 
 
@@ -34,21 +38,21 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
     """Name the states in an error of `predict` or `update` that some have alone, and others do not."""
 
     @wraps(method)
-    def named(self: Any, *given: Any, **options: Any) -> Any:
+    def named(self: Any, *args: Any, **options: Any) -> Any:
         if "z" in options:
-            given = (options.pop("z"),)
+            args = (options.pop("z"),)
         try:
-            return method(self, *given, **options)
+            return method(self, *args, **options)
         except Exception as error:
-            wrong = []
+            failing = []
             for k in range(len(self)):
                 try:
-                    row = [rows[k : k + 1] if np.ndim(rows) else rows for rows in given[:1]]
-                    method(self.take([k]), *row, *given[1:], **options)
+                    row = [rows[k : k + 1] if np.ndim(rows) else rows for rows in args[:1]]
+                    method(self.take([k]), *row, *args[1:], **options)
                 except Exception:
-                    wrong.append(k)
-            if 0 < len(wrong) < len(self):
-                error.args = (f"state {wrong}: {error}",)
+                    failing.append(k)
+            if 0 < len(failing) < len(self):
+                error.args = (f"state {failing}: {error}",)
             raise
 
     return named
@@ -102,13 +106,16 @@ class BatchedKalmanFilter(Timed):
         contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
         if contract.has_scans(model):
             raise TypeError(f"model: expected one without scans, got {contract.kind(model)}; see hf.tracking.LMBTracker")
-        self.model, self.rule, self.step = model, moment_rule(rule), 0
-        self.means = as_array("means", means, (None, model.dim)).copy()
-        matrices, shape = as_covariance("covariances", covariances, model.dim), (*self.means.shape, model.dim)
-        if matrices.ndim == 3 and len(matrices) != shape[0]:
-            raise ValueError(f"covariances: expected one, or one for each of {shape[0]} means, got {len(matrices)}")
-        self.factors = np.broadcast_to(covariance_factor(matrices), shape).copy()
-        self.log_likelihoods = np.zeros(shape[0])
+        self.model = model
+        self.rule = moment_rule(rule)
+        self.step = 0
+        x = as_array("means", means, (None, model.dim)).copy()
+        matrices = as_covariance("covariances", covariances, model.dim)
+        if matrices.ndim == 3 and len(matrices) != len(x):
+            raise ValueError(f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}")
+        factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
+        self.states = Gaussians(np.ones(len(x)), x, factors)
+        self.log_likelihoods: Array = np.zeros(len(x))
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
@@ -116,54 +123,59 @@ class BatchedKalmanFilter(Timed):
         first: Any = next(iter(filters), None)
         if type(first) not in KINDS or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
             return None
-        alike = all(
-            type(one) is type(first)
-            and one.model is first.model
-            and (one.step, one._clock, one.belief.rule) == (first.step, first._clock, first.belief.rule)
-            for one in filters
-        )
-        if not alike or (not first.step and any(one._by_model_at_start for one in filters)):
+        if len({(type(one), id(one.model), getattr(one, "rule", 0), one.step, one._clock) for one in filters}) > 1:
+            return None
+        if not first.step and any(one._by_model_at_start for one in filters):
             return None
         batch = cls.__new__(cls)
         batch._single = first
-        batch.model, batch.rule, batch.step, batch._clock = first.model, first.belief.rule, first.step, first._clock
-        batch.means = np.array([one.belief.mean for one in filters])
-        batch.factors = np.array([one.belief.factor for one in filters])
+        batch.model = first.model
+        batch.rule = first.rule
+        batch.step = first.step
+        batch._clock = first._clock
+        batch.states = Gaussians.join([one.belief for one in filters])
         batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
         return batch
 
     def __len__(self) -> int:
-        return len(self.means)
+        return len(self.states)
+
+    @property
+    def means(self) -> Array:
+        """Means of the states, shape (K, d)."""
+        return self.states.means
 
     @property
     def covariances(self) -> Array:
         """Covariances of the states, shape (K, d, d)."""
-        return self.factors @ self.factors.mT
+        return self.states.covariances
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step)
 
     def take(self, rows: Any) -> Self:
         """Return a batch of chosen states, by an index of NumPy such as integers (n,), which may be repeated."""
-        chosen = copy.copy(self)
-        for name in ("means", "factors", "log_likelihoods"):
-            setattr(chosen, name, getattr(self, name)[rows])
-        return chosen
+        return self._standing_at(self.states.take(rows), self.log_likelihoods[rows])
 
     def join(self, other: Self) -> Self:
         """Return a batch of these states and those of another batch at the same step."""
-        both = copy.copy(self)
-        for name in ("means", "factors", "log_likelihoods"):
-            setattr(both, name, np.concatenate([getattr(self, name), getattr(other, name)]))
-        return both
+        log_likelihoods = np.concatenate([self.log_likelihoods, other.log_likelihoods])
+        return self._standing_at(Gaussians.join([self.states, other.states]), log_likelihoods)
+
+    def _standing_at(self, states: Gaussians, log_likelihoods: Array) -> Self:
+        batch = copy.copy(self)
+        batch.states = states
+        batch.log_likelihoods = log_likelihoods
+        return batch
 
     @_naming_states
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry all states to the next step; arguments and errors are those of `KalmanFilter.predict`."""
-        dt, control = as_duration("dt", dt), as_control(control)
-        transition = Transition(self.model, dt, control, self.step + 1)
-        means, self.factors = predict_gaussians(transition, self.means, self.factors, self.rule)
-        self.means, self.step, self._clock = transition.wrapped(means), self.step + 1, self._clock.later(dt)
+        dt = as_duration("dt", dt)
+        control = as_control(control)
+        self.states = self.states.predict(Transition(self.model, dt, control, self.step + 1), self.rule)
+        self.step += 1
+        self._clock = self._clock.later(dt)
 
     @_naming_states
     def update(
@@ -189,69 +201,57 @@ class BatchedKalmanFilter(Timed):
         IndefiniteCovarianceError, TypeError, ValueError
             As in `KalmanFilter.update`, with the states that have the error; all are then as before.
         """
-        outcomes, log_densities, model = np.full(len(self), Outcome.MISSING), np.zeros(len(self)), self._observed_by(sensor)
-        rows = as_numbers("z", np.full(len(self), np.nan) if z is None else z, (len(self), None), missing=True)
+        count = len(self)
+        model = self._observed_by(sensor)
+        rows = as_numbers("z", np.full(count, np.nan) if z is None else z, (count, None), missing=True)
         rows = rows[:, None] if rows.ndim == 1 else rows
-        if rows.ndim != 2 or len(rows) != len(self):
-            raise ValueError(f"z: expected a row for each of {len(self)} states, got shape {rows.shape} at step {self.step}")
+        if rows.ndim != 2 or len(rows) != count:
+            raise ValueError(f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}")
         for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
             Observation.read(model, row, self.step)  # raises its error
-        there = ~np.isnan(rows)
-        if not there.any():
-            return log_densities, outcomes
-        predicted = self._linear_observations(sensor)
-        Observation(model, rows[0], self.step).expect(predicted[0].shape[1:], "observation_mean")
-        means, factors = self.means.copy(), self.factors.copy()
-        for pattern in there[:1] if there.all() else np.unique(there[there.any(axis=1)], axis=0):
-            who = np.flatnonzero((there == pattern).all(axis=1))  # all lack the same entries
-            if gate is not None:
-                share = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-                residuals, slopes, noises = self._seen(model, who, rows[who], predicted)
-                beyond = outside(residuals, slopes @ slopes.mT + noises, share, self.step)
-                outcomes[who[beyond]] = Outcome.GATED
-                who = who[~beyond]
-            if len(who):
-                means[who], factors[who], log_densities[who] = self.corrected(model, who, rows[who], predicted)
-                outcomes[who] = Outcome.UPDATED
-        self.means, self.factors, self.log_likelihoods = means, factors, self.log_likelihoods + log_densities
+        used: Any = (~np.isnan(rows)).any(axis=1)
+        outcomes = np.full(count, Outcome.MISSING)
+        outcomes[used] = Outcome.UPDATED
+        if not used.any():
+            return np.zeros(count), outcomes
+        linear = self.linear_observations(sensor)
+        if gate is not None:
+            gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
+            residuals, slopes, noises = observed_part(Observations(model, rows, self.step), linear)
+            beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
+            outcomes[beyond] = Outcome.GATED
+            used &= ~beyond
+            rows = np.where(used[:, None], rows, np.nan)
+        states, log_densities = self._corrected(self.states, Observations(model, rows, self.step), linear)
+        if not used.all():
+            means = np.where(used[:, None], states.means, self.means)
+            factors = np.where(used[:, None, None], states.factors, self.states.factors)
+            states = Gaussians(states.weights, means, factors)
+            log_densities = np.where(used, log_densities, 0.0)
+        self.states = states
+        self.log_likelihoods = self.log_likelihoods + log_densities
         return log_densities, outcomes
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        means, slopes, noises = self._linear_observations(sensor)
-        return means, slopes @ slopes.mT + noises
+        linear = self.linear_observations(sensor)
+        return linear.means, linear.covariances
 
-    def _linear_observations(self, sensor: Sensor | None) -> Linearisation:
-        return linear_observation(self._observed_by(sensor), self.means, self.factors, self.rule, self.step)
+    def linear_observations(self, sensor: Sensor | None) -> Linearisation:
+        """Return what the rule takes the observations of all states for."""
+        return linear_observation(
+            Measurement(self._observed_by(sensor)), self.states.means, self.states.factors, self.rule, self.step
+        )
 
-    def corrected(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> tuple[Array, Array, Array]:
-        """Return means, factors and log-densities (n,) of states `who` (n,), each given its row of z (n, k).
-
-        All rows lack the same entries. `predicted` is what the rule takes the observations of all states by `model` for.
-        """
-        means, factors = self.means[who], self.factors[who]
+    def _corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
+        """Return states of this step, each given its own observation, and log-densities; `linear` is of the same states."""
         with np.errstate(over="ignore", invalid="ignore"):  # named below
-            if self.step == 0:  # iterated, each until its own end
-                given = zip(means, factors, z, strict=True)
-                ends = [GaussianBelief(m, F, self.rule).update(Observation(model, row, 0, None)) for m, F, row in given]
-                ended = zip(*((one.mean, one.factor, log_density) for one, log_density in ends), strict=True)
-                means, factors, log_densities = map(np.array, ended)
-            else:
-                seen = self._seen(model, who, z, predicted)
-                means, factors, log_densities = correct_gaussians(means, factors, *seen, self.step)
-        finite = np.isfinite(means).all(axis=1) & np.isfinite(factors).all(axis=(1, 2)) & np.isfinite(log_densities)
+            states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
+        finite = np.isfinite(states.means).all(axis=1) & np.isfinite(log_densities)
+        finite &= np.isfinite(states.factors).all(axis=(1, 2))
         if not finite.all():
-            raise overflow_error(z[int(np.argmin(finite))], self.step)
-        return wrap(means, contract.circular_dims(self.model)), factors, log_densities
-
-    def _seen(self, model: contract.Model, who: np.ndarray, z: Array, predicted: Any) -> tuple[Array, Array, Array]:
-        """Return residuals, slopes and noises of the entries that are there."""
-        residuals = wrap(z - predicted[0][who], contract.observation_circular(model, z.shape[1]))
-        slopes, noises = predicted[1][who], predicted[2] if len(predicted[2]) == 1 else predicted[2][who]
-        there = ~np.isnan(z).any(axis=0)
-        if there.all():
-            return residuals, slopes, noises
-        return residuals[:, there], slopes[:, there], noises[:, there][:, :, there]
+            raise overflow_error(observations.z[int(np.argmin(finite))], self.step)
+        return states, log_densities
 
     def run(
         self,
@@ -260,45 +260,71 @@ class BatchedKalmanFilter(Timed):
         controls: Sequence[Any] | Array | None = None,
         times: ArrayLike | None = None,
         gate: float | None = None,
-        lengths: ArrayLike | None = None,
     ) -> list[FilterResult]:
         """Predict to each row of observations (T, K, k) in turn, and update with it; return the result of each state.
 
-        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch. The other
-        arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
+        The arguments, and errors, are those of `KalmanFilter.run`; after an error all states are as before.
         """
-        return self._run(observations, lengths, gate, dt=dt, controls=controls, times=times)[0]
+        return self._run(observations, None, gate, dt=dt, controls=controls, times=times)[0]
 
     def _run(
-        self, observations: ArrayLike, lengths: ArrayLike | None, gate: float | None = None, **timing: Any
-    ) -> tuple[list[FilterResult], Array]:
-        """Do as `run`; return also the factors (K, T, d, d)."""
+        self, observations: ArrayLike, lengths: np.ndarray | None, gate: float | None = None, **timing: Any
+    ) -> tuple[list[FilterResult], list[Self]]:
+        """Do as `run`; return also the batches of states that end together, the last states first.
+
+        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch.
+        """
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
         if z.ndim != 3 or z.shape[1] != len(self):
             raise ValueError(f"observations: expected shape (T, {len(self)}, k), got {z.shape}")
-        (T, count), d, steps = z.shape[:2], self.means.shape[1], series(z, **timing, clock=self._clock)
-        ends = as_array("lengths", np.full(count, T) if lengths is None else lengths, (count,)).astype(int)
-        if (np.diff(ends, prepend=T) > 0).any():
-            raise ValueError(f"lengths: expected numbers up to {T} in descending order, got {ends.tolist()}")
-        means, factors = np.empty((count, T, d)), np.empty((count, T, d, d))
-        log_densities, outcomes = np.empty((count, T)), np.empty((count, T), dtype=object)
-        numbers, times, going = np.empty(T, dtype=int), as_objects([step.time for step in steps]), self.take(slice(None))
+        steps = series(z, **timing, clock=self._clock)
+        T, count, _ = z.shape
+        d = self.means.shape[1]
+        ends = np.full(count, T) if lengths is None else lengths
+        numbers = np.empty(T, dtype=int)
+        times = as_objects([step.time for step in steps])
+        columns = [np.empty((count, T, *shape)) for shape in ((d,), (d, d), ())]
+        columns.append(np.empty((count, T), dtype=object))
+        going, ended = self.take(slice(None)), []
         for t, step in enumerate(steps):
-            going = going.take(slice(np.count_nonzero(ends > t)))
+            alive = np.count_nonzero(ends > t)
+            ended.append(going.take(slice(alive, None)))
+            going = going.take(slice(alive))
             if step.dt > 0:
                 going.predict(step.dt, step.control)
-            going._clock, numbers[t], alive = step.clock, going.step, slice(len(going))
-            log_densities[alive, t], outcomes[alive, t] = going.update(z[t, alive], None, gate)
-            means[alive, t], factors[alive, t] = going.means, going.factors
+            going._clock = step.clock
+            log_densities, outcomes = going.update(z[t, :alive], None, gate)
+            numbers[t] = going.step
+            for column, values in zip(columns, (going.means, going.covariances, log_densities, outcomes), strict=True):
+                column[:alive, t] = values
         vars(self).update(vars(going))
-        circular, positions = contract.circular_dims(self.model), getattr(self.model, "position_dims", ())
         results = []
         for k, n in enumerate(ends.tolist()):
-            own = means[k, :n].copy(), factors[k, :n] @ factors[k, :n].mT, np.full(n, np.nan), np.zeros(n, dtype=bool)
-            rest = log_densities[k, :n].copy(), tuple(outcomes[k, :n]), None, None, numbers[:n].copy(), times[:n].copy()
-            results.append(FilterResult(*own, *rest, circular=circular, position_dims=positions))  # type: ignore[arg-type]
-        return results, factors
+            means, covariances, log_densities, outcomes = (column[k, :n].copy() for column in columns)
+            results.append(
+                FilterResult(
+                    means,
+                    covariances,
+                    np.full(n, np.nan),
+                    np.zeros(n, dtype=bool),
+                    log_densities,
+                    tuple(outcomes),
+                    steps=numbers[:n].copy(),
+                    times=times[:n].copy(),
+                    circular=contract.circular_dims(self.model),
+                    position_dims=getattr(self.model, "position_dims", ()),
+                )
+            )
+        return results, [*ended, going]
+
+    def hand_back(self, filters: Sequence[Any]) -> None:
+        """Let each of K filters stand where its state stands."""
+        for k, online in enumerate(filters):
+            online.step = self.step
+            online._clock = self._clock
+            online.belief = self.states.take(slice(k, k + 1))
+            online.log_likelihood = float(self.log_likelihoods[k])
 
 
 def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
@@ -312,52 +338,31 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
         return None
     z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
     z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
-    lengths, sizes = np.array([len(rows) for rows in z]), {rows.shape[1:] for rows in z if len(rows)}
+    lengths = np.array([len(rows) for rows in z])
+    sizes = {rows.shape[1:] for rows in z if len(rows)}
     ragged = len(set(lengths.tolist())) > 1
     if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
         return None
     order = np.argsort(-lengths, kind="stable")
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
-    for place, k in enumerate(order):
-        padded[: lengths[k], place] = z[k]
-    found, factors = batch.take(order)._run(padded, lengths[order], **options)
-    places = np.argsort(order)
-    results = [found[place] for place in places]
-    clocks = [step.clock for step in series(padded, **timing, clock=batch._clock)]
-    for one, result, place in zip(filters, results, places, strict=True):
+    for row, k in enumerate(order):
+        padded[: lengths[k], row] = z[k]
+    results: Any
+    results, ended = batch.take(order)._run(padded, lengths[order], **options)
+    in_order = [filters[k] for k in order]
+    for online, result in zip(in_order, results, strict=True):
         if len(result):
-            mean, covariance, increments = result.means[-1], result.covariances[-1], result.log_likelihoods.tolist()
-            one._by_model_at_start |= result.steps[0] == 0
-            one.step, one._clock = int(result.steps[-1]), clocks[len(result) - 1]
-            one.belief = GaussianBelief(mean, factors[place, len(result) - 1], batch.rule)
-            one.log_likelihood = sum(increments, one.log_likelihood)
-            one.record = StepRecord(one.step, mean, covariance, np.nan, False, increments[-1], result.outcomes[-1])
-    return results
+            moments = result.means[-1], result.covariances[-1]
+            of_update = result.log_likelihoods.tolist()[-1], result.outcomes[-1]
+            online.record = StepRecord(int(result.steps[-1]), *moments, np.nan, False, *of_update)
+            online._by_model_at_start |= result.steps[0] == 0
+    for part in ended:
+        part.hand_back(in_order[len(in_order) - len(part) :])
+        del in_order[len(in_order) - len(part) :]
+    return [results[row] for row in np.argsort(order)]
 
 
 def _is_plain(track: Any) -> bool:
     """Return True if the observations of a track have no times of their own."""
     readings = isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)
     return not (readings or isinstance(track, Mapping) or own_times(track) is not None)
-
-
-def merge_by_owner(
-    means: Array, factors: Array, weights: Array, owners: np.ndarray, circular: tuple[int, ...]
-) -> tuple[Array, Array]:
-    """Return mean and factor of the mixture of each owner's Gaussians: `merged_gaussian`, for many at once.
-
-    The P Gaussians are sorted by their owners (P,), and the weights of each owner's sum to 1.
-    """
-    starts = np.flatnonzero(np.diff(owners, prepend=-1))
-    counts = np.diff(starts, append=len(owners))
-    place, share, x = np.repeat(np.arange(len(starts)), counts), weights[:, None], means.copy()
-    for i in circular:
-        sine, cosine = (np.add.reduceat(weights * wave(means[:, i]), starts) for wave in (np.sin, np.cos))
-        reference = np.arctan2(sine, cosine)[place]
-        x[:, i] = reference + (x[:, i] - reference + np.pi) % (2 * np.pi) - np.pi
-    merged = np.add.reduceat(share * x, starts)
-    centred = x - merged[place]
-    spread = np.add.reduceat(share[:, :, None] * (factors @ factors.mT + centred[:, :, None] * centred[:, None]), starts)
-    merged, factor, alone = wrap(merged, circular), covariance_factor(spread), counts == 1
-    merged[alone], factor[alone] = means[starts[alone]], factors[starts[alone]]
-    return merged, factor

@@ -1,64 +1,39 @@
-"""The loop that all Kalman filters share: predict, update, record. A `Belief` about the state is plugged in."""
+"""The loop that all Kalman filters share: predict, update, record."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, short_repr
 from herdfilter._repr import brief, summary_repr
-from herdfilter.angles import wrap_angles
+from herdfilter.angles import wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
 from herdfilter.filters.results import FilterResult, Outcome, StepRecord
-from herdfilter.filters.saved import SavedState, exchanged
-from herdfilter.filters.transition import Transition
+from herdfilter.filters.saved import SavedState
 from herdfilter.models.contract import OBSERVED, Model, circular_dims, has_scans, require
+from herdfilter.models.resolved import Transition
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 from herdfilter.models.series import as_control, as_duration
 
 
-class Belief(Protocol):
-    """A distribution of the state, such as a Gaussian or an ensemble. It is never changed, but replaced."""
-
-    @property
-    def mean(self) -> Array:
-        """Mean of the state, (d,)."""
-
-    @property
-    def covariance(self) -> Array:
-        """Covariance of the state, (d, d)."""
-
-    @property
-    def ess(self) -> float:
-        """Effective sample size; NaN where there is no sample."""
-
-    def predict(self, transition: Transition) -> Belief:
-        """Return the belief at the step that `transition` leads to."""
-
-    def update(self, observation: Observation) -> tuple[Belief, float]:
-        """Return the belief after an observation, and the log-density of the observation."""
-
-    def predicted_observation(self, model: Model, step: int) -> tuple[Array, Array]:
-        """Return mean (k,) and covariance (k, k) of the observation at `step`, its noise included."""
-
-    def combine(self, others: Sequence[Any], weights: Array, circular: tuple[int, ...]) -> Belief:
-        """Return one belief for the mixture of others with weights (H,) that sum to 1."""
-
-
 class KalmanFilter(OnlineFilter):
-    """Base class of the Kalman filters, each of which is named after its rule for moments.
+    """Base class of the Kalman filters: of those that keep `Gaussians`, and of those that keep an `Ensemble`.
+
+    What differs between them are the private methods at the end of this class.
 
     Parameters
     ----------
     model : object
         A state-space model; see `herdfilter.models.contract`.
-    belief : Belief
-        Distribution of the state at step 0.
+    belief : Gaussians or Ensemble
+        Distribution of the state at step 0. It is never changed, but replaced.
 
     Attributes
     ----------
@@ -66,7 +41,7 @@ class KalmanFilter(OnlineFilter):
         As in `ParticleFilter`.
     log_likelihood : float
         Log-density of all observations so far, each taken as Gaussian about its prediction.
-    belief : Belief
+    belief : Gaussians or Ensemble
         Distribution of the state at this step.
 
     Examples
@@ -80,7 +55,9 @@ class KalmanFilter(OnlineFilter):
     (True, 3, (2,), (2, 2))
     """
 
-    def __init__(self, model: Model, belief: Belief) -> None:
+    belief: Any
+
+    def __init__(self, model: Model, belief: Any) -> None:
         self.model = model
         self.belief = self._initial_belief = belief
         self.reset()
@@ -88,12 +65,12 @@ class KalmanFilter(OnlineFilter):
     @property
     def mean(self) -> Array:
         """Mean of the state, shape (d,); angles in [-pi, pi)."""
-        return wrap_angles(self.belief.mean, circular_dims(self.model))
+        return wrap(self._moments(self.belief)[0], circular_dims(self.model))
 
     @property
     def covariance(self) -> Array:
         """Covariance of the state, shape (d, d)."""
-        return self.belief.covariance
+        return self._moments(self.belief)[1]
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Carry the estimate to the next step, a time `dt` away in the model's unit; `control` is passed on to the model.
@@ -103,9 +80,11 @@ class KalmanFilter(OnlineFilter):
         IndefiniteCovarianceError
             If the predicted covariance is not positive semi-definite; the filter stays at the step before.
         """
-        dt, control = as_duration("dt", dt), as_control(control)
-        self.belief = self.belief.predict(Transition(self.model, dt, control, self.step + 1))
-        self.step, self._clock = self.step + 1, self._clock.later(dt)
+        dt = as_duration("dt", dt)
+        control = as_control(control)
+        self.belief = self._predict(Transition(self.model, dt, control, self.step + 1))
+        self.step += 1
+        self._clock = self._clock.later(dt)
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
         """Update with an observation of this step: before the first `predict`, of the initial state.
@@ -140,17 +119,18 @@ class KalmanFilter(OnlineFilter):
             observation, outcome = None, Outcome.GATED
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             if observation is not None:
-                belief, increment = belief.update(observation)
+                belief, increment = self._update(observation)
                 outcome = Outcome.UPDATED
-            mean = wrap_angles(belief.mean, circular_dims(self.model))
-            modes = getattr(belief, "mode_probabilities", None)
-            record = StepRecord(self.step, mean, belief.covariance, belief.ess, False, increment, outcome, modes)
+            mean, covariance = self._moments(belief)
+            mean = wrap(mean, circular_dims(self.model))
+            ess, modes = self._ess(belief), self._probabilities(belief)
+            record = StepRecord(self.step, mean, covariance, ess, False, increment, outcome, modes)
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
                 f"{self.step}; give the model a detection_probability below 1"
             )
-        if not all(np.isfinite(part).all() for part in (mean, record.covariance, increment)):
+        if not all(np.isfinite(part).all() for part in (mean, covariance, increment)):
             raise overflow_error(z, self.step)
         self.belief, self.record = belief, record
         self.log_likelihood += increment
@@ -164,16 +144,17 @@ class KalmanFilter(OnlineFilter):
         """
         if sensor is None and unobserved(self.model):
             return None
-        return self.belief.predicted_observation(self._observed_by(sensor), self.step)
+        return self._predicted_observation(self._observed_by(sensor))
 
     def combine(self, others: Sequence[KalmanFilter], weights: Array) -> KalmanFilter:
         """Return a filter for the mixture of others at the same step, with weights (H,).
 
         A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
         """
-        one, beliefs = copy.copy(self), [other.belief for other in others]
-        one.belief, one.record = self.belief.combine(beliefs, weights, circular_dims(self.model)), None
-        return one
+        combined = copy.copy(self)
+        combined.belief = self._combine([other.belief for other in others], weights)
+        combined.record = None
+        return combined
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)
@@ -182,28 +163,66 @@ class KalmanFilter(OnlineFilter):
         return model
 
     def _held(self) -> dict[str, Any]:
-        held: dict[str, Any] = {}
-        exchanged(
-            self.belief,
-            lambda name, value: held.setdefault(name, value if isinstance(value, np.ndarray) else brief(value)),
-        )
+        held: dict[str, Any] = {name: brief(getattr(self, name)) for name in self._settings}
+        _exchange_arrays(self.belief, held.setdefault)
         return held
 
     def _taken_up(self, state: SavedState) -> dict[str, Any]:
-        def read(name: str, value: Any) -> Any:
-            if isinstance(value, np.ndarray):  # of histories there are as many as weights
-                rows = np.shape(state.entries.get("weights", value))[:1]
-                return state.read(name, (*rows, *value.shape[1:]))
-            state.expect(name, brief(value))
-            return value
+        for name in self._settings:
+            state.expect(name, brief(getattr(self, name)))
 
-        return {"belief": exchanged(self.belief, read)}
+        def read(name: str, value: Array) -> Array:
+            rows = np.shape(state.entries.get("weights", value))[:1]  # of histories there are as many as weights
+            return state.read(name, (*rows, *value.shape[1:]))
+
+        return {"belief": _exchange_arrays(self.belief, read)}
 
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
+    _settings: tuple[str, ...] = ()  # attributes in which a filter must be equal to one whose state it takes up
+
+    def _predict(self, transition: Transition) -> Any:
+        """Return the belief at the step that `transition` leads to."""
+        raise NotImplementedError
+
+    def _update(self, observation: Observation) -> tuple[Any, float]:
+        """Return the belief after an observation, and the log-density of the observation."""
+        raise NotImplementedError
+
+    def _moments(self, belief: Any) -> tuple[Array, Array]:
+        """Return mean (d,) and covariance (d, d) of a belief."""
+        raise NotImplementedError
+
+    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
+        """Return mean (k,) and covariance (k, k) of the observation at this step, its noise included."""
+        raise NotImplementedError
+
+    def _combine(self, beliefs: Sequence[Any], weights: Array) -> Any:
+        """Return one belief for the mixture of beliefs with weights (H,) that sum to 1."""
+        raise NotImplementedError
+
+    def _ess(self, belief: Any) -> float:
+        return np.nan
+
+    def _probabilities(self, belief: Any) -> Array | None:
+        """Return the probabilities of the modes, (J,), or None."""
+        return None
+
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
+
+
+def _exchange_arrays(belief: Any, exchange: Callable[[str, Array], Array], prefix: str = "") -> Any:
+    """Return a belief with what `exchange` gives for each of its arrays, by name; so also in a belief that it holds."""
+    changes: dict[str, Any] = {}
+    for field in fields(belief):
+        value = getattr(belief, field.name)
+        if is_dataclass(value):
+            changes[field.name] = _exchange_arrays(value, exchange, f"{field.name}.")
+        elif value is not None:
+            changes[field.name] = exchange(prefix + field.name, value)
+    return replace(belief, **changes)
 
 
 def overflow_error(z: ArrayLike | None, step: int) -> ValueError:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 
 from herdfilter._checks import Array, as_generator, check_count
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.kalman.core import KalmanFilter
 from herdfilter.filters.kalman.update import inverse_factor
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import predicted_moments
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Measurement, Motion, Transition
 from herdfilter.models.sensors import to_check
+from herdfilter.models.trial import check_state
 
 
 class EnsembleKalmanFilter(KalmanFilter):
@@ -53,64 +52,44 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     def __init__(self, model: contract.Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
         user = "EnsembleKalmanFilter"
-        contract.check_state(model, user, "sample")
+        check_state(model, user, "sample")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
         contract.require(to_check(model), user, contract.OBSERVED)
         self.n_particles = check_count("n_particles", n_particles, minimum=2)
         self.rng = as_generator(rng)
-        members = Motion(model).sample_initial(self.n_particles, self.rng)
-        super().__init__(model, Ensemble(members, contract.circular_dims(model), self.rng))
+        super().__init__(model, self._start(model))
 
     @property
     def particles(self) -> Array:
         """The members, shape (n, d), of equal weight."""
         return self.belief.members
 
+    def _start(self, model: contract.Model) -> Ensemble:
+        return Ensemble(Motion(model).sample_initial(self.n_particles, self.rng))
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """Members (n, d) of equal weight (a `Belief`)."""
+    def _predict(self, transition: Transition) -> Ensemble:
+        return Ensemble(transition.sample(self.particles, self.rng))
 
-    members: Array
-    circular: tuple[int, ...]
-    rng: np.random.Generator
+    def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
+        members = _unwrap_evenly(belief.members, contract.circular_dims(self.model))
+        mean = members.mean(axis=0)
+        centred = members - mean
+        return mean, centred.T @ centred / (len(centred) - 1)
 
-    @property
-    def ess(self) -> float:
-        """Number of members."""
-        return float(len(self.members))
+    def _ess(self, belief: Ensemble) -> float:
+        return float(self.n_particles)
 
-    @property
-    def mean(self) -> Array:
-        """See `Belief`."""
-        mean: Array = _unwrap_evenly(self.members, self.circular).mean(axis=0)
-        return mean
-
-    @property
-    def covariance(self) -> Array:
-        """See `Belief`."""
-        centred = self._centred_members()
-        return centred.T @ centred / (len(centred) - 1)
-
-    def _centred_members(self) -> Array:
-        members = _unwrap_evenly(self.members, self.circular)
-        centred: Array = members - members.mean(axis=0)
-        return centred
-
-    def predict(self, transition: Transition) -> Self:
-        """Move each member with noise of its own."""
-        return replace(self, members=transition.sample(self.members, self.rng))
-
-    def update(self, observation: Observation) -> tuple[Self, float]:
-        """Correct each member towards the observation, with noise of its own."""
-        n = len(self.members)
-        measurement = observation.measurement
-        means = measurement.mean(self.members, observation.step)
-        means = _unwrap_evenly(means, measurement.circular(means.shape[1]))
+    def _update(self, observation: Observation) -> tuple[Ensemble, float]:
+        """Correct each member by the gain of the ensemble, towards the observation with noise of its own."""
+        n = self.n_particles
+        circular = contract.circular_dims(self.model)
+        members = _unwrap_evenly(self.particles, circular)
+        means = Measurement(observation.model).mean(self.particles, observation.step)
+        means = _unwrap_evenly(means, Measurement(observation.model).circular(means.shape[1]))
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
-        cross = self._centred_members().T @ spread
-        noises = measurement.noises(self.members, len(predicted), observation.step)
+        cross = (members - members.mean(axis=0)).T @ spread
+        noises = Measurement(observation.model).noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
         cross = cross[None, :, observation.observed_entries]
@@ -123,22 +102,26 @@ class Ensemble:
         white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
         log_root = np.log(np.diagonal(whitening[0])).sum()
         log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
-        members = wrap_angles(self.members + corrections, self.circular)
-        return replace(self, members=members), float(log_density)
+        return Ensemble(wrap(self.particles + corrections, circular)), float(log_density)
 
-    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
-        """Return mean (k,) and covariance (k, k) of the observation that the members predict, its noise included."""
-        n = len(self.members)
-        mean, covariance, noise = predicted_moments(Measurement(model), self.members, np.full(n, 1 / n), step)
+    def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
+        n = self.n_particles
+        mean, covariance, noise = predicted_moments(Measurement(model), self.particles, np.full(n, 1 / n), self.step)
         return mean, covariance * (n / (n - 1)) + noise
 
-    def combine(self, others: Sequence[Self], weights: Array, circular: tuple[int, ...]) -> Self:
+    def _combine(self, beliefs: Sequence[Ensemble], weights: Array) -> Ensemble:
         """Take as many members as there are, from each its share, at even steps through it."""
-        n = len(self.members)
-        each = np.concatenate([np.full(len(x.members), w / len(x.members)) for x, w in zip(others, weights, strict=True)])
-        members = np.concatenate([other.members for other in others])
-        return replace(self, members=members[inverse_cdf(each, (np.arange(n) + 0.5) / n)])
+        n = self.n_particles
+        members = np.concatenate([belief.members for belief in beliefs])
+        return Ensemble(members[inverse_cdf(np.repeat(weights / n, n), (np.arange(n) + 0.5) / n)])
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Members (n, d) of equal weight."""
+
+    members: Array
 
 
 def _unwrap_evenly(x: Array, circular: tuple[int, ...]) -> Array:
-    return unwrap_angles(x, np.ones(len(x)), circular)
+    return unwrap(x, np.ones(len(x)), circular)

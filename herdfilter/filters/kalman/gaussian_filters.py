@@ -2,14 +2,78 @@
 
 from __future__ import annotations
 
-from herdfilter._checks import as_array, as_positive, check_count
+from collections.abc import Sequence
+from typing import Any
+
+from herdfilter._checks import Array, as_array, as_positive, check_count
 from herdfilter.filters.kalman.core import KalmanFilter
-from herdfilter.filters.kalman.gaussian import GaussianBelief
-from herdfilter.filters.kalman.rules import CUBATURE_RULE, LINEAR_RULE, OptimalPoints, PointRule, ScaledSigmaPoints
-from herdfilter.models.contract import Model
+from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.rules import (
+    CUBATURE_RULE,
+    LINEAR_RULE,
+    MomentRule,
+    OptimalPoints,
+    PointRule,
+    ScaledSigmaPoints,
+    moment_rule,
+)
+from herdfilter.filters.observation import Observation
+from herdfilter.models.contract import Model, circular_dims, has_scans
+from herdfilter.models.resolved import Transition
+
+VANISHING_SHARE = 1e-16  # weight of hypotheses that change no moment of a mixture
 
 
-class ExtendedKalmanFilter(KalmanFilter):
+class GaussianFilter(KalmanFilter):
+    """Base of the Kalman filters that keep `Gaussians`: here a single one, or of a model that jumps one for each mode.
+
+    A scan is taken up by probabilistic data association without a gate (Bar-Shalom and Tse 1975): the Gaussian becomes the
+    moments of the mixture over all hypotheses.
+
+    Parameters
+    ----------
+    model : object
+        As for `ExtendedKalmanFilter`.
+    rule : str or MomentRule
+        How moments are computed.
+    """
+
+    belief: Gaussians
+    _settings = ("rule",)
+
+    def __init__(self, model: Model, rule: str | MomentRule) -> None:
+        self.rule = moment_rule(rule)
+        super().__init__(model, self._initial(model))
+
+    def _initial(self, model: Model) -> Gaussians:
+        return Gaussians.initial([model], type(self).__name__)
+
+    def _predict(self, transition: Transition) -> Gaussians:
+        return self.belief.predict(transition, self.rule)
+
+    def _update(self, observation: Observation) -> tuple[Gaussians, float]:
+        scan = has_scans(observation.model)
+        # a prior may be wide, and the rule's points far from where the first observation puts the state
+        rule = self.rule if scan or observation.step else None
+        updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
+        return updated.merged(circular_dims(self.model)) if scan else updated, log_density
+
+    def _moments(self, belief: Gaussians) -> tuple[Array, Array]:
+        return belief.moments(circular_dims(self.model))
+
+    def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
+        return self.belief.predicted_observation(model, self.rule, self.step)
+
+    def _combine(self, beliefs: Sequence[Gaussians], weights: Array) -> Gaussians:
+        return Gaussians.join(beliefs, weights).merged(circular_dims(self.model))
+
+
+def keeps_one_gaussian(online: Any) -> bool:
+    """Return True if a filter keeps a single Gaussian: extended, unscented, cubature or smart sampling."""
+    return isinstance(online, GaussianFilter) and online.belief.modes is None
+
+
+class ExtendedKalmanFilter(GaussianFilter):
     """Kalman filter on the model's linearisation at the mean (Jazwinski 1970, chapter 8).
 
     For additive noise the Jacobians are the model's, from the optional ``transition_jacobian(x, dt, control,
@@ -41,10 +105,10 @@ class ExtendedKalmanFilter(KalmanFilter):
     """
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model, GaussianBelief.initial(model, "ExtendedKalmanFilter", LINEAR_RULE))
+        super().__init__(model, LINEAR_RULE)
 
 
-class UnscentedKalmanFilter(KalmanFilter):
+class UnscentedKalmanFilter(GaussianFilter):
     r"""Kalman filter whose moments are taken over 2 m + 1 weighted sigma points.
 
     The points are those of `SigmaPoints`, the centre and :math:`\pm \sqrt{m + \lambda}` columns of the Cholesky
@@ -82,11 +146,11 @@ class UnscentedKalmanFilter(KalmanFilter):
             as_positive("alpha", alpha), float(as_array("beta", beta, ())), float(as_array("kappa", kappa, ()))
         )
         rule = PointRule(points)
-        super().__init__(model, GaussianBelief.initial(model, "UnscentedKalmanFilter", rule))
+        super().__init__(model, rule)
         rule.points(model.dim)  # names a kappa that is out of range here and now
 
 
-class CubatureKalmanFilter(KalmanFilter):
+class CubatureKalmanFilter(GaussianFilter):
     r"""Kalman filter whose moments are taken over 2 m points of equal weight (Arasaratnam and Haykin 2009).
 
     The points are :math:`\pm \sqrt m` columns of the Cholesky factor (`SigmaPoints`), drawn anew for every prediction
@@ -111,10 +175,10 @@ class CubatureKalmanFilter(KalmanFilter):
     """
 
     def __init__(self, model: Model) -> None:
-        super().__init__(model, GaussianBelief.initial(model, "CubatureKalmanFilter", CUBATURE_RULE))
+        super().__init__(model, CUBATURE_RULE)
 
 
-class SmartSamplingKalmanFilter(KalmanFilter):
+class SmartSamplingKalmanFilter(GaussianFilter):
     """Kalman filter whose moments are taken over n optimal points of equal weight (Steinbring and Hanebeck 2013).
 
     The points are those of `LCDSampling` for N(0, I), computed once per process for each number and dimension, and
@@ -146,6 +210,5 @@ class SmartSamplingKalmanFilter(KalmanFilter):
 
     def __init__(self, model: Model, n_particles: int = 100) -> None:
         self.n_particles = check_count("n_particles", n_particles)
-        rule = PointRule(OptimalPoints(self.n_particles))
-        super().__init__(model, GaussianBelief.initial(model, "SmartSamplingKalmanFilter", rule))
+        super().__init__(model, PointRule(OptimalPoints(self.n_particles)))
         check_count("n_particles", n_particles, minimum=2 * model.dim)

@@ -5,23 +5,41 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array, one_of, short_repr
 from herdfilter._jit import njit
-from herdfilter.angles import unwrap_angles, wrap_angles
+from herdfilter.angles import unwrap, wrap
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import VectorFunction, central_differences
 from herdfilter.samplers.compiled import IN_PLACE
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.sigma_points import SigmaPoints
 
-Linearisation = tuple[Array, Array, Array]
-"""Means (K, k), slopes (K, k, m) and covariances (K or 1, k, k) of the rest: what K functions of Gaussians are taken for.
 
-With x = mean + factor @ u and u ~ N(0, I), the value is ``means + slopes @ u`` and a rest that u says nothing about."""
+class Linearisation(NamedTuple):
+    """What K functions of Gaussians are taken for.
+
+    With x = mean + factor @ u and u ~ N(0, I), the value is ``means + slopes @ u`` and a rest that u says nothing about.
+    """
+
+    means: Array  # (K, k)
+    slopes: Array  # (K, k, m)
+    rests: Array  # covariances, (K or 1, k, k)
+
+    @property
+    def covariances(self) -> Array:
+        """Covariances of the values, (K, k, k)."""
+        covariances: Array = self.slopes @ self.slopes.mT + self.rests
+        return covariances
+
+    def take(self, rows: Any) -> Linearisation:
+        """Return chosen ones, by an index of NumPy."""
+        rests = self.rests if len(self.rests) == 1 else self.rests[rows]
+        return Linearisation(self.means[rows], self.slopes[rows], rests)
+
 
 QUARTER_TURN = 0.5 * np.pi  # points whose angles differ by less from the mean's are no more than half a turn apart
 
@@ -30,7 +48,7 @@ class MomentRule(Protocol):
     """A rule that takes a function of Gaussian variables for a linear one; exact if it is linear.
 
     The K variables have means (K, m) and covariances ``factors @ factors.T``; factors are (K, m, m), or (1, m, m) if they
-    share one. A rule may have a method ``mean`` of the same arguments, for the means alone.
+    share one.
     """
 
     def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
@@ -49,11 +67,7 @@ class LinearRule:
             centres = function.values(means)
             J = as_array("jacobian", function.jacobian(means), (*centres.shape, means.shape[1]))
         k = centres.shape[1]
-        return centres, J @ factors, np.zeros((1, k, k))
-
-    def mean(self, function: VectorFunction, means: Array, factors: Array) -> Array:
-        """Return the values at the means, (K, k)."""
-        return function.values(means)
+        return Linearisation(centres, J @ factors, np.zeros((1, k, k)))
 
 
 StandardPoints = Callable[[int], tuple[Array, Array, Array]]
@@ -74,25 +88,18 @@ class PointRule:
         # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
         circular = function.circular(y.shape[-1])
         if near is None:
-            y = unwrap_angles(y, np.abs(weights), circular)
+            y = unwrap(y, np.abs(weights), circular)
         else:  # what was found nearer to the mean holds for the points
             centres = function.at(means[:, None])
-            y = centres + wrap_angles(y - centres, circular) / near[:, :, None]
+            y = centres + wrap(y - centres, circular) / near[:, :, None]
         (count, p, k), m = y.shape, z.shape[1]
-        found = np.empty((count, k)), np.zeros((count, k, m)), np.empty((count, k, k))
-        regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *found)
-        return found
+        linear = Linearisation(np.empty((count, k)), np.zeros((count, k, m)), np.empty((count, k, k)))
+        regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *linear)
+        return linear
 
     def points(self, dim: int) -> tuple[Array, Array]:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
         return _cached_points(self.standard, dim)[:2]
-
-    def mean(self, function: VectorFunction, means: Array, factors: Array) -> Array:
-        """Return the means of values without angles, (K, k)."""
-        weights = _cached_points(self.standard, means.shape[1])[1]
-        y = self._values(function, means, factors)[0]
-        centre: Array = y[:, 0]
-        return centre + weights @ (y - y[:, :1])  # exact for a constant, however the weights are rounded
 
     def _values(self, function: VectorFunction, means: Array, factors: Array) -> tuple[Array, Array | None]:
         """Return the values at the points (K, p, k), and the shares (K, p) of the way to them at which these were taken.
@@ -202,7 +209,7 @@ def moment_rule(rule: str | MomentRule) -> MomentRule:
 
 def linearised(rule: MomentRule, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
     """Return the linearisation by a rule; raise TypeError unless the rule returns three arrays."""
-    found = rule(function, means, factors)
-    if not (isinstance(found, tuple) and len(found) == 3):
-        raise TypeError(f"rule: expected means, slopes and covariances of the rest, got {short_repr(found)}")
-    return found
+    linear = rule(function, means, factors)
+    if not (isinstance(linear, tuple) and len(linear) == 3):
+        raise TypeError(f"rule: expected means, slopes and covariances of the rest, got {short_repr(linear)}")
+    return Linearisation(*linear)

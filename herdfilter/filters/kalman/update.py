@@ -6,8 +6,6 @@ keeps its digits however wide the prior is (Kailath, Sayed and Hassibi 2000, "Li
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from herdfilter._checks import Array
@@ -16,8 +14,6 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.core import IndefiniteCovarianceError
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation
-from herdfilter.models.contract import observation_circular
-from herdfilter.models.with_clutter import Factor, log_sum
 from herdfilter.samplers.compiled import IN_PLACE, PLAIN
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
@@ -72,11 +68,17 @@ def condition_in_place(slopes, noises, factors, variances, left, roots, gains, a
 def move_in_place(roots, gains, residuals, means, log_densities):
     """Move K means (K, d) by residuals (K, k), given S and G of `condition`; fill in log-densities (K,).
 
-    Residuals are whitened in place. A log-density stays as it was from the first singular S on.
+    Residuals are whitened in place; NaN is a missing entry. A log-density stays as it was from the first singular S on.
     """
     count, k = residuals.shape
     for c in range(count):
-        log_density = -0.5 * k * np.log(2 * np.pi)
+        present = 0
+        for i in range(k):
+            if np.isnan(residuals[c, i]):
+                residuals[c, i] = 0.0
+            else:
+                present += 1
+        log_density = -0.5 * present * np.log(2 * np.pi)
         for i in range(k):
             if not 0.0 < roots[c, i, i] < np.inf:
                 return
@@ -174,7 +176,7 @@ def triangular(factors: Array) -> Array:
 def correct_gaussians(
     means: Array, factors: Array, residuals: Array, slopes: Array, noises: Array, step: int
 ) -> tuple[Array, Array, Array]:
-    """Update each Gaussian with its residual (K, k); slopes and noises are those of `linear_observation`.
+    """Update each Gaussian with its residual (K, k), NaN where missing; slopes and noises are those of `linear_observation`.
 
     Return means (K, d), factors (K, d, d), and log-densities (K,) of the residuals.
     """
@@ -186,15 +188,19 @@ def correct_gaussians(
     return moved, after, log_densities
 
 
-def finite_part(observation: Observation, predicted: Array, slopes: Array, noises: Array) -> tuple[Array, Array]:
-    """Return slopes (K, k, m) and noises (K or 1, k, k) of the finite entries of an observation.
+def observed_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array, Array]:
+    """Return residuals (K, k), NaN where missing, and slopes and noises by which missing entries say nothing.
 
-    The observation must have the shape of its prediction (K, k).
+    An observation must have the shape of its prediction (K, k).
     """
-    observation.expect(predicted.shape[1:], "observation_mean")
-    if len(observation.observed_entries) == len(observation.vector):
-        return slopes, noises
-    return slopes[:, observation.observed_entries], observation.part(noises)
+    observation.expect(linear.means.shape[1:], "observation_mean")
+    residuals = wrap(observation.vector - linear.means, observation.circular)
+    missing = np.isnan(residuals)
+    if not missing.any():
+        return residuals, linear.slopes, linear.rests
+    slopes = np.where(missing[:, :, None], 0.0, linear.slopes)
+    noises = np.where(missing[:, :, None] | missing[:, None], np.eye(missing.shape[1]), linear.rests)
+    return residuals, slopes, noises
 
 
 def inverse_factor(covariance: Array, step: int) -> Array:
@@ -203,72 +209,3 @@ def inverse_factor(covariance: Array, step: int) -> Array:
         return np.linalg.inv(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:
         raise IndefiniteCovarianceError(step, "observation's") from None
-
-
-def whitened_detections(observation: Observation, predicted: Array, roots: Array) -> tuple[Array, Array]:
-    """Return the detections (n, m, k) of a scan, each less what n states predict, (n, m), in units of S, and log-densities.
-
-    The latter are (k, n); S (n, m, m) is that of `condition`.
-    """
-    scan, (_, m) = observation.z, predicted.shape
-    if scan.shape[1] != m:
-        expected = f"expected detections of length {m}, as observation_mean has"
-        raise ValueError(f"z: {expected}, got {scan.shape[1]} at step {observation.step}")
-    residuals = wrap(scan[:, None] - predicted, observation_circular(observation.model, m))
-    with np.errstate(divide="ignore"):
-        log_dets = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-    if not np.isfinite(log_dets).all():
-        raise IndefiniteCovarianceError(observation.step, "observation's")
-    white = np.linalg.solve(roots, residuals.transpose(1, 2, 0))
-    return white, -0.5 * ((white**2).sum(axis=1).T + m * np.log(2 * np.pi)) - log_dets
-
-
-def data_association(
-    observation: Observation, mean: Array, factor: Array, linear: Linearisation, detected: Factor
-) -> tuple[Array, Array, float]:
-    """Update N(mean, factor @ factor.T) by a scan; return mean, factor and log-evidence of the mixture over all hypotheses.
-
-    This is the probabilistic data association of Bar-Shalom and Tse (1975) without a gate: a detection far away has no
-    weight. `linear` is that of a detection, as by `linear_observation`; `detected` is P_D, a number or (1,).
-    """
-    model, (predicted, slopes, noises) = observation.model, linear
-    missed, found = (np.ravel(part) for part in model.log_factors(detected, observation.z, observation.step))
-    if not len(observation.z):
-        return mean, factor, float(missed[0])
-    root, gain, after = condition(slopes, noises, factor[None], observation.step, "observation's")
-    white, densities = whitened_detections(observation, predicted, root)
-    terms = np.concatenate([missed, found + densities[:, 0]])
-    evidence = float(log_sum(terms))
-    if evidence == -np.inf:  # no hypothesis is left
-        return mean, factor, evidence
-    shares = np.exp(terms - evidence)
-    corrections = gain[0] @ np.hstack([np.zeros((len(white[0]), 1)), white[0]])
-    correction = corrections @ shares
-    spread = (corrections - correction[:, None]) * np.sqrt(shares)
-    columns = [np.sqrt(shares[0]) * factor, np.sqrt(shares[1:].sum()) * after[0], spread]
-    return mean + correction, triangular(np.hstack(columns)[None])[0], evidence
-
-
-def scan_hypotheses(
-    observation: Observation, means: Array, factors: Array, linear: Linearisation, detected: Factor
-) -> tuple[Array, Callable[[Array, Array], tuple[Array, Array]]]:
-    """Return the log-likelihood terms of a scan of k detections, (1 + k, n), and the update by each of them.
-
-    The first term is that of a miss. The update takes indices of states (c,) and of terms (c,) to the updated means (c, d)
-    and factors (c, d, d). The arguments are those of `data_association`, each for n states.
-    """
-    model, scan, (predicted, slopes, noises) = observation.model, observation.z, linear
-    missed, found = model.log_factors(detected, scan, observation.step)
-    terms = np.full((1 + len(scan), len(means)), missed)
-    if not len(scan):
-        return terms, lambda i, h: (means[i], factors[i])
-    roots, gains, after = condition(slopes, noises, factors, observation.step, "observation's")
-    white, densities = whitened_detections(observation, predicted, roots)
-    terms[1:] = found + densities
-
-    def update(i: Array, h: Array) -> tuple[Array, Array]:
-        moved = means[i] + (gains[i] @ white[i, :, h - 1][:, :, None])[:, :, 0]
-        miss = h == 0
-        return np.where(miss[:, None], means[i], moved), np.where(miss[:, None, None], factors[i], after[i])
-
-    return terms, update

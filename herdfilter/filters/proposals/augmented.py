@@ -15,9 +15,9 @@ from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mi
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.fitting.base import Fit
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
 
 

@@ -15,8 +15,8 @@ from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixturePro
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler
 
@@ -84,8 +84,8 @@ class AutomaticProposal:
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
         self._ranked.check(model)
-        if not contract.simulated_only(model):
-            self._ranked.check_sampler("state and noise", model.dim + contract.noise_dim(model), "AutomaticProposal")
+        if not Motion(model).simulated_only:
+            self._ranked.check_sampler("state and noise", model.dim + Motion(model).noise_dim, "AutomaticProposal")
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""

@@ -12,7 +12,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BaseProposal, BootstrapProposal, Uses
 from herdfilter.filters.resampling.base import CopyingResampling, SystematicResampling
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
+from herdfilter.models.resolved import Transition
 
 
 @dataclass(frozen=True)

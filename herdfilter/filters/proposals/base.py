@@ -11,9 +11,9 @@ import numpy as np
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler, draw_points
 
 
@@ -118,7 +118,7 @@ class BaseProposal:
         """See `Proposal`."""
         sampler = self.initial_sampler
         if sampler is None or not isinstance(model.initial, GaussianMixture):
-            return Particles.equal(contract.sample_initial(model, n, rng))
+            return Particles.equal(Motion(model).sample_initial(n, rng))
         points = draw_points(sampler, model.initial, n, rng)
         return Particles(wrap_angles(points.x, contract.circular_dims(model)), points.log_weights)
 
@@ -153,7 +153,7 @@ class BootstrapProposal(BaseProposal):
         self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
     ) -> Particles:
         """See `Proposal`."""
-        own = each_its_own(len(particles))
+        own = each_its_own(len(particles.x))
         moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
         return moved if observation is None else observation.weigh(moved)
 

@@ -13,8 +13,8 @@ from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BootstrapProposal, Uses, each_its_own
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models.contract import ADDITIVE
+from herdfilter.models.resolved import Transition
 
 
 @dataclass(frozen=True)

@@ -167,12 +167,29 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
 
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
     """Share of the variance of states (n, d), in the worst dimension, that no linear function of noise (n, D) explains."""
-    x = unwrap(x, np.full(len(x), 1.0 / len(x)), circular)
-    x, noise = x - x.mean(axis=0), noise - noise.mean(axis=0)
-    slopes = np.linalg.lstsq(noise, x, rcond=None)[0]
-    variance = (x**2).sum(axis=0)
-    rest = ((x - noise @ slopes) ** 2).sum(axis=0)
-    return float((rest / np.where(variance > 0, variance, 1.0)).max())
+    equal = np.full(len(x), 1.0 / len(x))
+    x = unwrap(x, equal, circular)
+    return float(_nonlinear_share(np.ascontiguousarray(x), standardised(noise, equal)[2]))
+
+
+@njit(**IN_PLACE)
+def _nonlinear_share(x, noise):
+    """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in standard noise."""
+    (n, d), most = x.shape, 0.0
+    for a in range(d):
+        mean = variance = linear = 0.0
+        for i in range(n):
+            mean += x[i, a] / n
+        for i in range(n):
+            variance += (x[i, a] - mean) ** 2 / n
+        for b in range(noise.shape[1]):  # mean 0 and covariance I: the slopes are covariances
+            slope = 0.0
+            for i in range(n):
+                slope += (x[i, a] - mean) * noise[i, b] / n
+            linear += slope**2
+        if variance > 0.0 and variance - linear > most * variance:
+            most = (variance - linear) / variance
+    return most
 
 
 @njit(**IN_PLACE)

@@ -11,16 +11,16 @@ import numpy as np
 from herdfilter._checks import check_share
 from herdfilter._covariances import regularised
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.gaussian import IteratedRule, update_gaussians, update_mixture
+from herdfilter.filters.kalman.gaussian import update_gaussians, update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses, each_its_own
 from herdfilter.filters.proposals.sampled import SampledProposal, log_ratio
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import ADDITIVE
+from herdfilter.models.resolved import Transition
 
 WIDENING = 1e-9
 """Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
@@ -113,7 +113,7 @@ class GuidedSampledProposal(SampledProposal):
 def guided_mixture(
     observation: Observation,
     prior: GaussianMixture,
-    rule: str | MomentRule,
+    rule: str | MomentRule | None,
     defensive_share: float,
     unguided_share: float = 0.0,
 ) -> GaussianMixture:
@@ -157,7 +157,7 @@ def first_update(
     n = len(particles)
     circular = contract.circular_dims(model)
     for share in (0.0, UNGUIDED_SHARE):
-        q = guided_mixture(observation, prior, IteratedRule(observation), 0.0, share)
+        q = guided_mixture(observation, prior, None, 0.0, share)
         start = proposal.initial(SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng)
         x = prior.mean + wrap(start.x - prior.mean, circular)
         moved = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))

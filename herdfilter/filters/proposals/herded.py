@@ -14,9 +14,9 @@ from herdfilter.filters.proposals.base import Uses
 from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mixture
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import ADDITIVE
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
 
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from herdfilter._checks import Array, check_part
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import wrap
-from herdfilter.filters.kalman.gaussian import IteratedRule
-from herdfilter.filters.kalman.histories import HistoryBelief, select_histories
+from herdfilter.filters.kalman.gaussian import Gaussians
+from herdfilter.filters.kalman.histories import select_histories
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced, base
@@ -24,9 +24,9 @@ from herdfilter.filters.proposals.lookahead import SPARE_POINTS, Ancestors
 from herdfilter.filters.proposals.modes import ModeProposal, in_modes, label
 from herdfilter.filters.proposals.scans import one_by_one, parts_from_scan
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion, Transition
 
 Hypothesis = tuple[Observation | None, Callable[[Array], Array | float]]
 """An observation by one hypothesis, None for a miss, and the logs of the factors of its density at states (n, d)."""
@@ -96,7 +96,7 @@ class HistoryProposal:
         jumps, parts = contract.jumps(model), []
         for mode in np.flatnonzero(model.initial_modes).tolist() if jumps else [0]:
             own = contract.in_mode(model, mode)
-            if contract.simulated_only(own) or not isinstance(own.initial, GaussianMixture):
+            if Motion(own).simulated_only or not isinstance(own.initial, GaussianMixture):
                 return (self._in_modes if jumps else self.proposal).initial(model, n, rng)
             means, covariances = wrap(own.initial.means, contract.circular_dims(model)), own.initial.covariances
             given = Histories.of_gaussians(np.log(own.initial.weights), means, covariances)
@@ -174,14 +174,14 @@ class HistoryProposal:
         histories = histories.take(kept)
         model, modes = transition.model, histories.modes
         count = len(model.models) if contract.jumps(model) else 1
-        belief = histories.belief(weights, count, transition.circular)
-        predicted = belief.predict(transition)
+        belief = histories.belief(weights)
         matrix = model.transition_matrix if count > 1 else np.ones((1, 1))
+        predicted = belief.split(matrix).predict(transition, UNSCENTED_RULE)
         parents = np.nonzero(matrix[belief.modes] > 0)[0]
         if observation is None:
             updated, log_density, which, hypotheses = predicted, 0.0, np.arange(len(parents)), np.zeros(len(parents), int)
         else:
-            updated, log_density, which, hypotheses = predicted.branch(observation)
+            updated, log_density, which, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
@@ -194,7 +194,7 @@ class HistoryProposal:
         if log_density == -np.inf:
             return [made]
         shares = np.exp(log_weights - np.logaddexp(log_mass + log_density - offset, log_points))
-        d = model.dim + contract.noise_dim(contract.in_mode(model, 0))
+        d = model.dim + Motion(contract.in_mode(model, 0)).noise_dim
         earned = n * shares > 2 * d + 1
         tested = np.union1d(np.flatnonzero(earned), [shares.argmax()])
         refused, parts = np.zeros(len(made), dtype=bool), []
@@ -357,14 +357,14 @@ class Histories(Particles):
         points.modes = None if self.modes is None else self.modes[chosen]
         return points
 
-    def belief(self, weights: Array, count: int, circular: tuple[int, ...], rule: Any = UNSCENTED_RULE) -> HistoryBelief:
+    def belief(self, weights: Array) -> Gaussians:
         """Return the histories, with these weights, as the mixture Kalman filter has them."""
         modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
-        return HistoryBelief(weights, self.x, covariance_factor(self.covariances), modes, rule, self.n_next, count, circular)
+        return Gaussians(weights, self.x, covariance_factor(self.covariances), modes)
 
     def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        return self.belief(self.weights, 0, contract.circular_dims(model)).predicted_observation(model, step)
+        return self.belief(self.weights).predicted_observation(model, UNSCENTED_RULE, step)
 
     def updated(self, observation: Observation) -> Particles:
         """See `Particles`: Gaussians are updated as Kalman."""
@@ -373,11 +373,10 @@ class Histories(Particles):
             return observation.weigh(self.points(circular, observation.step))
         parts: list[Particles] = []
         if self.gaussian.any():
-            rule: Any = UNSCENTED_RULE
-            if observation.step == 0 and not observation.measurement.scans and self.modes is None:
-                rule = IteratedRule(observation)
+            plain = not observation.measurement.scans and self.modes is None
+            rule = None if plain and observation.step == 0 else UNSCENTED_RULE  # iterated without a rule
             histories, log_mass = self.take(np.flatnonzero(self.gaussian)).normalised()
-            updated, log_density, *_ = histories.belief(histories.weights, 0, circular, rule).branch(observation)
+            updated, log_density, *_ = histories.belief(histories.weights).branch(observation, rule)
             log_weights = observation.less_offset(np.log(updated.weights) + log_mass + log_density)
             modes = None if self.modes is None else updated.modes
             parts.append(Histories.of_gaussians(log_weights, updated.means, updated.covariances, modes))

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from herdfilter._checks import Array, read_only
 from herdfilter.angles import unwrap, wrap
@@ -16,7 +17,7 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.quadratic import linear_observations, stencil
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.filters.transition import Transition
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
@@ -216,6 +217,8 @@ class NoiseUpdate(NamedTuple):
         The observation less the mean observation of each particle at no noise.
     noises : ndarray, shape (B or 1, k, k)
         Covariances of the observation's own noise.
+    room : ndarray, shape (k + 1, k)
+        Room for intermediate results.
     """
 
     group: Indices
@@ -227,22 +230,19 @@ class NoiseUpdate(NamedTuple):
     offsets: Array
     residuals: Array
     noises: Array
+    room: Array
 
     def share(self, noise: Array, log_weights: Array) -> float:
         """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.
 
         The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
         """
-        k, values = len(self.residuals[0]), np.empty(len(noise))
-        room = np.empty((k + 1, k))
-        return float(_share(self.offsets[0], self.residuals[0], self.noises, read_only(noise), log_weights, room, values))
+        return float(_share(self, read_only(noise), log_weights.copy()))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
         noise, log_ratio = np.empty_like(z), np.empty(len(z))
-        z = read_only(z)
-        along = np.empty(self.gains.shape[1])
-        _draw(self.group, self.means, self.gains, self.roots, self.log_dets, chosen, z, along, noise, log_ratio)
+        _draw(self, chosen, read_only(z), noise, log_ratio)
         return noise, log_ratio
 
     def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:
@@ -276,15 +276,58 @@ def update_noise(
     group : ndarray of int, shape (n,)
         Which of the B each particle takes the gain of.
     """
-    (count, p, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
-    means, gains, roots = np.zeros((n, dim)), np.zeros((count, k, dim)), np.zeros((count, k, k))
-    log_dets, log_densities = np.zeros(count), np.zeros(n)
-    empty = np.empty
-    room = empty((count, k, k)), empty((count, k)), empty(count), empty(k), empty((k, dim)), empty((2, k, p))
-    arrays = np.ascontiguousarray(values), np.array(residuals, order="C"), np.array(noise, order="C")
-    if not _update_noise(*arrays, weights, points, group, means, gains, roots, log_dets, log_densities, *room):
+    arrays = np.array(residuals, order="C"), np.array(noise, order="C")
+    update, sound = new_update(np.ascontiguousarray(values), weights, points, *arrays, group)
+    if not sound:
         raise IndefiniteCovarianceError(step, "observation's")
-    return NoiseUpdate(group, means, gains, roots, log_dets, log_densities, arrays[0], residuals, arrays[2])
+    return update
+
+
+@register_jitable
+def new_update(
+    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices
+) -> tuple[NoiseUpdate, bool]:
+    """Do as `update_noise`, but say whether all covariances are positive definite."""
+    (count, p, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
+    update = NoiseUpdate(
+        group,
+        np.zeros((n, dim)),
+        np.zeros((count, k, dim)),
+        np.zeros((count, k, k)),
+        np.zeros(count),
+        np.zeros(n),
+        values,
+        residuals,
+        noise,
+        np.zeros((k + 1, k)),
+    )
+    room = UpdateRoom(
+        np.zeros((count, k, k)), np.zeros((count, k)), np.zeros(count), np.zeros((k, dim)), np.zeros((2, k, p))
+    )
+    return update, _update_noise(update, weights, points, room)
+
+
+class UpdateRoom(NamedTuple):
+    """Room for the results on the way to a `NoiseUpdate`.
+
+    Attributes
+    ----------
+    factors : ndarray, shape (B, k, k)
+        The matrices L of the covariance L L' of the observation.
+    means : ndarray, shape (B, k)
+        Mean observations, less that at no noise.
+    constants : ndarray, shape (B,)
+        Log-densities of the observation at its mean.
+    slopes : ndarray, shape (k, D)
+    rows : ndarray, shape (2, k, p)
+        Of `regress`.
+    """
+
+    factors: Array
+    means: Array
+    constants: Array
+    slopes: Array
+    rows: Array
 
 
 LEAST_NOISE = 1e-13
@@ -292,37 +335,22 @@ LEAST_NOISE = 1e-13
 
 
 @njit(**IN_PLACE)
-def _update_noise(
-    values,
-    residuals,
-    noise,
-    weights,
-    points,
-    group,
-    means,
-    gains,
-    roots,
-    log_dets,
-    log_densities,
-    lowers,
-    offsets,
-    constants,
-    variances,
-    slopes,
-    room,
-):
+def _update_noise(update, weights, points, room):
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
-    (count, _, k), dim = values.shape, points.shape[1]
-    regress(values, points, weights, weights, room, offsets, gains, lowers)
+    (count, _, k), dim = update.offsets.shape, points.shape[1]
+    means, gains, roots, log_dets, noises = update.means, update.gains, update.roots, update.log_dets, update.noises
+    lowers, constants, slopes = room.factors, room.constants, room.slopes
+    row = update.room[k]  # variances, then a residual
+    regress(update.offsets, points, weights, weights, room.rows, room.means, gains, lowers)
     for i in range(count):
         for a in range(k):
             for b in range(a + 1):
-                lowers[i, a, b] += noise[i if len(noise) > 1 else 0, a, b]
-            variances[a] = lowers[i, a, a]
+                lowers[i, a, b] += noises[i if len(noises) > 1 else 0, a, b]
+            row[a] = lowers[i, a, a]
             for j in range(dim):
                 slopes[a, j] = gains[i, a, j]
-                variances[a] += slopes[a, j] ** 2
-        if not factorise_noise(lowers[i], variances, roots[i]):
+                row[a] += slopes[a, j] ** 2
+        if not factorise_noise(lowers[i], row, roots[i]):
             return False
         for a in range(k):
             for b in range(a + 1):
@@ -344,27 +372,30 @@ def _update_noise(
                 roots[i, a, b] *= scale
             roots[i, a, a] = max(roots[i, a, a], LEAST_NOISE)
             log_dets[i] += np.log(roots[i, a, a])
-    for i in range(len(residuals)):
-        g = group[i]
-        log_densities[i] = constants[g]
-        for a in range(k):  # by L^-1: the residual, in place
-            residuals[i, a] -= offsets[g, a]
+    for i in range(len(means)):
+        g = update.group[i]
+        log_density = constants[g]
+        for a in range(k):  # by L^-1: the residual
+            row[a] = update.residuals[i, a] - room.means[g, a]
             for b in range(a):
-                residuals[i, a] -= lowers[g, a, b] * residuals[i, b]
-            residuals[i, a] /= lowers[g, a, a]
-            log_densities[i] -= 0.5 * residuals[i, a] ** 2
+                row[a] -= lowers[g, a, b] * row[b]
+            row[a] /= lowers[g, a, a]
+            log_density -= 0.5 * row[a] ** 2
             for j in range(dim):
-                means[i, j] += gains[g, a, j] * residuals[i, a]
+                means[i, j] += gains[g, a, j] * row[a]
+        update.log_densities[i] = log_density
     return True
 
 
 @njit(**IN_PLACE)
-def _draw(group, means, gains, roots, log_dets, chosen, z, along, noise, log_ratio):
-    """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from; `along` is room."""
+def _draw(update, chosen, z, noise, log_ratio):
+    """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from."""
+    means, gains, roots = update.means, update.gains, update.roots
     (m, dim), k = z.shape, gains.shape[1]
+    along = update.room[k]
     for t in range(m):
         i = chosen[t]
-        g = group[i]
+        g = update.group[i]
         twice = 0.0
         for j in range(dim):
             noise[t, j] = means[i, j] + z[t, j]
@@ -380,17 +411,17 @@ def _draw(group, means, gains, roots, log_dets, chosen, z, along, noise, log_rat
                 noise[t, j] -= gains[g, a, j] * along[a]
         for j in range(dim):
             twice -= noise[t, j] ** 2
-        log_ratio[t] = 0.5 * twice + log_dets[g]
+        log_ratio[t] = 0.5 * twice + update.log_dets[g]
 
 
 @njit(**IN_PLACE)
-def _share(offsets, residual, noises, z, log_weights, lower, values):
-    """Return what `NoiseUpdate.share` does; `lower` (k + 1, k) and `values` (m,) are room."""
+def _share(update, z, log_weights):
+    """Return what `NoiseUpdate.share` does; the log-likelihoods are added to the log-weights (m,)."""
+    offsets, residual, lower = update.offsets[0], update.residuals[0], update.room
     (m, dim), k = z.shape, len(residual)
     scale, white, peak = 1.0 / np.sqrt(dim + 1.0), lower[k], -np.inf  # scale of the sigma points
-    factorise(noises[0], lower)
+    factorise(update.noises[0], lower)
     for t in range(m):
-        values[t] = log_weights[t]
         for a in range(k):
             entry = residual[a]
             for j in range(dim):
@@ -400,12 +431,12 @@ def _share(offsets, residual, noises, z, log_weights, lower, values):
             for b in range(a):
                 entry -= lower[a, b] * white[b]
             white[a] = entry / lower[a, a]
-            values[t] -= 0.5 * white[a] ** 2
-        if values[t] > peak:
-            peak = values[t]
+            log_weights[t] -= 0.5 * white[a] ** 2
+        if log_weights[t] > peak:
+            peak = log_weights[t]
     total = squares = 0.0
     for t in range(m):
-        weight = np.exp(values[t] - peak)
+        weight = np.exp(log_weights[t] - peak)
         total += weight
         squares += weight**2
     share: float = total**2 / (m * squares)

@@ -16,8 +16,8 @@ from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
 from herdfilter.filters.proposals.scans import one_by_one
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.mapped import largest_remainders
 
 EVEN_SHARE = 0.1

@@ -11,7 +11,7 @@ from herdfilter._covariances import covariance_factor
 from herdfilter.angles import unwrap, wrap
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.state import Indices
-from herdfilter.filters.transition import Transition
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.compiled import CALLED, njit
 
 LEAST_LOG_LIKELIHOOD = -1e12

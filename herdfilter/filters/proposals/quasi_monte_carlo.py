@@ -12,9 +12,9 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.balanced import check_hilbert, ranked_members, scrambled_sobol
 from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import Model
+from herdfilter.models.resolved import Transition
 from herdfilter.samplers.sobol import SobolSampling
 
 

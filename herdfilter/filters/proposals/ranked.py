@@ -16,8 +16,8 @@ from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
 from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
+from herdfilter.models.resolved import Motion, Transition
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
@@ -122,8 +122,8 @@ class RankedProposal(SampledProposal):
         contract.require(model, user, contract.ADDITIVE, contract.FROM_NOISE, ("sample_transition",))
         if self.guided and contract.has(model, contract.OBSERVED):
             contract.require(model, user, contract.OBSERVED)
-        if not contract.simulated_only(model):
-            self.check_sampler("noise_dim", contract.noise_dim(model))
+        if not Motion(model).simulated_only:
+            self.check_sampler("noise_dim", Motion(model).noise_dim)
         balanced.check_hilbert(model.dim)
 
     @property

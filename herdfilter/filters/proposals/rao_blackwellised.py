@@ -12,16 +12,15 @@ import numpy as np
 from herdfilter._checks import Array, check_part
 from herdfilter._covariances import covariance_factor
 from herdfilter.angles import merged, unwrap, wrap
-from herdfilter.filters.observation import Observation, linear_observation
+from herdfilter.filters.observation import Observation, linear_part_observation
 from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.balanced import balanced_noise, hilbert_order
 from herdfilter.filters.proposals.flow import FlowProposal
 from herdfilter.filters.proposals.gaussianity import Gaussianity
 from herdfilter.filters.state import Indices, Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Transition
 
 LEAST_PIVOT = 1e-13  # share of a variance below which what is left of it is rounding
 ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)  # of a hash
@@ -159,7 +158,7 @@ class ConditionalGaussians(Particles):
     def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
         measurement = Measurement(model)
-        means, covariances, _ = linear_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
+        means, covariances, _ = linear_part_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
         return merged(means, covariances, self.weights, measurement.circular(means.shape[1]))
 
@@ -171,7 +170,7 @@ class ConditionalGaussians(Particles):
     def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
         """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
         dims = np.array(observation.model.linear)
-        means, observed, cross = linear_observation(
+        means, observed, cross = linear_part_observation(
             observation.measurement, self.x, self.covariances, dims, observation.step
         )
         observed = observation.part(observed)
@@ -347,7 +346,7 @@ class _Nonlinear:
         return self.measurement.mean(self.given(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_observation(self.measurement, *self.given(x), self.linear, step)[1]
+        observed = linear_part_observation(self.measurement, *self.given(x), self.linear, step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
     def whole(self, moved: Particles) -> ConditionalGaussians:

@@ -21,9 +21,8 @@ from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import Proposal, Uses
 from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
-from herdfilter.filters.transition import Transition
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
 from herdfilter.samplers.mapped import largest_remainders
 

@@ -10,7 +10,7 @@ import numpy as np
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.random.drifts import Drift, Rng, choose, coordinates, draw_number, log_uniform, rounded
-from herdfilter.models.random.noises import Motion, additive
+from herdfilter.models.random.noises import NoisyDrift, additive
 from herdfilter.models.random.observations import Schedule, Sensing, View, gaussian_noise, sensor_view
 
 MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
@@ -56,7 +56,7 @@ def in_turn(whole: Sensing, parts: list[Sensing]) -> Sensing:
     return sensing
 
 
-def draw_localisation(rng: Rng) -> tuple[Motion, Sensing, GaussianMixture, int, tuple[str, ...]]:
+def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, int, tuple[str, ...]]:
     """Draw transition, observation, prior, number of steps, and labels."""
     kind, steps, unit = choose(rng, MOTIONS), int(rng.integers(40, 81)), float(rounded(log_uniform(rng, 0.1, 100.0)))
     places = 2 if kind == "circling" else choose(rng, PLACES)

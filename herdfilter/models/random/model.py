@@ -12,12 +12,12 @@ from herdfilter._checks import Array, check_count, one_of
 from herdfilter._repr import summary_repr
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
 from herdfilter.models.parts import assign
 from herdfilter.models.random.drifts import Rng, draw_drift, listed, log_uniform, rounded
 from herdfilter.models.random.localisation import draw_localisation
-from herdfilter.models.random.noises import LongRun, Motion, draw_noise, simulate_long_run
+from herdfilter.models.random.noises import LongRun, NoisyDrift, draw_noise, simulate_long_run
 from herdfilter.models.random.observations import Sensing, draw_observation
+from herdfilter.models.resolved import Measurement, Transition
 
 UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}  # kind of model -> drift of a step, in spreads
 NOISE_FACTORS = {"half noise": 0.5, "double noise": 2.0}
@@ -141,11 +141,11 @@ class _Drawn(NamedTuple):
     steps: int
     spread: Array
     labels: tuple[str, ...]
-    motion: Motion
+    motion: NoisyDrift
     sensing: Sensing
 
 
-def _at_large(motion: Motion) -> LongRun:
+def _at_large(motion: NoisyDrift) -> LongRun:
     """Simulate a system from states all over its natural scale."""
     wide = GaussianMixture([1.0], np.zeros((1, motion.dim)), np.diag(motion.drift.scale**2))
     return simulate_long_run(motion, wide)
@@ -183,17 +183,17 @@ def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
     drift = UNKNOWN_DRIFTS[model.kind] * drawn.spread * direction / np.sqrt(np.mean(direction**2))
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
-        moved = contract.sample_transition(drawn.motion, x, rng, dt, control, step)
+        moved = Transition(drawn.motion, dt, control, step).sample(x, rng)
         if factor != 1:
             mean = drawn.motion.drift.f(x)
             return np.asarray(mean + factor * (moved - mean))
         return moved + drift if departure == "unknown drift" else moved
 
     def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-        seen: Array = contract.sample_observation(sensing, x, rng, step)
+        seen: Array = Measurement(sensing).sample(x, rng, step)
         if departure == "outliers":
             other = elsewhere[rng.integers(len(elsewhere), size=len(x))]
-            other = contract.sample_observation(sensing, other, rng, step)
+            other = Measurement(sensing).sample(other, rng, step)
             return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, other, seen)
         if factor != 1 and sensing.view.kind != "counts":
             mean = sensing.observation_mean(x, step)

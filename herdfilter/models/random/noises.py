@@ -9,8 +9,8 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models import contract
 from herdfilter.models.random.drifts import DRIFTS, Drift, Rng, choose, draw_number, listed, log_uniform, rotation, rounded
+from herdfilter.models.resolved import Transition
 
 # Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive
 NOISES = {"additive": 0.6, "rank-deficient": 0.12, "multiplicative": 0.2, "only simulable": 0.08}
@@ -18,7 +18,7 @@ CHAINS = 400  # independent trajectories of a simulation
 LONG_RUN_STEPS = 10  # number of last steps of a simulation that count as the long run
 
 
-class Motion:
+class NoisyDrift:
     """A drift f with its noise: an object with those functions of the model contract that the `kind` of noise allows."""
 
     def __init__(self, drift: Drift, kind: str, words: str, **functions: Any) -> None:
@@ -34,12 +34,12 @@ def spread_words(factor: Array) -> str:
     return f"standard deviation {listed(sd)}" + (f", correlated up to {correlation:.2f}" if correlation > 1e-9 else "")
 
 
-def additive(drift: Drift, factor: Array) -> Motion:
+def additive(drift: Drift, factor: Array) -> NoisyDrift:
     """Return ``f(x) + L e`` with e standard normal."""
     dim, rank = factor.shape
     words = f"additive Gaussian, {spread_words(factor)}"
     words += f", of rank {rank} in {dim} dimensions" if rank < dim else ""
-    return Motion(
+    return NoisyDrift(
         drift,
         "rank-deficient" if rank < dim else "additive",
         words,
@@ -48,7 +48,7 @@ def additive(drift: Drift, factor: Array) -> Motion:
     )
 
 
-def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> Motion:
+def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> NoisyDrift:
     """Return ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
@@ -57,10 +57,10 @@ def state_dependent(drift: Drift, factor: Array, strength: float, direction: Arr
 
     words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
     words += f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
-    return Motion(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
+    return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
 
 
-def random_scale(drift: Drift, factor: Array, strength: float) -> Motion:
+def random_scale(drift: Drift, factor: Array, strength: float) -> NoisyDrift:
     """Return ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
@@ -68,10 +68,12 @@ def random_scale(drift: Drift, factor: Array, strength: float) -> Motion:
 
     words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal "
     words += "and drawn anew for each step"
-    return Motion(drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1)
+    return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1)
 
 
-def only_simulable(drift: Drift, factor: Array, freedom: float = 0.0, jumps: tuple[float, float] | None = None) -> Motion:
+def only_simulable(
+    drift: Drift, factor: Array, freedom: float = 0.0, jumps: tuple[float, float] | None = None
+) -> NoisyDrift:
     """Return ``f(x) + s L e``: s makes the noise Student's t with `freedom` degrees, or is 1 but for jumps (share, size)."""
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
@@ -86,10 +88,10 @@ def only_simulable(drift: Drift, factor: Array, freedom: float = 0.0, jumps: tup
     law = f"a factor that makes it Student's t with {freedom:.3g} degrees of freedom"
     law = f"{jumps[1]:.3g} in {100 * jumps[0]:.3g} % of the steps" if jumps else law
     words = f"only simulable, Gaussian, {spread_words(factor)}, times {law}"
-    return Motion(drift, "only simulable", words, sample_transition=sample_transition)
+    return NoisyDrift(drift, "only simulable", words, sample_transition=sample_transition)
 
 
-def draw_noise(rng: Rng, drift: Drift) -> Motion:
+def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
     """Draw the noise of a drift and return the transition."""
     dim, kind = drift.dim, choose(rng, NOISES)
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
@@ -138,7 +140,7 @@ class LongRun:
         return np.asarray(self.states.std(axis=0))
 
 
-def simulate_long_run(motion: Motion, initial: GaussianMixture) -> LongRun:
+def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
     rng = np.random.Generator(np.random.PCG64(0))
     x = initial.sample(CHAINS, rng)
@@ -146,10 +148,10 @@ def simulate_long_run(motion: Motion, initial: GaussianMixture) -> LongRun:
     highest = x.max(axis=0)
     states = []
     for step in range(motion.drift.settled + LONG_RUN_STEPS):
-        x = contract.sample_transition(motion, x, rng, 1.0, None, 1)
+        x = Transition(motion).sample(x, rng)
         lowest = np.minimum(lowest, x.min(axis=0))
         highest = np.maximum(highest, x.max(axis=0))
         if step >= motion.drift.settled:
             states.append(x)
-    successors = np.array([contract.sample_transition(motion, x, rng, 1.0, None, 1) for _ in range(2)])
+    successors = np.array([Transition(motion).sample(x, rng) for _ in range(2)])
     return LongRun(np.concatenate(states), successors, lowest, highest)

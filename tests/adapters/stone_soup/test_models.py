@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import herdfilter as hf
+from herdfilter.models.resolved import Measurement
 
 pytest.importorskip("stonesoup", reason="the optional library Stone Soup is not installed")
 
@@ -131,7 +132,7 @@ def test_measurements_are_the_librarys(model):
         (3, model.ndim_state)
     )  # elevations less than a quarter turn apart
     theirs = [float(model.logpdf(state, State(StateVector(row)))) for row in near]
-    likelihood = hf.models.contract.log_likelihood(sensor.on(None), z, near, 1)
+    likelihood = Measurement(sensor.on(None)).log_likelihood(z, near, 1)
     np.testing.assert_allclose(likelihood, theirs, rtol=1e-10)
 
 

@@ -1,0 +1,362 @@
+"""Where tasks are done: in this process, in child processes, or on a Dask cluster whose workers have such children.
+
+A `concurrent.futures.Executor` of threads or of the cluster gets one batch of tasks for every worker, and has a child
+process do it (`in_child`). A child stops after `BATCH_SECONDS` and hands back the results so far; the rest of its batch is
+submitted again.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import logging
+import multiprocessing
+import os
+import pickle
+import re
+import signal
+import sys
+import threading
+import time
+import uuid
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import groupby
+from typing import Any, Self
+
+from joblib.externals import loky
+from joblib.externals.loky.process_executor import ShutdownExecutorError
+from numba.core import event
+
+from herdfilter._checks import one_of
+from herdfilter.filters.progress import compilation
+from herdfilter.models.from_functions import cloudpickle
+from herdfilter.study.tasks import Task, TaskResult, failure_row
+
+BATCH_SECONDS = 0.2  # time after which a worker hands back its results: a power cut loses these, and the tasks under way
+
+ATTEMPTS = 2  # number of processes that a task may take down, alone in each, before it counts as failed
+
+CONNECT_SECONDS = 15.0  # time to connect to a scheduler
+LOOK_SECONDS = 0.5  # time after which the workers are counted again
+NOBODY_SECONDS = 60.0  # time that a cluster may be without workers
+IDLE_SECONDS = 300.0  # time after which a child without work ends
+
+LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM", "NUMBA_NUM")
+ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
+
+Work = Callable[..., list[TaskResult]]
+"""``work(tasks)`` does tasks in turn and returns the results of the first ones, at least one.
+
+With ``limit=seconds`` it ends its process with exit code 1 if a task takes longer (`Deadline`).
+"""
+
+_log = logging.getLogger(__name__)
+
+
+def check_scheduler(scheduler: str | None) -> str:
+    """Check a scheduler: ``local`` (or None), ``dask`` or an address such as ``tcp://host:8786``."""
+    if scheduler in (None, "local"):
+        return "local"
+    if not isinstance(scheduler, str) or "://" not in scheduler:
+        one_of("scheduler", scheduler, ("local", "dask", "tcp://host:port"))
+    elif not re.fullmatch(r"(tcp|tls|ucx|wss?)://.+:\d+", scheduler):
+        raise ValueError(f"scheduler: expected an address such as tcp://host:8786, got {scheduler!r}")
+    _import_distributed()
+    return str(scheduler)
+
+
+def _import_distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError(
+            f"scheduler: a Dask cluster needs the package distributed ({error}); install herdfilter[cluster]"
+        ) from error
+    return distributed
+
+
+def distribute(
+    tasks: Sequence[Task], work: Work, scheduler: str = "local", count: int = 1, limit: float | None = None
+) -> Generator[list[TaskResult]]:
+    """Have the workers of a checked scheduler do tasks, run by run, and yield their results in any order.
+
+    With a limit of seconds children do the work, because they can be killed. A run stays with one child, which has its
+    recording and reference at hand, unless another one would be idle. Tasks whose process died are tried again alone, up to
+    `ATTEMPTS` times.
+    """
+    if scheduler == "local" and count == 1 and limit is None:
+        while tasks:
+            results = work(tasks)
+            yield results
+            tasks = tasks[len(results) :]
+        return
+    runs = deque(list(group) for _, group in groupby(tasks, key=lambda task: task.run))
+    batches: deque[list[Task]] = deque()
+    running: dict[Future[list[TaskResult] | None], list[Task]] = {}
+    finished: list[list[TaskResult]] = []
+    deaths: Counter[Task] = Counter()
+    packed = Packed(work if limit is None else partial(work, limit=limit))
+    opened = _threads(packed.token, count) if scheduler == "local" else _cluster(scheduler, count)
+    with opened as (executor, count_workers, fatal_errors):
+        try:
+            while runs or batches or running or finished:
+                workers = count_workers()
+                while len(running) < workers and (batches or runs):
+                    batch = batches.popleft() if batches else []
+                    for _ in range(0 if batch else 1 + len(runs) // (2 * workers)):
+                        batch += runs.popleft()
+                    if not batches and not runs and len(running) + 1 < workers and len(batch) > 1:
+                        half = len(batch) // 2  # for a worker that would be idle
+                        batches.append(batch[half:])
+                        batch = batch[:half]
+                    running[executor.submit(in_child, packed, batch, limit)] = batch
+                yield from finished  # the workers work while the caller stores them
+                finished = []
+                for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
+                    batch = running.pop(future)
+                    try:
+                        results = future.result() or []
+                    except CancelledError:
+                        raise _lost_scheduler() from None
+                    except fatal_errors:
+                        results = []
+                    if not results:
+                        _log.warning(
+                            "a process died with %d runs to make; they are tried again, each on its own", len(batch)
+                        )
+                        deaths.update(batch if len(batch) == 1 else ())
+                        text = "ProcessDied: the process that worked on it ended, killed or out of memory"
+                        results = [TaskResult(task, failure_row(text)) for task in batch if deaths[task] >= ATTEMPTS]
+                        batches.extend([task] for task in batch if deaths[task] < ATTEMPTS)
+                    elif len(results) < len(batch):
+                        batches.appendleft(batch[len(results) :])
+                    finished.append(results)
+        except Exception:
+            yield from finished
+            raise
+
+
+Opened = tuple[Executor, Callable[[], int], tuple[type[Exception], ...]]
+"""An executor, a function that counts its workers, and the errors of futures whose worker has died."""
+
+
+@contextmanager
+def _threads(token: str, count: int) -> Iterator[Opened]:
+    """Open an executor of threads, each of which waits for a child of this process; end the children at work."""
+    executor = ThreadPoolExecutor(count)
+    try:
+        yield executor, lambda: count, ()
+    finally:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for child in [child for child in _busy_children if child.latest[0] == token]:
+            child.executor.shutdown(kill_workers=True)
+        executor.shutdown()
+
+
+@contextmanager
+def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
+    """Open the executor of a Dask cluster at an address, or of one with `count` workers on this machine."""
+    distributed = _import_distributed()
+    log = logging.getLogger("distributed.client")
+    with ExitStack() as stack:
+        stack.callback(log.setLevel, log.level)
+        log.setLevel(logging.CRITICAL)  # an error is raised here if the scheduler is lost
+        address: Any = scheduler
+        if scheduler == "dask":
+            address = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs="ERROR",
+                scheduler_kwargs={"allowed_failures": 0},  # `distribute` tries again itself
+                preload=[__name__],
+            )
+            stack.callback(address.close)
+        try:
+            client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            stack.callback(client.close)
+        except (OSError, ValueError) as error:
+            raise ConnectionError(f"scheduler: nothing answers at {scheduler} ({error})") from error
+
+        def count_workers() -> int:
+            try:
+                threads: int = sum(client.nthreads().values())
+                if not threads:
+                    if scheduler == "dask":
+                        address.scale(count)  # nobody else restarts a worker that died as it had just started
+                    client.wait_for_workers(1, timeout=NOBODY_SECONDS)
+            except TimeoutError as error:
+                text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
+                raise ConnectionError(text) from error
+            except (OSError, RuntimeError) as error:
+                raise _lost_scheduler() from error
+            return threads
+
+        yield client.get_executor(pure=False), count_workers, (distributed.KilledWorker,)
+
+
+def _lost_scheduler() -> ConnectionError:
+    return ConnectionError("scheduler: the connection to the cluster is lost")
+
+
+def dask_setup(worker: object) -> None:
+    """Leave Ctrl-C to the parent of this process: a worker of a cluster of our own calls this first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+class Packed:
+    """A function pickled once, with classes from a script or a notebook, and unpickled once in each process.
+
+    Modules are found where this process finds them now: the other may have started before `sys.path` got their folder.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.token = uuid.uuid4().hex
+        self._data = cloudpickle().dumps(function)
+        self._path = [os.path.abspath(folder) for folder in sys.path]
+
+    def __call__(self, *arguments: Any) -> Any:
+        function = _unpacked.get(self.token)
+        if function is None:
+            sys.path.extend(folder for folder in self._path if folder not in sys.path)
+            function = pickle.loads(self._data)
+            _unpacked.clear()  # of an earlier study
+            _unpacked[self.token] = function
+        return function(*arguments)
+
+
+_unpacked: dict[str, Callable[..., Any]] = {}
+
+
+class _Child:
+    """A process that does tasks; it has the `latest` run, of the packed study with a token, at hand."""
+
+    def __init__(self) -> None:
+        multiprocessing.current_process().daemon = False  # a worker of Dask could have no children, and ours end with it
+        self.executor = loky.ProcessPoolExecutor(
+            1, timeout=IDLE_SECONDS, initializer=_begin_child, initargs=(os.getpid(),), env=ONE_THREAD
+        )
+        self.latest = ("", 0)
+
+
+_idle_children: list[_Child] = []
+_busy_children: list[_Child] = []
+_lock = threading.Lock()
+
+
+def _begin_child(parent: int) -> None:
+    """Prepare this process to work for its parent, and to end with it, even if that was killed."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # models read nothing here,
+    os.dup2(2, 1)  # and their output goes where errors go
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    event.unregister("numba:compile", compilation)  # type: ignore[no-untyped-call]  # the parent tells what is being done
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def in_child(work: Packed, tasks: Sequence[Task], limit: float | None) -> list[TaskResult] | None:
+    """Have a child of this process do tasks, with a limit only the first one; return None if it died.
+
+    Children are kept for the next batch and the next study: they have imported and compiled.
+    """
+    if limit is not None:
+        tasks = tasks[:1]  # the task that takes too long must be known
+    with _lock:
+        prepared = [child for child in _idle_children if child.latest == (work.token, tasks[0].run)]
+        child = (prepared or _idle_children or [_Child()])[-1]
+        if child in _idle_children:
+            _idle_children.remove(child)
+        _busy_children.append(child)
+    child.latest = work.token, tasks[0].run
+    alive = True
+    try:
+        results: list[TaskResult] = child.executor.submit(work, tasks).result()
+        child.latest = work.token, tasks[len(results) - 1].run
+        return results
+    except (BrokenExecutor, ShutdownExecutorError) as error:
+        alive = False
+        if limit is None or "EXIT(1)" not in str(error):
+            return None
+        text = f"TimeoutError: the filter, or recording and reference of the run, took longer than {limit:g} s"
+        return [TaskResult(tasks[0], failure_row(text))]
+    finally:
+        with _lock:
+            _busy_children.remove(child)
+            if alive:
+                _idle_children.append(child)
+
+
+@atexit.register
+def end_idle_children() -> None:
+    """End the processes that wait for another study."""
+    while _idle_children:
+        _idle_children.pop().executor.shutdown(kill_workers=True)
+
+
+def begin(function: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+    """Have a child without work call a function, if there is one; return what waits for the list that it returns."""
+    if not _idle_children:
+        return function
+    child = _idle_children.pop()
+    future = child.executor.submit(Packed(function))
+
+    def result() -> list[Any]:
+        try:
+            values: list[Any] = future.result()
+        except BrokenExecutor:
+            return function()
+        _idle_children.append(child)
+        return values
+
+    return result
+
+
+class Deadline(event.Listener):
+    """Ends this process with exit code 1 if some seconds pass after `restart`; compiling begins them anew.
+
+    Nobody else can end a loop in compiled code. Without limit nothing happens.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._depth = 0
+
+    def __enter__(self) -> Self:
+        register: Any = event.register
+        register("numba:compile", self)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        unregister: Any = event.unregister
+        unregister("numba:compile", self)
+        self._stop()
+
+    def restart(self) -> None:
+        """Give the next stage all its time."""
+        if self._seconds is not None:
+            faulthandler.dump_traceback_later(self._seconds, exit=True, file=_NOTHING)
+
+    def _stop(self) -> None:
+        if self._seconds is not None:
+            faulthandler.cancel_dump_traceback_later()
+
+    def on_start(self, event: Any) -> None:
+        self._depth += 1
+        self._stop()
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.restart()
+
+
+_NOTHING = os.open(os.devnull, os.O_WRONLY)
