@@ -104,9 +104,13 @@ def _mix(x: Array, coupling: float) -> Array:
     return x + coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
 
 
-def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
-    """Return the exact flow of ``dx/dt = x - x^3 / width^2`` in some coordinates; the others decay; then neighbours mix."""
-    m, dim = len(width), len(width) + len(decay)
+def draw_wells(rng: Rng, dim: int) -> Drift:
+    """Draw the exact flow of ``dx/dt = x - x^3 / width^2`` in m coordinates; the others decay; then neighbours mix."""
+    m = int(rng.integers(1, dim + 1))
+    width = rounded(rng.uniform(0.5, 2.0, m))
+    time = draw_number(rng, 0.3, 1.5)
+    decay = rounded(rng.uniform(0.3, 0.95, dim - m))
+    coupling = draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0
     growth = np.exp(time)
 
     def f(x: Array) -> Array:
@@ -114,34 +118,39 @@ def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
         in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
         return _mix(np.hstack([in_wells, x[:, m:] * decay]), coupling)
 
-    words = f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
-    words += f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    words = (
+        f"double wells at +-{listed(width)} in {coordinates(range(m))}: dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    )
     words += f"; {coordinates(range(m, dim))} times {listed(decay)}" if len(decay) else ""
     words += f"; then {coupling:.3g} of the way to the next coordinate" if coupling else ""
-    return Drift("wells", np.concatenate([width, np.full(len(decay), width[0])]), 60, f, words)
+    return Drift("wells", np.append(width, np.full(dim - m, width[0])), 60, f, words)
 
 
-def saturating(share: float, outward: Array, inward: Array, bias: Array) -> Drift:
-    """Return a random network, ``share x + B tanh(W x + b)``."""
+def draw_saturating(rng: Rng, dim: int) -> Drift:
+    """Draw a network, ``share x + B tanh(W x + b)``."""
+    W = rounded(rng.standard_normal((dim, dim)) * rng.uniform(0.8, 3.0) / np.sqrt(dim))
+    share = draw_number(rng, 0.0, 0.7)
+    B = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
+    b = rounded(0.5 * rng.standard_normal(dim))
+    words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(b)}; rows of B: {listed(B)}; rows of W: {listed(W)}"
+    return Drift("saturating", np.linalg.norm(B, axis=1), 60, lambda x: np.tanh(x @ W.T + b) @ B.T + share * x, words)
 
-    def f(x: Array) -> Array:
-        return np.asarray(np.tanh(x @ inward.T + bias) @ outward.T + share * x)
 
-    words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(bias)}; rows of B: {listed(outward)}"
-    return Drift("saturating", np.linalg.norm(outward, axis=1), 60, f, f"{words}; rows of W: {listed(inward)}")
-
-
-def population(rate: Array, competition: Array) -> Drift:
-    """Return Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their numbers, cut off."""
+def draw_population(rng: Rng, dim: int) -> Drift:
+    """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their numbers, cut off."""
+    C: Array = rng.uniform(0.0, 0.8 / dim, (dim, dim))
+    np.fill_diagonal(C, 1.0)
+    C = rounded(C)
+    rate = rounded(rng.uniform(0.5, 2.6, dim))
     lowest, highest = POPULATION_LIMITS
 
     def f(x: Array) -> Array:
         logs = np.clip(x, lowest, highest)
-        return np.asarray(logs + rate * (1 - np.exp(logs) @ competition.T))
+        return np.asarray(logs + rate * (1 - np.exp(logs) @ C.T))
 
     words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
-    words += f"; rows of C: {listed(competition)}" if len(rate) > 1 else ""
-    return Drift("population", np.full(len(rate), 0.5), 25, f, words)
+    words += f"; rows of C: {listed(C)}" if dim > 1 else ""
+    return Drift("population", np.full(dim, 0.5), 25, f, words)
 
 
 # Chaotic maps, all bounded
@@ -162,7 +171,7 @@ def ikeda(u: float) -> Drift:
     """Return Ikeda's map ``1 + u z exp(i (0.4 - 6 / (1 + |z|^2)))`` of a plane, a contraction but for a turn."""
 
     def f(x: Array) -> Array:
-        first, second = x[:, 0], x[:, 1]
+        first, second = x.T
         turn = 0.4 - 6 / (1 + first * first + second * second)
         cos = u * np.cos(turn)
         sin = u * np.sin(turn)
@@ -209,22 +218,25 @@ def _flow(
 
 def lorenz(count: int, h: float, rho: float) -> Drift:
     """Return Lorenz's equations of 1963; the box is three times the attractor's half width, but for the third below zero."""
-
-    def rate(x: Array) -> Array:
-        return np.array([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]])
-
-    words = f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3"
-    return _flow(words, rate, [8.0, 9.0, 8.5], ([-40, -50, -10], [40, 50, 70]), (count, h))
+    return _flow(
+        f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3",
+        lambda x: np.array([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]]),
+        [8.0, 9.0, 8.5],
+        ([-40, -50, -10], [40, 50, 70]),
+        (count, h),
+    )
 
 
 def roessler(count: int, h: float, c: float) -> Drift:
     """Return Roessler's equations, a spiral that folds back; the third coordinate would run away below zero."""
-
-    def rate(x: Array) -> Array:
-        return np.array([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)])
-
-    words = f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}"
-    return _flow(words, rate, [5.0, 4.7, 2.5], ([-20, -20, 0], [20, 20, 40]), (count, h), memory=60.0)
+    return _flow(
+        f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}",
+        lambda x: np.array([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)]),
+        [5.0, 4.7, 2.5],
+        ([-20, -20, 0], [20, 20, 40]),
+        (count, h),
+        memory=60.0,
+    )
 
 
 def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
@@ -238,8 +250,11 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
     return _flow(words, rate, np.full(dim, 3.6), (-20.0, 25.0), (count, h))
 
 
-def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float) -> Drift:
-    """Return van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
+def draw_cycle(rng: Rng, dim: int) -> Drift:
+    """Draw van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
+    spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
+    count = int(rng.integers(1, 4))
+    stiffness = draw_number(rng, 0.5, 2.5)
 
     def rate(x: Array) -> Array:
         position = x[0::2]
@@ -253,7 +268,7 @@ def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float)
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
     edge = np.tile([3.0, 6.0], dim // 2)
-    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, h), "limit cycle", 30.0)
+    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, 0.12), "limit cycle", 30.0)
 
 
 # The distribution
@@ -285,28 +300,8 @@ def _draw_rotating(rng: Rng, dim: int) -> Drift:
     return linear(rounded(basis @ _draw_blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T), "rotating")
 
 
-def _draw_wells(rng: Rng, dim: int) -> Drift:
-    count = int(rng.integers(1, dim + 1))
-    width, time = rounded(rng.uniform(0.5, 2.0, count)), draw_number(rng, 0.3, 1.5)
-    decay = rounded(rng.uniform(0.3, 0.95, dim - count))
-    return wells(width, time, decay, draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0)
-
-
-def _draw_saturating(rng: Rng, dim: int) -> Drift:
-    inward = rng.standard_normal((dim, dim)) * rng.uniform(0.8, 3.0) / np.sqrt(dim)
-    share = draw_number(rng, 0.0, 0.7)
-    outward = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
-    return saturating(share, outward, rounded(inward), rounded(0.5 * rng.standard_normal(dim)))
-
-
-def _draw_population(rng: Rng, dim: int) -> Drift:
-    competition = rng.uniform(0.0, 0.8 / dim, (dim, dim))
-    np.fill_diagonal(competition, 1.0)
-    return population(rounded(rng.uniform(0.5, 2.6, dim)), rounded(competition))
-
-
 def _draw_map(rng: Rng, dim: int) -> Drift:
-    kind = choose(rng, {"sines": 1.0, "henon": 1.0, "ikeda": 1.0} if dim == 2 else {"sines": 1.0})
+    kind = choose(rng, {"sines": 1.0} | ({"henon": 1.0, "ikeda": 1.0} if dim == 2 else {}))
     if kind == "henon":
         return henon(draw_number(rng, 1.2, 1.4), 0.3)
     if kind == "ikeda":
@@ -323,11 +318,6 @@ def _draw_flow(rng: Rng, dim: int) -> Drift:
     return roessler(int(rng.integers(2, 6)), 0.1, draw_number(rng, 5.0, 9.0))
 
 
-def _draw_cycle(rng: Rng, dim: int) -> Drift:
-    spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
-    return van_der_pol(int(rng.integers(1, 4)), 0.12, dim, draw_number(rng, 0.5, 2.5), spring)
-
-
 class DriftKind(NamedTuple):
     """A kind of drift: its share, its dimensions, its range of noise in natural scales, and the function that draws it."""
 
@@ -341,12 +331,12 @@ class DriftKind(NamedTuple):
 DRIFTS = {
     "linear": DriftKind(2.0, tuple(DIMENSIONS), (0.01, 10.0), _draw_linear),
     "rotating": DriftKind(1.5, tuple(DIMENSIONS)[1:], (0.01, 10.0), _draw_rotating),
-    "wells": DriftKind(2.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_wells),
+    "wells": DriftKind(2.0, tuple(DIMENSIONS), (0.03, 2.0), draw_wells),
     "chaotic map": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 0.3), _draw_map),
     "chaotic flow": DriftKind(2.0, tuple(DIMENSIONS)[2:], (0.01, 0.3), _draw_flow),
-    "limit cycle": DriftKind(1.0, tuple(DIMENSIONS)[1::2], (0.01, 1.0), _draw_cycle),
-    "saturating": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 10.0), _draw_saturating),
-    "population": DriftKind(1.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_population),
+    "limit cycle": DriftKind(1.0, tuple(DIMENSIONS)[1::2], (0.01, 1.0), draw_cycle),
+    "saturating": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 10.0), draw_saturating),
+    "population": DriftKind(1.0, tuple(DIMENSIONS), (0.03, 2.0), draw_population),
 }
 
 

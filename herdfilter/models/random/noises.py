@@ -48,26 +48,35 @@ def additive(drift: Drift, factor: Array) -> NoisyDrift:
     )
 
 
-def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> NoisyDrift:
-    """Return ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
+def draw_state_dependent(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
+    """Draw ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
+    direction: Array = rng.standard_normal(drift.dim)
+    direction *= rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale
+    direction = rounded(direction)
+    strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()]).tolist()
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         loudness = np.exp(strength * np.tanh(x @ direction + offset))
         return np.asarray(drift.f(x) + loudness[:, None] * (noise @ factor.T))
 
-    words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
-    words += f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
+    words = (
+        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), w = {listed(direction)}, "
+        f"b = {offset:.3g}, x before the step"
+    )
     return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
 
 
-def random_scale(drift: Drift, factor: Array, strength: float) -> NoisyDrift:
-    """Return ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
+def draw_random_scale(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
+    """Draw ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
+    strength = draw_number(rng, 0.3, 0.8)
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         return np.asarray(drift.f(x) + np.exp(strength * noise[:, :1]) * (noise[:, 1:] @ factor.T))
 
-    words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal "
-    words += "and drawn anew for each step"
+    words = (
+        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal and drawn anew "
+        "for each step"
+    )
     return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1)
 
 
@@ -107,17 +116,12 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
         shape = np.linalg.cholesky(covariance / np.outer(sd, sd))
     factor = rounded(size[:, None] * shape)
     if kind == "multiplicative":
-        if rng.random() < 0.4:
-            return random_scale(drift, factor, draw_number(rng, 0.3, 0.8))
-        direction = rng.standard_normal(dim)
-        direction *= rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale
-        strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()])
-        return state_dependent(drift, factor, float(strength), rounded(direction), float(offset))
+        return (draw_random_scale if rng.random() < 0.4 else draw_state_dependent)(rng, drift, factor)
     if kind == "only simulable":
         if rng.random() < 0.5:
             return only_simulable(drift, factor, freedom=draw_number(rng, 3.0, 6.0))
-        share, times = rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)])
-        return only_simulable(drift, factor, jumps=(float(share), float(times)))
+        share, times = rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)]).tolist()
+        return only_simulable(drift, factor, jumps=(share, times))
     return additive(drift, factor)
 
 
