@@ -19,7 +19,6 @@ from herdfilter._checks import (
     as_covariance,
     as_generator,
     as_number,
-    as_numbers,
     as_points,
     as_positive,
     check_count,
@@ -258,8 +257,7 @@ def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
 
 def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
     """Return an observation as an array (size,), in which NaN may stand for `missing` entries; a number is one entry."""
-    numbers = as_numbers("z", z, (size,), missing=missing)
-    return as_array("z", np.atleast_1d(numbers), (size,), finite=not missing)
+    return as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=not missing)
 
 
 def repeated(matrix: Array, x: Array) -> Array:

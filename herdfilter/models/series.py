@@ -155,13 +155,22 @@ def series(
     inputs = [None] * steps if controls is None else [as_control(control) for control in as_list("controls", controls)]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
-    if any(is_reading(name, entry) for entry in observations):
+    sensors: Sequence[Any] = [None] * steps
+    order = np.arange(steps)
+    from_readings = any(is_reading(name, entry) for entry in observations)
+    if from_readings:
         if times is not None or dt is not None:
             raise ValueError(f"{name}: expected readings, which have times, or times or dt; got both")
-        return _of_readings(name, observations, inputs, clock, late, start is not None)
+        for k, entry in enumerate(observations):
+            if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
+                raise ValueError(
+                    f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
+                )
+        times, sensors, observations = zip(*observations, strict=True)
     if times is None:
-        dts = _time_steps(1.0 if dt is None else dt, steps)
+        dts = np.array(_time_steps(1.0 if dt is None else dt, steps))
         since: Array = clock.since + np.cumsum(dts)
+        times = [clock.later(value).time for value in np.cumsum(dts).tolist()]
     else:
         if dt is not None:
             raise ValueError("times: expected either times or dt, got both")
@@ -170,15 +179,30 @@ def series(
             first = "; the time of the filter's state is start" if len(times) == steps + 1 else ""
             raise ValueError(f"times: expected one per step, {steps}, got {len(times)}{first}")
         since = clock.elapsed(times, given=start is not None)
-        dts = np.diff(since, prepend=clock.since).tolist()
-        wrong = [k for k, value in enumerate(dts) if value < 0 or (value == 0 and k)]
-        if wrong:
-            k = wrong[0]
-            before = short_repr(times[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
-            raise ValueError(f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}")
+        if from_readings:
+            order = np.argsort(since, kind="stable")
+        dts = np.diff(since[order], prepend=clock.since)
+    if late == "raise" and (np.diff(order) < 0).any():
+        k = int(np.argmax(np.diff(since) < 0)) + 1
+        raise ValueError(
+            f"{name}: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place {k}; "
+            "late='replay' inserts late ones at their times"
+        )
+    if from_readings and dts[0] < 0:
+        raise ValueError(
+            f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
+            f"{times[order[0]]}; give that of the state as start"
+        )
+    wrong = np.flatnonzero((dts < 0) | ((dts == 0) & (order > 0)))
+    if len(wrong) and not from_readings:
+        k = wrong[0]
+        before = short_repr(times[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
+        raise ValueError(f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}")
     clocks = [clock._replace(since=value) for value in since.tolist()]
-    shown = [clock.time for clock in clocks] if times is None else times
-    return [Step(*step) for step in zip(observations, dts, inputs, [None] * steps, shown, clocks, strict=True)]
+    return [
+        Step(observations[k], value, inputs[k], sensors[k], times[k], clocks[k])
+        for k, value in zip(order.tolist(), dts.tolist(), strict=True)
+    ]
 
 
 def own_times(observations: Any) -> list[Any] | None:
@@ -217,34 +241,6 @@ def is_reading(name: str, entry: Any) -> bool:
     if isinstance(entry[1], str):
         raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
     return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
-
-
-def _of_readings(
-    name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late, given: bool
-) -> list[Step]:
-    """Return steps of readings; those of the same time, in the order given, lead to one step."""
-    for k, entry in enumerate(readings):
-        if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
-            raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
-    times = [entry[0] for entry in readings]
-    since = clock.elapsed(times, given=given)
-    order = np.argsort(since, kind="stable")
-    if late == "raise" and (order != np.arange(len(order))).any():
-        k = int(np.argmax(np.diff(since) < 0)) + 1
-        raise ValueError(
-            f"{name}: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place {k}; "
-            "late='replay' inserts late ones at their times"
-        )
-    dts = np.diff(since[order], prepend=clock.since)
-    if dts[0] < 0:
-        raise ValueError(
-            f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
-            f"{times[order[0]]}; give that of the state as start"
-        )
-    return [
-        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k], clock._replace(since=float(since[k])))
-        for k, dt in zip(order, dts, strict=True)
-    ]
 
 
 def as_duration(name: str, value: Any) -> float:

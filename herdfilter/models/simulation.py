@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,8 @@ def simulate(
     (4, 3)
     """
     if steps is None:
-        lengths = [len(values) for values in (times, dt, sensors, controls) if np.ndim(values)]  # type: ignore[arg-type]
+        by_step: tuple[Any, ...] = (times, dt, sensors, controls)
+        lengths = [len(values) for values in by_step if isinstance(values, Sized) and getattr(values, "ndim", True)]
         if not lengths:
             raise ValueError("steps: expected a number, or times, dt, controls or sensors for each of them, got none")
         steps = lengths[0]
@@ -99,16 +100,15 @@ def simulate(
         course = series([None] * steps, dt, controls, times, start)
     else:
         by_sensor = [sensors] * steps if isinstance(sensors, Sensor) else as_list("sensors", sensors)
+        if not all(isinstance(sensor, Sensor | None) for sensor in by_sensor):
+            raise ValueError(f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}")
         if times is None:
             times = [entry.time for entry in series([None] * steps, dt, start=start)]
         elif dt is not None:
             raise ValueError("times: expected either times or dt, got both")
-        if not all(isinstance(sensor, Sensor | None) for sensor in by_sensor):
-            raise ValueError(f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}")
         stamps = as_list("times", times)
-        for name, entries in (("sensors", by_sensor), ("times", stamps)):
-            if len(entries) != steps:
-                raise ValueError(f"{name}: expected one per step, {steps}, got {len(entries)}")
+        if not len(by_sensor) == len(stamps) == steps:
+            raise ValueError(f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}")
         course = series(list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start)
     models = [model]
     path = np.zeros(steps + 1, dtype=np.int64)

@@ -60,8 +60,8 @@ def draw_state_dependent(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
         return np.asarray(drift.f(x) + loudness[:, None] * (noise @ factor.T))
 
     words = (
-        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), w = {listed(direction)}, "
-        f"b = {offset:.3g}, x before the step"
+        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
+        f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
     )
     return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
 
