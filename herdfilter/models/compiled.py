@@ -161,7 +161,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     function.__module__ = function.__module__ or "__main__"  # numba needs one, and code that is executed may have none
     inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
-    plain, code = inner.py_func, inner.py_func.__code__
+    plain = inner.py_func
+    code = inner.py_func.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
     body = call if "out" in arguments else f"out[i, 0] = {call}"
     source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
@@ -169,7 +170,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     exec(compile(source, code.co_filename, "exec"), own)
     found = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]  # numbers are compiled into the code
     numbers = [getattr(v, "tobytes", v.__repr__)() for v in found if not (callable(v) or inspect.iscode(v))]
-    rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
+    rows = own["rows"]
+    digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
     kept = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6  # bytes

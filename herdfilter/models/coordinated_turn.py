@@ -73,9 +73,12 @@ class CoordinatedTurn(RangeAndBearing):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a turn at constant rate for a time `dt`; `control` is not used."""
-        vx, vy, angle = x[:, 1], x[:, 3], x[:, 4] * dt
+        vx = x[:, 1]
+        vy = x[:, 3]
+        angle = x[:, 4] * dt
         along, across = _chord(angle)
-        sin, cos = np.sin(angle), np.cos(angle)
+        sin = np.sin(angle)
+        cos = np.cos(angle)
         return np.column_stack(
             [
                 x[:, 0] + dt * (along * vx - across * vy),
@@ -95,7 +98,9 @@ class CoordinatedTurn(RangeAndBearing):
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, 5, 5)."""
-        vx, vy, angle = x[:, 1], x[:, 3], x[:, 4] * dt
+        vx = x[:, 1]
+        vy = x[:, 3]
+        angle = x[:, 4] * dt
         along, across = _chord(angle)
         along_slope, across_slope = _chord_slopes(angle)
         sin = np.sin(angle)

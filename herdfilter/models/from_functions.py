@@ -219,9 +219,9 @@ class _Function(PicklesFunctions):
         array = as_numbers(self.name, self(x, *values), shape)
         rows = array[:, None] if array.shape == shape[:1] and self.size in (None, 1) else array
         if not fits(rows.shape, shape):
-            hint = "; a function of one state needs vectorised=False" if self.vectorised else ""
             raise ValueError(
-                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}{hint}"
+                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}; a function of "
+                "one state needs vectorised=False"
             )
         return rows
 

@@ -91,7 +91,8 @@ class LinearGaussian(LinearMotion, GaussianStart):
         covariance = self.R
         observed = np.flatnonzero(~np.isnan(z))
         if len(observed) < len(z):
-            residuals, covariance = residuals[:, observed], covariance[observed[:, None], observed]
+            residuals = residuals[:, observed]
+            covariance = covariance[observed[:, None], observed]
         return gaussian_log_density(residuals, covariance[None], step)
 
 

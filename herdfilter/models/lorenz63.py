@@ -82,21 +82,41 @@ class Lorenz63(NoisyFlow):
 def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, steps: int) -> Array:
     """Advance states (n, 3) by `steps` classical fourth-order Runge-Kutta steps of length `h`."""
     n = states.shape[0]
-    x, y, z = states[:, 0].copy(), states[:, 1].copy(), states[:, 2].copy()
+    x = states[:, 0].copy()
+    y = states[:, 1].copy()
+    z = states[:, 2].copy()
     for _ in range(steps):
         for i in range(n):  # innermost and free of branches, so that it compiles to vector instructions
-            x0, y0, z0 = x[i], y[i], z[i]
-            ax, ay, az = sigma * (y0 - x0), x0 * (rho - z0) - y0, x0 * y0 - beta * z0
-            x1, y1, z1 = x0 + 0.5 * h * ax, y0 + 0.5 * h * ay, z0 + 0.5 * h * az
-            bx, by, bz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
-            x1, y1, z1 = x0 + 0.5 * h * bx, y0 + 0.5 * h * by, z0 + 0.5 * h * bz
-            cx, cy, cz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
-            x1, y1, z1 = x0 + h * cx, y0 + h * cy, z0 + h * cz
-            dx, dy, dz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
+            x0 = x[i]
+            y0 = y[i]
+            z0 = z[i]
+            ax = sigma * (y0 - x0)
+            ay = x0 * (rho - z0) - y0
+            az = x0 * y0 - beta * z0
+            x1 = x0 + 0.5 * h * ax
+            y1 = y0 + 0.5 * h * ay
+            z1 = z0 + 0.5 * h * az
+            bx = sigma * (y1 - x1)
+            by = x1 * (rho - z1) - y1
+            bz = x1 * y1 - beta * z1
+            x1 = x0 + 0.5 * h * bx
+            y1 = y0 + 0.5 * h * by
+            z1 = z0 + 0.5 * h * bz
+            cx = sigma * (y1 - x1)
+            cy = x1 * (rho - z1) - y1
+            cz = x1 * y1 - beta * z1
+            x1 = x0 + h * cx
+            y1 = y0 + h * cy
+            z1 = z0 + h * cz
+            dx = sigma * (y1 - x1)
+            dy = x1 * (rho - z1) - y1
+            dz = x1 * y1 - beta * z1
             x[i] = x0 + h / 6.0 * (ax + 2.0 * (bx + cx) + dx)
             y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
             z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
     moved = np.empty((n, 3))
     for i in range(n):  # to assign whole columns would compile the wording of errors too, four fifths of the time
-        moved[i, 0], moved[i, 1], moved[i, 2] = x[i], y[i], z[i]
+        moved[i, 0] = x[i]
+        moved[i, 1] = y[i]
+        moved[i, 2] = z[i]
     return moved

@@ -56,7 +56,7 @@ class Parameters:
             elif name in self.shapes:
                 value = as_array(name, value, self.shapes[name])
                 if not value.size:
-                    raise ValueError(f"{name}: expected at least one position, got none")
+                    raise ValueError(f"{name}: expected at least one entry, got none")
             assign(self, **{name: value})
 
 
@@ -112,7 +112,8 @@ class IndependentNoise:
         residual *= inverse
         observed = ~np.isnan(z)
         if not observed.all():
-            residual, log_peaks = residual[:, observed], log_peaks[observed]
+            residual = residual[:, observed]
+            log_peaks = log_peaks[observed]
         return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
 
 

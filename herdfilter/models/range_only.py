@@ -81,13 +81,15 @@ class RangeOnly(Parameters):
     @cached_property
     def initial(self) -> UniformBox:
         """Distribution of the state at step 0: flat over the field and over all headings."""
-        lower, upper = self.beacons.min(axis=0) - self.margin, self.beacons.max(axis=0) + self.margin
+        lower = self.beacons.min(axis=0) - self.margin
+        upper = self.beacons.max(axis=0) + self.margin
         return UniformBox(np.append(lower, -np.pi), np.append(upper, np.pi))
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after the rigid motion `control`, shape (3,), made in each state's own frame."""
         forward, lateral, turn = (0.0, 0.0, 0.0) if control is None else as_array("control", control, (3,))
-        cos, sin = np.cos(x[:, 2]), np.sin(x[:, 2])
+        cos = np.cos(x[:, 2])
+        sin = np.sin(x[:, 2])
         moves = np.column_stack([cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn])
         return np.asarray(x + moves)
 

@@ -104,7 +104,8 @@ class BallisticReentry(RangeAndBearing):
         steps = substeps(dt, self.integration_step)
         x = x.copy()
         for _ in range(steps):
-            position, velocity = x[:, :2].copy(), x[:, 2:4]
+            position = x[:, :2].copy()
+            velocity = x[:, 2:4]
             x[:, :2] += dt / steps * velocity
             x[:, 2:4] += dt / steps * self._acceleration(position, velocity, x[:, 4])
         return x
@@ -119,7 +120,8 @@ class BallisticReentry(RangeAndBearing):
 
     def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
         """Drag and gravity, (n, 2)."""
-        distance, speed = np.hypot(*position.T), np.hypot(*velocity.T)
+        distance = np.hypot(*position.T)
+        speed = np.hypot(*velocity.T)
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
         return np.asarray(drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position)

@@ -167,11 +167,13 @@ def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | i
     >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes)
     """
     contract.require(model, "sample_modes", contract.MODES)
-    steps, rng = check_count("steps", steps), as_generator(rng)
+    steps = check_count("steps", steps)
+    rng = as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
     if len(model.models) == 1:  # draws no random number, like the model alone
         return path
-    below, rows = np.cumsum(model.initial_modes), np.cumsum(model.transition_matrix, axis=1)
+    below = np.cumsum(model.initial_modes)
+    rows = np.cumsum(model.transition_matrix, axis=1)
     for k, u in enumerate(rng.random(steps + 1)):
         path[k] = np.searchsorted(below, u * below[-1], side="right")
         below = rows[path[k]]

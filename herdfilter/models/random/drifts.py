@@ -51,7 +51,8 @@ def rotation(rng: Rng, dim: int) -> Array:
 
 def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
     """Draw a key with a probability in proportion to its value."""
-    keys, values = list(shares), np.array(list(shares.values()))
+    keys = list(shares)
+    values = np.array(list(shares.values()))
     return keys[int(np.searchsorted(np.cumsum(values), rng.random() * values.sum(), side="right"))]
 
 
@@ -276,7 +277,8 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
 
 def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> Array:
     """Draw a block-diagonal matrix with eigenvalues of sizes from `low` to `high`, in pairs that turn or each by itself."""
-    matrix, i = np.zeros((dim, dim)), 0
+    matrix = np.zeros((dim, dim))
+    i = 0
     while i < dim:
         size = rng.uniform(low, high)
         if i + 1 < dim and (turning or rng.random() < 0.5):

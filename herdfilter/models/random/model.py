@@ -26,7 +26,9 @@ OUTLIER_SHARE = 0.05  # of the observations
 MULTIMODAL_SHARE = 0.15  # probability of a prior of several far Gaussians
 MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of points of a grid in each dimension
 # Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior
-NOISE_CELLS, LIKELIHOOD_CELLS, PRIOR_CELLS = 4.2, 2.0, 2.0
+NOISE_CELLS = 4.2
+LIKELIHOOD_CELLS = 2.0
+PRIOR_CELLS = 2.0
 STRETCH_CELLS = 0.8  # cells, as far apart as the drift puts them at most, to a standard deviation of the transition noise
 
 

@@ -22,7 +22,11 @@ class NoisyDrift:
     """A drift f with its noise: an object with those functions of the model contract that the `kind` of noise allows."""
 
     def __init__(self, drift: Drift, kind: str, words: str, **functions: Any) -> None:
-        self.drift, self.dim, self.kind, self.words, self.functions = drift, drift.dim, kind, words, functions
+        self.drift = drift
+        self.dim = drift.dim
+        self.kind = kind
+        self.words = words
+        self.functions = functions
         vars(self).update(functions)
 
 
@@ -102,7 +106,8 @@ def only_simulable(
 
 def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
     """Draw the noise of a drift and return the transition."""
-    dim, kind = drift.dim, choose(rng, NOISES)
+    dim = drift.dim
+    kind = choose(rng, NOISES)
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
         rank = int(rng.integers(1, dim))

@@ -19,7 +19,9 @@ from herdfilter.models.random.noises import LongRun
 # View -> probability; in one dimension there is no bearing, and no part of the coordinates
 VIEWS = {"linear": 0.22, "partial": 0.18, "range": 0.17, "bearing": 0.1, "square": 0.13, "saturating": 0.1, "counts": 0.1}
 # Probabilities of heavy-tailed noise and of sharp noise, of all but counts, and of long stretches without observation
-HEAVY_TAILED_SHARE, SHARP_SHARE, MISSING_SHARE = 0.15, 0.12, 0.2
+HEAVY_TAILED_SHARE = 0.15
+SHARP_SHARE = 0.12
+MISSING_SHARE = 0.2
 NOISE_RANGE = (0.03, 3.0)  # noise of an observation in units of the spread of what is observed: smallest and largest
 SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
 # Least product of those ratios of an observation that are below one: about the share of the particles that it leaves
@@ -138,7 +140,8 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
     """
     size = view.size
     if freedom is None:
-        words, variances = f"Gaussian, standard deviation {listed(sd)}", sd**2
+        words = f"Gaussian, standard deviation {listed(sd)}"
+        variances = sd**2
     else:
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
         variances = sd**2 * freedom / (freedom - 2)
