@@ -32,6 +32,7 @@ from herdfilter.filters.proposals.guided import WIDENING
 from herdfilter.filters.proposals.lookahead import SPARE_POINTS, NoiseUpdate, _draw, _share, new_update
 from herdfilter.filters.proposals.ranked import _share_weights
 from herdfilter.filters.resampling.base import _inverse
+from herdfilter.filters.state import NO_WEIGHT
 from herdfilter.models.compiled import SIGNATURE
 from herdfilter.samplers.compiled import CALLED, INSIDE, PLAIN, QUICK, exp, njit
 from herdfilter.samplers.line import RESOLUTION, SMALLEST_DEVIATION
@@ -147,7 +148,7 @@ def run(given, move, tools, rng, particles, span, table):
         table.ess[t] = ess
         table.log_likelihoods[t] = increment
         table.resampled[t] = resampled
-        table.distinct_ancestors[t] = _count_distinct(particles.ancestors, weights, series.chosen)
+        table.distinct_ancestors[t] = _count_distinct(particles.ancestors, weights, series.room[0])
         if len(table.particles):
             for i in range(len(x)):
                 table.weights[t, i] = weights[i]
@@ -428,10 +429,11 @@ def carry(series, t, ancestors, chosen, noise, log_ratio, particles):
     """Carry chosen ancestors over the step at their noise, and take up the observation; see `Ancestors.particles`."""
     n = len(chosen)
     log_n = np.log(n)
+    one_gaussian = len(ancestors.x) == 1 and noise.shape[1] > ancestors.x.shape[1]
     for i in range(n):
         particles.weights[i] = 1.0 / n
         particles.log_weights[i] = log_ratio[i] - log_n
-        particles.ancestors[i] = chosen[i] if len(ancestors.x) > 1 else -1
+        particles.ancestors[i] = -1 if one_gaussian else chosen[i]
     _successors(series, t, ancestors, chosen, noise, series.states, particles.moved)
     return weigh(series, t, particles)
 
@@ -514,17 +516,17 @@ def weigh(series, t, particles):
 
 
 @njit(**QUICK)
-def _count_distinct(ancestors, weights, counted):
-    """Return the number of ancestors of any weight, NaN where there are none; `counted` (n,) is workspace."""
+def _count_distinct(ancestors, weights, families):
+    """Return the number of ancestors, NaN where there are none; `families` (n,) is workspace for their weights."""
     distinct = 0.0
     for i in range(len(weights)):
-        counted[i] = 0
+        families[i] = 0.0
     for i in range(len(weights)):
-        j = ancestors[i]
-        if j < 0:
+        if ancestors[i] < 0:
             return np.nan
-        if weights[i] > 0.0 and counted[j] == 0:
-            counted[j] = 1
+        families[ancestors[i]] += weights[i]
+    for i in range(len(weights)):
+        if families[i] > NO_WEIGHT:
             distinct += 1.0
     return distinct
 

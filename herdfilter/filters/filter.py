@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter import _checks as checks
-from herdfilter.filters import proposals, results, saved, state
+from herdfilter.filters import proposals, results, state
 from herdfilter.filters import resampling as schemes
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.online import OnlineFilter
@@ -56,6 +56,14 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     TypeError, ValueError
         If the model lacks a function that the proposal or the update needs, a part is not of its kind, or a number is out
         of range. The particles are drawn when they are first needed: what only a draw can show is raised then.
+
+    Examples
+    --------
+    >>> pf = hf.ParticleFilter(hf.models.UNGM(), n_particles=500, rng=0)
+    >>> pf.predict()
+    >>> record = pf.update([1.2])
+    >>> pf.step, pf.particles.shape, record.outcome.name
+    (1, (500, 1), 'UPDATED')
     """
 
     def __init__(
@@ -138,14 +146,12 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         RuntimeError
             If the model reads a second observation of the initial state: `predict` was forgotten.
         TypeError, ValueError
-            If there is no observation function, the proposal needs more of it, or the model returns a log-likelihood of the
-            wrong shape, or one that is NaN or +inf.
+            If a function of the observation is missing, or the model's log-likelihood is of the wrong shape, NaN or +inf.
 
         Warns
         -----
         DegeneracyWarning
-            If one particle has all the weight afterwards, or if the effective sample size hides that few ancestors are left.
-            `run` warns once for all its steps.
+            If few particles, or few ancestors, are left. `run` warns once for all its steps.
         PartialObservationWarning
             If the observation has NaN in some entries and is left out whole.
         """
@@ -211,18 +217,15 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
         These are drawn from where the generator stands, which is then put back: asking does not change what follows.
         """
-        if self._waiting is not None:
-            if self._predicted is None:
-                stream = self.rng.bit_generator
-                before = stream.state
-                self._predicted = (self._propose(), stream.state)
-                stream.state = before
-            particles: state.Particles = self._predicted[0]
-        elif self._particles is None:
+        if self._particles is None:
             drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
-            particles = self._particles = self._checked(drawn, "initial")
-        else:
-            particles = self._particles
+            self._particles = self._checked(drawn, "initial")
+        if self._waiting is not None and self._predicted is None:
+            stream = self.rng.bit_generator
+            before = stream.state
+            self._predicted = (self._propose(), stream.state)
+            stream.state = before
+        particles: state.Particles = self._particles if self._waiting is None else self._predicted[0]
         return particles
 
     def _settle(self) -> None:
@@ -239,15 +242,3 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             return particles
         part = self.resampling if method == "resample" else self.proposal
         return state.Particles.checked(particles, part, method, shape)
-
-    def _held(self) -> dict[str, Any]:
-        flags = {"resampled": self._resampled, "untouched": self._untouched}
-        if self._waiting is None:
-            return self._current().arrays() | flags
-        held: dict[str, Any] = self._particles.arrays() | flags | saved.waiting_arrays(self._waiting)
-        return held
-
-    def _taken_up(self, entries: Any) -> dict[str, Any]:
-        particles = state.Particles.restored(entries, self.n_particles, self.model.dim)
-        flags = {f"_{name}": entries.read(name).item() for name in ("resampled", "untouched")}
-        return {"_particles": particles, "_waiting": entries.transition(self.model), "_predicted": None, **flags}

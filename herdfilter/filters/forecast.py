@@ -19,7 +19,7 @@ from herdfilter.filters.results import Views
 from herdfilter.filters.saved import FilterState
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.resolved import Measurement, Resolved
 from herdfilter.models.sensors import Sensor, sensed, unobserved
 from herdfilter.models.series import as_objects, series
 from herdfilter.models.with_clutter import WithClutter
@@ -199,7 +199,8 @@ class Forecaster:
         now, own = FilterState.of(self), {} if rng is None else {id(self.rng or noise): noise}
         try:
             self._settle()
-            ahead = copy.deepcopy(self, {id(self.model): self.model, **own})
+            shared = [self.model, *(part for part in vars(self).values() if isinstance(part, Resolved))]
+            ahead = copy.deepcopy(self, {id(part): part for part in shared} | own)
         finally:
             now.give_back(self)
         rows, spreads, seen_spreads = list[Any](), list[Spread](), list[Any]()
@@ -216,7 +217,7 @@ class Forecaster:
         columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
         angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
         columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
-        columns += [getattr(self.model, "position_dims", ()), spreads, seen_spreads]
+        columns += [contract.position_dims(self.model), spreads, seen_spreads]
         return Forecast(*columns)
 
 

@@ -86,8 +86,7 @@ class Observation:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
-        numbers = z.ravel()
-        if z.size and (numbers.dot(numbers) <= LARGEST**2 or np.abs(z).max() <= LARGEST):
+        if z.size and np.abs(z).max() <= LARGEST:
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
@@ -135,7 +134,7 @@ class Observation:
 
     def by(self, model: contract.Model | Measurement) -> Observation:
         """Return the same observation as another model reads it."""
-        return Observation(model, self.z, self.step, self.log_offset)
+        return type(self)(model, self.z, self.step, self.log_offset)
 
     def after(self, transition: Transition) -> Observation:
         """Return the observation as that of states and noise side by side, (n, d + noise_dim), before a transition."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles, as_weighted_particles, check_count
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, unwrap
+from herdfilter.filters.saved import waiting_arrays
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion
 from herdfilter.models.sensors import Sensor, sensed, unobserved
@@ -22,6 +23,7 @@ Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
 COMPUTED = ("weights", "ess", "_normalised")  # from the fields of particles, when first asked for
 ALONE = 1.1  # effective sample size below which one particle has all the weight
+NO_WEIGHT = 1e-12  # of the successors of an ancestor: rounding
 NEGLIGIBLE_FAMILY = 1e-3  # families of less weight do not count beside one that has the rest
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
@@ -238,18 +240,19 @@ class Particles:
         return particles, log_sum
 
     def counts(self, circular: tuple[int, ...]) -> tuple[float, float, bool]:
-        r"""Return the effective sample size, the number of ancestors of any weight, and whether few particles are left.
+        r"""Return the effective sample size, the number of ancestors, and whether few particles are left.
 
-        The number is NaN where ancestors are not known. Few are left if one has all the weight, or if the effective sample
-        size hides it: fewer than :math:`\sqrt n` ancestors count, :math:`m = 1 / \sum_j v_j^2` with the total weights
-        :math:`v_j` of their successors, though more of the particles do; and the transition noise has not closed the gaps
-        between their families: in some dimension less than the share :math:`1 / m^2` of the variance is within families.
+        The number is NaN where ancestors are not known, and leaves out those without weight. Few are left if one has all
+        the weight, or if the effective sample size hides it: fewer than :math:`\sqrt n` ancestors count,
+        :math:`m = 1 / \sum_j v_j^2` with the total weights :math:`v_j` of their successors, though more of the particles do;
+        and the transition noise has not closed the gaps between their families: in some dimension less than the share
+        :math:`1 / m^2` of the variance is within families.
         """
         ess = self.ess
         if self.ancestors is None:
             return ess, math.nan, ess < ALONE
         weights = np.bincount(self.ancestors, self.weights)
-        distinct = float(np.count_nonzero(weights))
+        distinct = float(np.count_nonzero(weights > NO_WEIGHT))
         count = 1 / float(weights @ weights)
         if not count < math.sqrt(len(self.x)) <= ess:
             return ess, distinct, ess < ALONE
@@ -320,6 +323,10 @@ class ParticleEstimates:
     n_particles: int
     step: int
     has_weights = True
+    _particles: Any
+    _waiting: Any
+    _resampled: bool
+    _untouched: bool
     _current: Callable[[], Particles]
 
     @property
@@ -404,6 +411,18 @@ class ParticleEstimates:
     def _points(self) -> Particles:
         """Return the particles, with points in place of the Gaussians of histories."""
         return self._current().points(self._circular, self.step)
+
+    def _held(self) -> dict[str, Any]:
+        flags = {"resampled": self._resampled, "untouched": self._untouched}
+        if self._waiting is None:
+            return self._current().arrays() | flags
+        held: dict[str, Any] = self._particles.arrays() | flags | waiting_arrays(self._waiting)
+        return held
+
+    def _taken_up(self, entries: Any) -> dict[str, Any]:
+        particles = Particles.restored(entries, self.n_particles, self.model.dim)
+        flags = {f"_{name}": entries.read(name).item() for name in ("resampled", "untouched")}
+        return {"_particles": particles, "_waiting": entries.transition(self.model), "_predicted": None, **flags}
 
     def __repr__(self) -> str:
         shown = ("n_particles", "proposal", "resampling", "step", "log_likelihood")

@@ -23,12 +23,9 @@ from herdfilter.models.returned import FactoredCovariance, read_covariance, read
 
 
 class Resolved:
-    """A part of a model, which is never changed: a copy of what holds it holds the same."""
+    """A part of a model, which is never changed."""
 
     modes: Any
-
-    def __deepcopy__(self, memo: Any) -> Self:
-        return self
 
     def in_mode(self, mode: int) -> Self:
         """Return that of a mode; of a model that does not jump, the only one."""
