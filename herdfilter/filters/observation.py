@@ -116,7 +116,7 @@ class Observation:
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+        return particles.replaced(log_weights=particles.log_weights + self.log_likelihood(particles.x, particles.modes))
 
     @cached_property
     def is_scan(self) -> bool:
@@ -189,7 +189,8 @@ class Observation:
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
         self.expect(predictions.shape[-1:], "observation_mean")
-        return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
+        residuals = self.vector - predictions
+        return (wrap(residuals, self.circular) if self.circular else residuals)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
         """Return True if it lies outside the ellipsoid that holds its prediction, N(`moments`), with probability `gate`.

@@ -150,7 +150,7 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return self._with(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
+        return self.replaced(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
 
     def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
@@ -171,7 +171,7 @@ class Particles:
 
     def reweighted(self, log_factors: Array) -> Self:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return self._with(log_weights=self.log_weights + log_factors)
+        return self.replaced(log_weights=self.log_weights + log_factors)
 
     def take(self, which: Indices, log_weights: Array | None = None) -> Self:
         """Return the particles at these indices (m,), which become their ancestors, with their weights or others."""
@@ -185,7 +185,7 @@ class Particles:
         particles.__dict__ = fields
         return particles
 
-    def _with(self, **changes: Any) -> Self:
+    def replaced(self, **changes: Any) -> Self:
         """Return the particles with other fields."""
         fields = self.__dict__ | changes
         for name in COMPUTED:
@@ -234,7 +234,7 @@ class Particles:
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
         log_sum = float(peak) + math.log(total)
-        particles = self._with(log_weights=relative - math.log(total))
+        particles = self.replaced(log_weights=relative - math.log(total))
         particles.weights = weights / total
         self._normalised = particles, log_sum
         return particles, log_sum

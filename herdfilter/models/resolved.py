@@ -228,7 +228,7 @@ class Transition:
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
-        return wrap(x, self.circular)
+        return wrap(x, self.circular) if self.circular else x
 
     def of(self, model: Model | Motion) -> Transition:
         """Return the same way by another model, such as that of one mode."""
@@ -244,7 +244,7 @@ class Transition:
 
         A change inside an array or a list that the model holds is not kept out.
         """
-        frozen = self.of(self.motion.copied())
+        frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
         if self.motion.has_moments:
             frozen.noise = self.noise
         return frozen

@@ -276,6 +276,8 @@ def for_step(proposal: base.Proposal, particles: Particles, observation: Observa
 
     An `AutomaticProposal` carries histories from the first scan on, unless the state is a line.
     """
+    if type(particles) is Particles and (observation is None or not observation.measurement.scans):
+        return proposal
     scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
     if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
         return HistoryProposal(proposal)
