@@ -131,10 +131,9 @@ DOORS = {
     "RandomGibbs.cluster": lambda rng: COUNTING.cluster(RATIOS, rng)[0],
     "posterior_cramer_rao_bound": lambda rng: study.posterior_cramer_rao_bound(models.UNGM(), 2, runs=5, rng=rng),
     "RandomSampling.sample": lambda rng: hf.RandomSampling().sample(MIX, 5, rng).x,
-    "RandomGibbs.sample": lambda rng: hf.RandomGibbs(1, 3).sample(MIX, 5, rng).x,
     "SobolSampling.sample": lambda rng: hf.SobolSampling(scramble=True).sample(MIX, 5, rng).x,
     "MappedSampling.sample": lambda rng: hf.MappedSampling(hf.RandomSampling()).sample(MIX, 5, rng).x,
-    "_Improved.sample": lambda rng: hf.PlacedAgain(hf.RandomSampling()).sample(MIX, 5, rng).x,
+    "_Improved.sample": lambda rng: hf.Polished(hf.RandomSampling(), iterations=1).sample(MIX, 5, rng).x,
 }
 """Every public call that draws random numbers and is not made by a filter itself."""
 

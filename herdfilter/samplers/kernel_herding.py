@@ -14,18 +14,17 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import check_request
+from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.greedy import (
     CLIMB_STEPS,
     TIED_HEIGHTS,
     candidates,
+    climbing_room,
     herd_greedily,
     place_again,
     place_points,
 )
-from herdfilter.samplers.herding.objective import climbing_room
 
 WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
@@ -33,7 +32,7 @@ Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 
 
 @dataclass(frozen=True)
-class KernelHerding:
+class KernelHerding(MixtureSampler):
     r"""Deterministic greedy sampling: each point goes where the mixture, smoothed by the kernel, lacks points most.
 
     The next point, after t of them, is the maximum over x of
@@ -49,7 +48,7 @@ class KernelHerding:
     bandwidth : "auto", float, array_like of shape (d,) or (d, d), or rule
         Kernel width sigma_k in state units, widths of the dimensions, kernel covariance, or a rule of
         `herdfilter.bandwidths`. With ``"auto"``, its `Whitened`, components far apart or of very different size are herded
-        group by group (docs/samplers.md), and points of equal weight under the Gaussian kernel placed again (`PlacedAgain`).
+        group by group (docs/samplers.md), and points of equal weight under the Gaussian kernel placed again.
     weights : {"equal", "line-search", "fully-corrective"}
         ``"equal"`` as above. ``"line-search"``: each new point takes the fraction of the weight that lowers the herding
         error most. ``"fully-corrective"``: after each point all weights minimise the error, non-negative and with sum 1;
@@ -76,15 +75,15 @@ class KernelHerding:
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}")
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Herd `n` points from `mixture`; `rng` is not used."""
-        n = check_request(mixture, n, rng)
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Herd the points, group by group if the bandwidth is "auto"."""
         if self.bandwidth == "auto":
             x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
-            return Points(x, weights)
-        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True)
-        z, weights = self._herd(frame, n)
-        return Points(frame.back(z), weights)
+        else:
+            frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True)
+            z, weights = self._herd(frame, n)
+            x = frame.back(z)
+        return x, np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 
     def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""

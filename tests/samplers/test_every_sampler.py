@@ -65,7 +65,7 @@ for d, shared in ((1, False), (2, True), (8, False)):
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
     for sampler in ([QuantileSampling()] if d == 1 else []) + [
             KernelHerding(), KernelHerding(1.0, "line-search"), ContinuousHerdedGibbs(), MappedSampling(KernelHerding()),
-            SobolSampling(), SigmaPoints(per_component=True)]:
+            SobolSampling(), SigmaPoints()]:
         points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
         digest.update(points.x.tobytes() + points.weights.tobytes())
 print(digest.hexdigest())

@@ -11,7 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.bandwidths import scale_rule, whitening
+from herdfilter._covariances import regularised_and_rank
+from herdfilter.bandwidths import kernel_width
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 
@@ -26,6 +27,7 @@ Labels = NDArray[np.int64]
 Herd = Callable[["KernelFrame", int], tuple[Array, Array | None]]
 """(frame, n) -> points (n, d) in the frame, and their weights (n,), None if all are equal."""
 Descent = Callable[[GaussianMixture, Array, Array], Array]
+"""(mixture, points (n, d), weights (n,)) -> the points moved."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,19 +51,23 @@ class KernelFrame:
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
         that all components share becomes diagonal.
         """
-        keep = mixture.weights > 0
-        weights, means, cov = mixture.weights, mixture.means, mixture.distinct_covariances
-        if not keep.all():
-            weights, means, cov = weights[keep], means[keep], cov if mixture.shared else cov[keep]
-            mixture = GaussianMixture.unchecked(weights, means, cov)
+        weights = mixture.weights
+        means = mixture.means
+        cov = mixture.distinct_covariances
+        present = weights > 0
+        if not present.all():
+            weights = weights[present]
+            means = means[present]
+            cov = cov if len(cov) == 1 else cov[present]
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
         if turn:
-            average = GaussianMixture.unchecked(weights, means, cov).average_covariance
+            average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
             values, vectors = principal_axes(average, inverse @ (means[heaviest(weights)] - weights @ means))
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
-            axes, inverse = axes @ vectors, vectors.T @ inverse
+            axes = axes @ vectors
+            inverse = vectors.T @ inverse
         origin = weights @ means
         return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
 
@@ -147,8 +153,8 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
     if not (mixture.shared or labels.any()):
         labels = unlike_groups(mixture, n)
     if not labels.any():
-        shape, dim = whitening(mixture.covariance)
-        frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
+        shape, dim = regularised_and_rank(mixture.covariance)
+        frame = KernelFrame.of(mixture, kernel_width(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
     shares = np.bincount(labels, mixture.weights).astype(np.float64)
@@ -157,12 +163,12 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
     x, weights = mixture.means[labels.argsort(kind="stable")[np.cumsum(sizes) - sizes]][turns], shares[turns]
     pooled = mixture.shared and not weighted
     if pooled:
-        shape, dim = whitening(_within(mixture, labels))
+        shape, dim = regularised_and_rank(_within(mixture, labels))
         whole, positive = KernelFrame.of(mixture, shape, turn=True), labels[mixture.weights > 0]
     for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):  # one point of one component is its mean
         count, places = int(counts[group]), turns == group
         if pooled:
-            frame = whole.part(positive == group, scale_rule(count, dim))
+            frame = whole.part(positive == group, kernel_width(count, dim))
             z, part = herd(frame, count)
             x[places] = frame.back(z)
         else:
