@@ -55,18 +55,6 @@ def regularised_and_rank(covariance: Array) -> tuple[Array, int]:
     return regular, len(covariance) if regular is covariance else max(rank(covariance), 1)
 
 
-def weighted_moments(x: Array, weights: Array) -> tuple[Array, Array]:
-    """Return the mean (d,) and the covariance (d, d) of weighted points (n, d); ValueError unless they are finite."""
-    mean = weights @ x
-    centred = x - mean
-    covariance = (weights[:, None] * centred).T @ centred
-    if not np.isfinite(covariance).all():
-        raise ValueError(
-            "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
-        )
-    return mean, covariance
-
-
 def standardise(x: Array, weights: Array) -> Array:
     """Move weighted points (n, d) to mean 0 and, where their covariance has full rank, scale them to covariance I."""
     x = x - weights @ x

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from herdfilter._checks import Array, as_array, as_dims, as_numbers
-from herdfilter._covariances import weighted_moments
 
 __all__ = ["merged", "moments", "unwrap_angles", "wrap_angles"]
 
@@ -84,8 +83,16 @@ def moments(x: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Arr
 
 def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
     """Do as `moments`, unchecked."""
-    mean, covariance = weighted_moments(unwrap(x, weights, circular), weights)
-    return wrap(mean, circular), covariance
+    if circular:
+        x = unwrap(x, weights, circular)
+    mean = weights @ x
+    centred = x - mean
+    covariance = (weights[:, None] * centred).T @ centred
+    if not np.isfinite(covariance).all():
+        raise ValueError(
+            "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
+        )
+    return (wrap(mean, circular) if circular else mean), covariance
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from herdfilter._checks import SUM_ERROR, Array, as_any, as_array, as_particles, as_weighted_particles, check_count
-from herdfilter._covariances import weighted_moments
 from herdfilter._repr import summary_repr
 from herdfilter.angles import mean_and_covariance, merged, unwrap
 from herdfilter.filters.saved import waiting_arrays
@@ -143,9 +142,13 @@ class Particles:
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        if circular:
-            return mean_and_covariance(self.x, self.weights, circular)
-        return weighted_moments(self.x, self.weights)
+        if not circular:
+            mean = self.weights @ self.x
+            centred = self.x - mean
+            covariance = (self.weights[:, None] * centred).T @ centred
+            if np.isfinite(covariance).all():
+                return mean, covariance
+        return mean_and_covariance(self.x, self.weights, circular)  # angles unwrapped, or an error
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Points that stand for the whole distribution at a step: the particles themselves, unless they have a spread."""
