@@ -267,7 +267,7 @@ def valid() -> None:
         (late := hf.Replay(tracking.LMBTracker(CLUTTER, [BIRTH], filter="ukf", rng=0), lag=5.0)),
         late.update(time=1.0, z=[[0.9]]),
     )
-    models.JumpMarkov([WALK, WALK], [[0.9, 0.1], [0.2, 0.8]]).in_mode(mode=0)
+    models.JumpMarkov([WALK, WALK], [[0.9, 0.1], [0.2, 0.8]])
     models.UniformBox(lower=[0.0, 0.0], upper=[1.0, 2.0]).sample(n=3, rng=0)
     models.UniformBox([0.0, 0.0], [1.0, 2.0]).log_density(x=X / 10)
     models.linear_chain(dim=3, coupling=0.42)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -88,7 +89,8 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
     mean = weights @ x
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
-    if not np.isfinite(covariance).all():
+    # a number is quicker to test than an array; it may be infinite where no variance is
+    if not math.isfinite(sum(covariance.diagonal().tolist())) and not np.isfinite(covariance).all():
         raise ValueError(
             "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
         )

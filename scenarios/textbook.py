@@ -8,26 +8,25 @@ Each names its source, and what is ours in it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln, logsumexp
 
-from herdfilter._checks import Array, as_array, as_number
-from herdfilter._repr import fields_in_line
+from herdfilter._checks import Array, as_array, as_fraction, as_number, check_share
 from herdfilter.angles import wrap_angles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import (
     GaussianStart,
     IndependentNoise,
+    Parameters,
     UniformBox,
     acceleration_block,
+    array_field,
     as_observation,
-    assign,
-    assign_positive,
 )
 
 __all__ = [
@@ -85,18 +84,14 @@ class Pendulum(IndependentNoise, GaussianStart):
     gravity: float = 9.81
     spectral_density: float = 0.5
     position_sd: float = 0.3
-    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([1.0, 9.0]))
+    initial_mean: Array = array_field(np.zeros(2))
+    initial_covariance: Array = array_field(np.diag([1.0, 9.0]))
 
     dim = 2
     circular = (0,)
     sd_fields = ("position_sd",)
     observation_circular = ()
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "gravity", "spectral_density", "position_sd")
-        self._assign_start(2)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 2) a time `dt` later, without noise."""
@@ -112,8 +107,8 @@ class Pendulum(IndependentNoise, GaussianStart):
         return np.sin(x[:, :1])
 
 
-@dataclass(frozen=True, eq=False)
-class Epidemic:
+@dataclass(frozen=True, eq=False, repr=False)
+class Epidemic(Parameters):
     r"""Counts of an epidemic (susceptible, exposed, infectious, new cases of the day, log transmission rate).
 
     .. math::
@@ -162,10 +157,6 @@ class Epidemic:
     size: float = 10.0
 
     dim = 5
-    __repr__ = fields_in_line
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "population", "latent", "infectious", "volatility", "reported", "misreports", "size")
 
     @property
     def initial(self) -> Epidemic:
@@ -202,8 +193,8 @@ class Epidemic:
         return self.reported * np.maximum(x[:, 3], 0.0) + self.misreports
 
 
-@dataclass(frozen=True, eq=False)
-class AlikeLandmarks:
+@dataclass(frozen=True, eq=False, repr=False)
+class AlikeLandmarks(Parameters):
     r"""Robot (x m, y m, heading rad) that may be anywhere in a field, among landmarks that look alike.
 
     The control is the way and the turn since the last step, (m, rad); None means no motion. The observation is range and
@@ -243,7 +234,7 @@ class AlikeLandmarks:
     True
     """
 
-    landmarks: Array = field(default_factory=lambda: np.array([[2.0, 3], [5, 17], [9, 8], [14, 2], [16, 15], [19, 10]]))
+    landmarks: Array = array_field([[2.0, 3], [5, 17], [9, 8], [14, 2], [16, 15], [19, 10]])
     side: float = 20.0
     range_sd: float = 0.5
     bearing_sd: float = 0.1
@@ -252,13 +243,7 @@ class AlikeLandmarks:
 
     dim = 3
     circular = (2,)
-    __repr__ = fields_in_line
-
-    def __post_init__(self) -> None:
-        assign(self, landmarks=as_array("landmarks", self.landmarks, (None, 2)))
-        assign_positive(self, "side", "range_sd", "bearing_sd", "position_noise", "heading_noise")
-        if len(self.landmarks) == 0:
-            raise ValueError("landmarks: expected at least one position, got none")
+    shapes: ClassVar = {"landmarks": (None, 2)}
 
     @cached_property
     def initial(self) -> UniformBox:
@@ -337,17 +322,13 @@ class Terrain(IndependentNoise, GaussianStart):
     height_sd: float = 15.0
     drift_sd: float = 0.01
     relief: float = 100.0
-    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([9.0, 9.0]))
+    initial_mean: Array = array_field(np.zeros(2))
+    initial_covariance: Array = array_field(np.diag([9.0, 9.0]))
 
     dim = 2
     sd_fields = ("height_sd",)
     observation_circular = ()
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "height_sd", "drift_sd", "relief")
-        self._assign_start(2)
 
     def control(self, step: int) -> Array:
         """Velocity (2,) of the simulated flight to `step`, km/s, in a wide bend."""
@@ -417,18 +398,14 @@ class InertialTerrain(IndependentNoise, GaussianStart):
     velocity_noise: float = 0.002
     height_noise: float = 1.0
     relief: float = 100.0
-    initial_mean: Array = field(default_factory=lambda: np.zeros(5))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 0.25, 1e-4, 1e-4, 400.0]))
+    initial_mean: Array = array_field(np.zeros(5))
+    initial_covariance: Array = array_field(np.diag([0.25, 0.25, 1e-4, 1e-4, 400.0]))
 
     dim = 5
     linear = (2, 3, 4)
     sd_fields = ("height_sd",)
     observation_circular = ()
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "height_sd", "position_noise", "velocity_noise", "height_noise", "relief")
-        self._assign_start(5)
 
     def control(self, step: int) -> Array:
         """Velocity (2,) that inertial navigation shows on the simulated flight to `step`, km/s, in a wide bend."""
@@ -492,18 +469,14 @@ class Arctangent(IndependentNoise, GaussianStart):
 
     process_variance: float = 0.01
     observation_sd: float = 0.1**0.5
-    initial_mean: Array = field(default_factory=lambda: np.zeros(4))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([1.0, 0.0, 0.0, 0.0]))
+    initial_mean: Array = array_field(np.zeros(4))
+    initial_covariance: Array = array_field(np.diag([1.0, 0.0, 0.0, 0.0]))
 
     dim = 4
     linear = (1, 2, 3)
     sd_fields = ("observation_sd", "observation_sd")
     observation_circular = ()
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign_positive(self, "process_variance", "observation_sd")
-        self._assign_start(4)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 4) one step later, without noise; `dt` and `control` are not used."""
@@ -578,28 +551,26 @@ class CrossBearings(IndependentNoise, GaussianStart):
     True
     """
 
-    beacons: Array = field(default_factory=lambda: np.array([[4000.0, 6000.0], [14000.0, 5000.0], [10000.0, -4000.0]]))
+    beacons: Array = array_field([[4000.0, 6000.0], [14000.0, 5000.0], [10000.0, -4000.0]])
     bearing_sd: float = 0.03
     position_noise: float = 3.0
     current_noise: float = 0.01
     compass_noise: float = 5e-4
     outlier_share: float = 0.0
     outlier_factor: float = 4.0
-    initial_mean: Array = field(default_factory=lambda: np.zeros(5))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([500.0, 500.0, 1.0, 1.0, 0.05]) ** 2)
+    initial_mean: Array = array_field(np.zeros(5))
+    initial_covariance: Array = array_field(np.diag([500.0, 500.0, 1.0, 1.0, 0.05]) ** 2)
 
     dim = 5
     circular = (4,)
     partial_observations = True
 
+    signed = ("outlier_share",)
+    shapes: ClassVar = {"beacons": (None, 2)}
+
     def __post_init__(self) -> None:
-        assign(self, beacons=as_array("beacons", self.beacons, (None, 2)))
-        self._assign_start(5)
-        assign_positive(self, "bearing_sd", "position_noise", "current_noise", "compass_noise", "outlier_factor")
-        share = as_number("outlier_share", self.outlier_share, "a share from 0 to 1", lambda share: 0 <= share <= 1)
-        assign(self, outlier_share=share)
-        if len(self.beacons) == 0:
-            raise ValueError("beacons: expected at least one position, got none")
+        super().__post_init__()
+        as_fraction("outlier_share", self.outlier_share)
 
     @property
     def observation_circular(self) -> tuple[int, ...]:
@@ -639,8 +610,8 @@ class CrossBearings(IndependentNoise, GaussianStart):
         return wrap_angles(mean + noise, self.observation_circular)
 
 
-@dataclass(frozen=True, eq=False)
-class Leverage:
+@dataclass(frozen=True, eq=False, repr=False)
+class Leverage(Parameters):
     r"""Two returns, whose log-variances are autoregressive and fall when the returns rise.
 
     .. math::
@@ -683,23 +654,23 @@ class Leverage:
     """
 
     mu: float = -1.0
-    phi: Array = field(default_factory=lambda: np.array([0.97, 0.92]))
-    sigma: Array = field(default_factory=lambda: np.array([0.2, 0.35]))
+    phi: Array = array_field([0.97, 0.92])
+    sigma: Array = array_field([0.2, 0.35])
     leverage: float = -0.5
     return_correlation: float = 0.5
     volatility_correlation: float = 0.4
 
     dim = 4
-    __repr__ = fields_in_line
+    signed = ("mu", "leverage", "return_correlation", "volatility_correlation")
+    shapes: ClassVar = {"phi": (2,), "sigma": (2,)}
 
     def __post_init__(self) -> None:
-        phi, sigma = as_array("phi", self.phi, (2,)), as_array("sigma", self.sigma, (2,))
-        if not (np.abs(phi) < 1).all() or not (sigma > 0).all():
-            raise ValueError(f"phi, sigma: expected |phi| < 1 and sigma > 0, got {phi.tolist()} and {sigma.tolist()}")
-        assign(self, mu=as_number("mu", self.mu), phi=phi, sigma=sigma)
+        super().__post_init__()
+        phi, sigma = self.phi.tolist(), self.sigma.tolist()
+        if not -1 < min(phi) <= max(phi) < 1 or min(sigma) <= 0:
+            raise ValueError(f"phi, sigma: expected |phi| < 1 and sigma > 0, got {phi} and {sigma}")
         for name in ("leverage", "return_correlation", "volatility_correlation"):
-            value = as_number(name, getattr(self, name), "a number above -1 and below 1", lambda value: -1 < value < 1)
-            assign(self, **{name: value})
+            as_number(name, getattr(self, name), "a number above -1 and below 1", lambda value: -1 < value < 1)
         if not np.linalg.eigvalsh(self._noise).min() > 0:
             raise ValueError(f"leverage: expected less for these correlations, got {self.leverage:g}")
 
@@ -758,8 +729,8 @@ class Leverage:
         return eta @ self._given_eta[0].T
 
 
-@dataclass(frozen=True, eq=False)
-class PredatorsAndPrey:
+@dataclass(frozen=True, eq=False, repr=False)
+class PredatorsAndPrey(Parameters):
     r"""Prey and predators, in thousands, and the log of the prey's growth rate per year; only the prey are counted.
 
     .. math::
@@ -808,12 +779,11 @@ class PredatorsAndPrey:
 
     dim = 3
     noise_dim = 3
-    __repr__ = fields_in_line
+    signed = ("persistence",)
 
     def __post_init__(self) -> None:
-        assign_positive(self, "growth", "predation", "death", "conversion", "growth_noise", "noise", "count_spread")
-        rho = as_number("persistence", self.persistence, "a number from 0 to below 1", lambda rho: 0 <= rho < 1)
-        assign(self, persistence=rho)
+        super().__post_init__()
+        check_share("persistence", self.persistence)
 
     @property
     def initial(self) -> PredatorsAndPrey:

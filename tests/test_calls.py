@@ -27,7 +27,7 @@ ODD = {
     "discrete.herding([0.5, 0.5], 10**30)": "n: expected an integer up to",
     "hf.EMFit(2, max_iterations=10**30)": "max_iterations: expected an integer up to",
     "hf.HerdedProposal(hf.RandomSampling(), [0.2])": "defensive_share: expected from 0",
-    "models.StochasticVolatility(rho=0.5 + 2j)": "rho: expected a number above",
+    "models.StochasticVolatility(rho=0.5 + 2j)": "rho: expected a finite number",
     "run(dt=RAGGED)": "dt: expected entries of one shape",
     "hf.simulate(WALK, 3, rng=0, dt=np.array(0.5, np.float32))": "dt: expected a positive finite",
     "hf.ParticleFilter(WALK, 9, rng=0).predict(1.0, RAGGED)": "control: expected numbers",

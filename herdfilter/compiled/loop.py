@@ -109,7 +109,7 @@ def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outco
     if not len(table.particles) or (columns["ancestors"] < 0).any():
         columns["ancestors"] = None
     columns["times"] = as_objects([step.time for step in steps[: len(outcomes)]])
-    positions = getattr(online.model, "position_dims", ())
+    positions = contract.position_dims(online.model)
     circular = contract.circular_dims(online.model)
     return FilterResult(**columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions)
 

@@ -199,7 +199,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         """Return the particles with weights that include the likelihood of an observation, not normalised."""
         if self._waiting is not None:
             return self._propose(observation)
-        particles = self._particles or self._current()
+        particles = self._current() if self._particles is None else self._particles
         if self.step == 0 and self._untouched:
             return proposals.first_update(self.proposal, self.model.initial, particles, observation, self.rng)
         return particles.updated(observation)

@@ -217,7 +217,7 @@ class Forecaster:
         columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
         angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
         columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
-        columns += [getattr(self.model, "position_dims", ()), spreads, seen_spreads]
+        columns += [contract.position_dims(self.model), spreads, seen_spreads]
         return Forecast(*columns)
 
 

@@ -111,19 +111,22 @@ class Observation:
         """Return log-likelihoods (n,) less `log_offset`, which is the largest of them unless it is known."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
+        offset = self.log_offset or 0.0
+        if abs(offset) < LARGEST:  # then no difference overflows
+            return values - offset
         with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
-            return values - (self.log_offset or 0.0)
+            return values - offset
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+        return particles.replaced(log_weights=particles.log_weights + self.log_likelihood(particles.x, particles.modes))
 
-    @cached_property
+    @property
     def is_scan(self) -> bool:
         """True if it is a scan of detections, each of which can guide particles."""
         return isinstance(self.model, WithClutter) and self.has_moments
 
-    @cached_property
+    @property
     def guides(self) -> bool:
         """True if particles can be moved with a look at it: by its moments or, unless it is a scan, by its likelihood."""
         return self.has_moments or not self.measurement.scans
@@ -189,7 +192,8 @@ class Observation:
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
         self.expect(predictions.shape[-1:], "observation_mean")
-        return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
+        residuals = self.vector - predictions
+        return (wrap(residuals, self.circular) if self.circular else residuals)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
         """Return True if it lies outside the ellipsoid that holds its prediction, N(`moments`), with probability `gate`.

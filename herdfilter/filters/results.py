@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_list, as_numbers, short_repr
 from herdfilter._repr import fields_in_line, html_repr, summary_repr
 from herdfilter.filters.state import ALONE
-from herdfilter.models.contract import circular_dims
+from herdfilter.models.contract import circular_dims, position_dims
 from herdfilter.models.series import as_objects
 
 if TYPE_CHECKING:
@@ -323,7 +323,7 @@ class FilterResult(Views):
             times=None if times is None else as_objects(times[: len(records)]),
             circular=circular_dims(model),
             mode_probabilities=np.array(modes) if modes and modes[0] is not None else None,
-            position_dims=getattr(model, "position_dims", ()),
+            position_dims=position_dims(model),
             distinct_ancestors=np.array([r.distinct_ancestors for r in records]),
             **columns,
         )

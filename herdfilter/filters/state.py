@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,7 +21,7 @@ from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
-COMPUTED = ("weights", "ess", "_normalised")  # from the fields of particles, when first asked for
+COMPUTED = ("weights", "_ess", "_normalised")  # from the fields of particles, when first asked for
 ALONE = 1.1  # effective sample size below which one particle has all the weight
 NO_WEIGHT = 1e-12  # of the successors of an ancestor: rounding
 NEGLIGIBLE_FAMILY = 1e-3  # families of less weight do not count beside one that has the rest
@@ -62,6 +62,7 @@ class Particles:
     """
 
     _normalised: Any = None
+    _ess: Any = None
     covariances: Any = None
     """Covariances (n, d, d), or (1, d, d) of all, of the Gaussians about the particles; None of points."""
     ancestors: Indices | None
@@ -134,9 +135,15 @@ class Particles:
         """Weights (n,)."""
         return np.exp(self.log_weights)
 
-    @cached_property
+    @property
     def ess(self) -> float:
         r"""Effective sample size :math:`1 / \sum_i w_i^2`."""
+        if self._ess is None:
+            self._ess = self.effective_size()
+        return self._ess  # type: ignore[no-any-return]
+
+    def effective_size(self) -> float:
+        """Compute the effective sample size."""
         total = float(self.weights @ self.weights)
         return 1.0 / total if total else math.inf
 
@@ -156,7 +163,7 @@ class Particles:
 
     def updated(self, observation: Any) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return self._with(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
+        return self.replaced(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
 
     def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
@@ -177,7 +184,7 @@ class Particles:
 
     def reweighted(self, log_factors: Array) -> Self:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
-        return self._with(log_weights=self.log_weights + log_factors)
+        return self.replaced(log_weights=self.log_weights + log_factors)
 
     def take(self, which: Indices, log_weights: Array | None = None) -> Self:
         """Return the particles at these indices (m,), which become their ancestors, with their weights or others."""
@@ -191,7 +198,7 @@ class Particles:
         particles.__dict__ = fields
         return particles
 
-    def _with(self, **changes: Any) -> Self:
+    def replaced(self, **changes: Any) -> Self:
         """Return the particles with other fields."""
         fields = self.__dict__ | changes
         for name in COMPUTED:
@@ -221,7 +228,9 @@ class Particles:
 
     def traced(self, indices: Indices | None) -> Self:
         """Let the ancestors be counted among the particles that their set was taken from, at these indices; return self."""
-        if self.ancestors is not None:
+        if self.ancestors is each_its_own(len(self.x)):
+            self.ancestors = indices
+        elif self.ancestors is not None:
             self.ancestors = None if indices is None else indices[self.ancestors]
         return self
 
@@ -240,7 +249,7 @@ class Particles:
         weights = np.exp(relative)
         total = float(np.add.reduce(weights))
         log_sum = float(peak) + math.log(total)
-        particles = self._with(log_weights=relative - math.log(total))
+        particles = self.replaced(log_weights=relative - math.log(total))
         particles.weights = weights / total
         self._normalised = particles, log_sum
         return particles, log_sum
@@ -257,8 +266,10 @@ class Particles:
         ess = self.ess
         if self.ancestors is None:
             return ess, math.nan, ess < ALONE
+        if self.ancestors is each_its_own(len(self.x)):
+            return ess, float(len((self.weights > NO_WEIGHT).nonzero()[0])), ess < ALONE
         weights = np.bincount(self.ancestors, self.weights)
-        distinct = float(np.count_nonzero(weights > NO_WEIGHT))
+        distinct = float(len((weights > NO_WEIGHT).nonzero()[0]))
         count = 1 / float(weights @ weights)
         if not count < math.sqrt(len(self.x)) <= ess:
             return ess, distinct, ess < ALONE
@@ -312,6 +323,14 @@ class Particles:
 
     def __repr__(self) -> str:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])
+
+
+@lru_cache(maxsize=64)
+def each_its_own(n: int) -> Indices:
+    """Return the ancestors of n particles each of which has a successor of its own; read-only."""
+    own = np.arange(n)
+    own.flags.writeable = False
+    return own
 
 
 def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.models.compiled import CompiledModel
-from herdfilter.models.parts import PlanarSensors, constant_velocity
+from herdfilter.models.parts import PlanarSensors, array_field, of_positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,14 +47,18 @@ class BearingsTracking(PlanarSensors):
     [[45.0, 135.0]]
     """
 
-    sensors: Array = field(default_factory=lambda: np.array([[-1.0, -2.0], [1.0, 1.0]]))
+    sensors: Array = array_field([[-1.0, -2.0], [1.0, 1.0]])
     bearing_sd: float = 0.05
     spectral_density: float = 0.1
-    initial_mean: Array = field(default_factory=lambda: np.zeros(4))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.1, 0.1, 10.0, 10.0]))
+    initial_mean: Array = array_field(np.zeros(4))
+    initial_covariance: Array = array_field(np.diag([0.1, 0.1, 10.0, 10.0]))
 
     sd_fields = ("bearing_sd",)
-    least_sensors: ClassVar = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.sensors) < 2:
+            raise ValueError(f"sensors: expected at least 2 positions, got {len(self.sensors)}")
 
     @property
     def observation_circular(self) -> tuple[int, ...]:
@@ -67,20 +70,31 @@ class BearingsTracking(PlanarSensors):
         offset = self._offsets(x)
         return np.arctan2(offset[..., 1], offset[..., 0])
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = self._offsets(x)
-        jacobian = np.zeros((len(x), len(self.sensors), 4))
-        jacobian[..., :2] = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(jacobian / (offset**2).sum(axis=-1)[..., None])
+        turned = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
+        return np.asarray(of_positions(turned, self) / (offset**2).sum(axis=-1)[..., None])
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""
-        noises = (lambda dt: self.transition_covariance(dt, 1)), self.observation_covariance(1)
-        start, places = (self.initial_mean, self.initial_covariance), self.sensors.ravel()
-        angles = self.observation_circular
-        return CompiledModel(constant_velocity, _bearings, *noises, *start, observation_circular=angles, parameters=places)
+        return CompiledModel(
+            _constant_velocity,
+            _bearings,
+            lambda dt: self.transition_covariance(dt, 1),
+            self.observation_covariance(1),
+            self.initial_mean,
+            self.initial_covariance,
+            observation_circular=self.observation_circular,
+            parameters=self.sensors.ravel(),
+        )
+
+
+def _constant_velocity(x: Array, dt: float, out: Array) -> None:
+    for i in range(2):
+        out[i] = x[i] + dt * x[i + 2]
+        out[i + 2] = x[i + 2]
 
 
 def _bearings(x: Array, parameters: Array, out: Array) -> None:

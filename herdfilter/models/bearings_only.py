@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import (
-    GaussianStart,
-    IndependentNoise,
-    assign_positive,
-    range_and_bearing,
-    range_and_bearing_jacobian,
-)
+from herdfilter.models.parts import LinearMotion, RangeAndBearing, array_field
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BearingsOnly(IndependentNoise, GaussianStart):
+class BearingsOnly(LinearMotion, RangeAndBearing):
     r"""Target of nearly constant velocity seen from the origin by its bearing alone: the distance comes from the prior.
 
     The state is :math:`(x, \dot x, y, \dot y)`. Both axes move alike, each with a noise w of its own,
@@ -59,8 +53,8 @@ class BearingsOnly(IndependentNoise, GaussianStart):
 
     acceleration_sd: float = 0.001
     bearing_sd: float = 0.005
-    initial_mean: Array = field(default_factory=lambda: np.array([0.0, 0.0, 0.4, -0.05]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.5, 0.005, 0.3, 0.01]) ** 2)
+    initial_mean: Array = array_field([0.0, 0.0, 0.4, -0.05])
+    initial_covariance: Array = array_field(np.diag([0.5, 0.005, 0.3, 0.01]) ** 2)
 
     dim = 4
     position_dims = (0, 2)
@@ -68,39 +62,26 @@ class BearingsOnly(IndependentNoise, GaussianStart):
     sd_fields = ("bearing_sd",)
     observation_circular = (0,)
 
-    def __post_init__(self) -> None:
-        self._assign_start(4)
-        assign_positive(self, "acceleration_sd", "bearing_sd")
-
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 4) moved on for a time `dt` under accelerations from standard normal noise (n, 2)."""
         return self.transition_mean(x, dt, control, step) + noise @ self._noise_matrix(dt).T
 
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 4) moved on at constant velocity for a time `dt`; `control` is not used."""
-        return x @ self._motion(dt).T
+    def motion_matrix(self, dt: float) -> Array:
+        """Matrix of the motion at constant velocity for a time `dt`, (4, 4)."""
+        return np.kron(np.eye(2), [[1.0, dt], [0.0, 1.0]])
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise added over a time `dt`, (4, 4), of rank 2."""
         matrix = self._noise_matrix(dt)
         return matrix @ matrix.T
 
-    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Jacobian of `transition_mean`, (n, 4, 4): the same for all states."""
-        return np.broadcast_to(self._motion(dt), (len(x), 4, 4))
-
     def observation_mean(self, x: Array, step: int) -> Array:
         """Bearing of the target in radians, (n, 4) -> (n, 1)."""
-        return range_and_bearing(x[:, ::2])[:, 1:]
+        return super().observation_mean(x, step)[:, 1:]
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 4)."""
-        jacobian = np.zeros((len(x), 1, 4))
-        jacobian[:, :, ::2] = range_and_bearing_jacobian(x[:, ::2])[:, 1:]
-        return jacobian
-
-    def _motion(self, dt: float) -> Array:
-        return np.kron(np.eye(2), [[1.0, dt], [0.0, 1.0]])
+        return super().observation_jacobian(x, step)[:, 1:]
 
     def _noise_matrix(self, dt: float) -> Array:
         """Gamma of the paper times sigma_w, (4, 2)."""

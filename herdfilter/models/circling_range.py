@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, as_number, as_positive
-from herdfilter.models.parts import GaussianStart, IndependentNoise, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.mixture import GaussianMixture
+from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, array_field
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CirclingRange(IndependentNoise, GaussianStart):
+class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     r"""Target that circles about the origin, pushed by noise, and its distance from one sensor.
 
     .. math::
@@ -52,38 +54,35 @@ class CirclingRange(IndependentNoise, GaussianStart):
     True
     """
 
-    sensor: Array = field(default_factory=lambda: np.array([2.0, 0.0]))
+    sensor: Array = array_field([2.0, 0.0])
     range_sd: float = 0.0033
     turn: float = 0.3
     damping: float = 0.95
     process_sd: float = 0.3
-    initial_mean: Array = field(default_factory=lambda: np.zeros(2))
+    initial_mean: Array = array_field(np.zeros(2))
     initial_sd: float = 1.0
 
     dim = 2
     position_dims = (0, 1)
     sd_fields = ("range_sd",)
+    signed = ("turn",)
+    shapes: ClassVar = {"sensor": (2,), "initial_mean": (2,)}
 
     def __post_init__(self) -> None:
-        assign(self, sensor=as_array("sensor", self.sensor, (2,)), turn=as_number("turn", self.turn))
-        assign_positive(self, "range_sd", "process_sd", "initial_sd")
-        assign(self, initial_covariance=self.initial_sd**2 * np.eye(2))
-        self._assign_start(2)
-        if not as_positive("damping", self.damping) < 1:
+        super().__post_init__()
+        if self.damping >= 1:
             raise ValueError(f"damping: expected a number between 0 and 1, got {self.damping!r}")
 
-    @property
-    def _matrix(self) -> Array:
-        cos, sin = self.damping * math.cos(self.turn), self.damping * math.sin(self.turn)
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], self.initial_mean[None], self.initial_sd**2 * np.eye(2))
+
+    def motion_matrix(self, dt: float) -> Array:
+        """Matrix (2, 2) that turns a state about the origin and draws it towards it."""
+        cos = self.damping * math.cos(self.turn)
+        sin = self.damping * math.sin(self.turn)
         return np.array([[cos, -sin], [sin, cos]])
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """States (n, 2) turned about the origin and drawn towards it."""
-        return x @ self._matrix.T
-
-    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Jacobian of `transition_mean`, (n, 2, 2)."""
-        return np.broadcast_to(self._matrix, (len(x), 2, 2))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition noise, (2, 2)."""
@@ -94,8 +93,7 @@ class CirclingRange(IndependentNoise, GaussianStart):
         offset = x - self.sensor
         return np.hypot(offset[:, :1], offset[:, 1:])
 
+    @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
-        offset = x - self.sensor
-        with np.errstate(invalid="ignore"):
-            return (offset / np.hypot(offset[:, :1], offset[:, 1:]))[:, None]
+        return ((x - self.sensor) / self.observation_mean(x, step))[:, None]

@@ -8,28 +8,27 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import types
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, short_repr
+from herdfilter._checks import Array, as_array, as_numbers, check_count, check_label, read_only, short_repr
 from herdfilter._jit import njit
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models.from_functions import FunctionCovariance, FunctionModel, PicklesFunctions
 from herdfilter.models.parts import assign
 
-_ROWS, _VECTOR = types.Array(types.float64, 2, "C"), types.Array(types.float64, 1, "C")
+_ROWS = types.Array(types.float64, 2, "C")
+_VECTOR = types.Array(types.float64, 1, "C")
 SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTOR, _ROWS)
 """Of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
 
 PROBES = 5  # states of a distribution at which a function is run in Python
 
-_SHARED = ("dt", "control", "step", "parameters")
-_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | dict(zip(_SHARED, _SHARED, strict=True))
+_ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {name: name for name in ("dt", "control", "step", "parameters")}
 """Argument that a function of one state may name -> what it is given for state i."""
 
 
@@ -120,15 +119,15 @@ class CompiledFunction(PicklesFunctions):
         """
         away = x - x[:1] + (np.ptp(x, 0) == 0)  # one unit, if the dimension does not vary
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in (1, -1, 10, -10, 100, -100)]), circular)
+        function = getattr(self.function, "py_func", self.function)
         for i, state in enumerate(x):
-            given = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
-            outs = np.full(self.size, 0.734375), np.full(self.size, -1.265625)  # two apart where a function leaves both
+            arrays = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
+            inputs = {"dt": 1.0, "step": 1} | {name: read_only(array) for name, array in arrays.items()}
+            outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)  # two apart where a function leaves both
             try:
-                for out in outs:
-                    own = {name: part.copy() for name, part in given.items()}
-                    known = own | {"dt": 1.0, "step": 1, "out": out}
-                    with np.errstate(all="ignore"):
-                        getattr(self.function, "py_func", self.function)(*map(known.get, self.arguments))
+                with np.errstate(all="ignore"):
+                    for out in outs:
+                        function(*map((inputs | {"out": out}).get, self.arguments))
             except IndexError as error:
                 if "control" in self.arguments and not i:  # its length is not known
                     break
@@ -136,16 +135,13 @@ class CompiledFunction(PicklesFunctions):
                     f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled with "
                     "NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
-            except Exception:  # compiled code divides as NumPy does; another error is raised where it is used
+            except Exception as error:  # compiled code divides as NumPy does; another error is raised where it is used
+                if "read-only" in str(error):
+                    raise ValueError(f"{self.name}: expected a function that writes to out alone, got {error}") from None
                 continue
-            for name, part in given.items():
-                if own[name].tobytes() != part.tobytes():
-                    raise ValueError(
-                        f"{self.name}: expected a function that writes to out alone, got one that writes to {name}"
-                    )
-            left = np.flatnonzero(np.ptp(outs, axis=0) == 2).tolist()
-            if "out" in self.arguments and left:
-                raise ValueError(f"{self.name}: expected a function that writes all entries of out, got none at {left}")
+            unwritten = np.flatnonzero(np.ptp(outs, axis=0) == 2).tolist()
+            if "out" in self.arguments and unwritten:
+                raise ValueError(f"{self.name}: expected a function that writes all entries of out, got none at {unwritten}")
         self.compiled.checked = True
 
 
@@ -165,7 +161,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     function.__module__ = function.__module__ or "__main__"  # numba needs one, and code that is executed may have none
     inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
-    plain, code = inner.py_func, inner.py_func.__code__
+    plain = inner.py_func
+    code = inner.py_func.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
     body = call if "out" in arguments else f"out[i, 0] = {call}"
     source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
@@ -173,7 +170,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     exec(compile(source, code.co_filename, "exec"), own)
     found = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]  # numbers are compiled into the code
     numbers = [getattr(v, "tobytes", v.__repr__)() for v in found if not (callable(v) or inspect.iscode(v))]
-    rows, digest = own["rows"], hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
+    rows = own["rows"]
+    digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
     kept = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6  # bytes
@@ -188,15 +186,10 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
 
 
 def _first_cause(error: Exception) -> str:
-    """Return the first cause in an error of numba's, with its place, in one line."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if not line.startswith(("Failed in ", "- Resolution", "During:"))]
-    cause = causes[0] if causes else type(error).__name__
-    if cause.endswith("found for signature:") and len(causes) > 1:
-        cause = f"{cause} {causes[1].lstrip('> ')}"
-    place = re.search(r'File "([^"]+)", line (\d+)', text)
-    return cause if place is None else f"{cause} (line {place[2]} of {Path(place[1]).name})"
+    """Return the first cause in an error of numba's, and what follows it, in one line."""
+    lines = [line.strip(" >") for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
+    causes = [line for line in lines if line and not line.startswith(("Failed in ", "- Resolution", "During:"))]
+    return " ".join([type(error).__name__, *causes[:2]])
 
 
 class CompiledModel(FunctionModel):
@@ -255,16 +248,14 @@ class CompiledModel(FunctionModel):
         observation_circular: Sequence[int] = (),
         parameters: ArrayLike = (),
     ) -> None:
-        mean = as_array("initial_mean", np.atleast_1d(as_numbers("initial_mean", initial_mean, (None,))), (None,))
+        mean = as_array("initial_mean", initial_mean, (None,))
         self.f = CompiledFunction(f, len(mean), parameters, "f")
         self.h = self.likelihood = None
         size = 1
         if h is not None and R is not None:
-            self.R = FunctionCovariance.of("R", R, ("step",))
-            size = len(np.atleast_1d(np.asarray(self.R(step=1))))
+            size = len(np.atleast_1d(np.asarray(FunctionCovariance("R", R, ("step",))(1))))
             self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
-        self.Q = self._Q
         if log_likelihood is not None:
             self.likelihood = CompiledFunction(log_likelihood, 1, parameters, "log_likelihood")
             self.log_likelihood = self._log_likelihood

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap_angles
 from herdfilter.models import contract
 from herdfilter.models.parts import assign
-from herdfilter.models.resolved import Measurement, Motion
+from herdfilter.models.resolved import Motion
 from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import WithClutter
 
@@ -67,22 +66,25 @@ class ConditionallyLinear:
     def __post_init__(self) -> None:
         contract.require(self.model, "ConditionallyLinear", contract.ADDITIVE)
         check_state(self.model, "ConditionallyLinear", "sample")
-        linear, d = sorted(as_dims("linear", self.linear, self.model.dim)), self.model.dim
+        d = self.model.dim
+        linear = sorted(as_dims("linear", self.linear, d))
         circular = contract.circular_dims(self.model)
         if not 0 < len(linear) < d or set(linear) & set(circular):
             raise ValueError(f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others")
         assign(self, linear=tuple(linear))
-        rng, zero = np.random.default_rng(0), np.asarray(0.0)
+        rng = np.random.default_rng(0)
         x = np.repeat(Motion(self.model).sample_initial(PROBES, rng)[None], 3, axis=0)
         x[1:, :, linear] += np.array([1.0, 2.0])[:, None, None] * rng.standard_normal((PROBES, len(linear)))
-        for name, given in (("transition_mean", (1.0, None, 1)), ("observation_mean", (1,))):
-            bend, rounding = zero, zero
-            with suppress(Exception):  # an error of a function is raised where it is used
-                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *given)).reshape(3, PROBES, -1)
-                angles = circular if len(given) == 3 else Measurement(self.model).circular(values.shape[2])
-                bend = wrap_angles(values[0] - 2 * values[1] + values[2], angles)
-                rounding = ROUNDING * (1 + np.abs(values).max(axis=0))
-            if (np.abs(bend) > rounding).any():
+        angles = circular, getattr(self.model, "observation_circular", None) or ()
+        for name, arguments, wrapped in zip(
+            ("transition_mean", "observation_mean"), ((1.0, None, 1), (1,)), angles, strict=True
+        ):
+            try:
+                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *arguments)).reshape(3, PROBES, -1)
+                bend = wrap_angles(values[0] - 2 * values[1] + values[2], wrapped)
+            except Exception:  # an error of a function is raised where it is used
+                continue
+            if (np.abs(bend) > ROUNDING * (1 + np.abs(values).max(axis=0))).any():
                 raise ValueError(
                     f"linear: expected dimensions in which {name} is linear given the others, got {linear}; leave out those "
                     "that are not"

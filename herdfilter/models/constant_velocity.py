@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.models.parts import EntriesObserved, WhiteAcceleration, assign, repeated
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ConstantVelocity(IndependentNoise, WhiteAcceleration):
+class ConstantVelocity(EntriesObserved, WhiteAcceleration):
     r"""Target of nearly constant velocity in a space of any dimension m, whose position is observed.
 
     The state is position and velocity, (p, v), d = 2 m. The acceleration is white noise:
@@ -55,26 +55,15 @@ class ConstantVelocity(IndependentNoise, WhiteAcceleration):
     partial_observations = True
 
     def __post_init__(self) -> None:
-        assign_positive(self, "spectral_density", "position_sd")
-        mean = as_array("initial_mean", self.initial_mean, (None,))
-        if len(mean) < 2 or len(mean) % 2:
-            raise ValueError(f"initial_mean: expected positions and as many velocities, got {len(mean)} numbers")
-        self._assign_start(len(mean))
-        assign(self, position_dims=tuple(range(len(mean) // 2)))
+        super().__post_init__()
+        if self.dim < 2 or self.dim % 2:
+            raise ValueError(f"initial_mean: expected positions and as many velocities, got {self.dim} numbers")
+        m = self.dim // 2
+        assign(self, position_dims=tuple(range(m)), observed_entries=slice(m))
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
-        jacobian = np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2))
-        return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
-
-    def observation_mean(self, x: Array, step: int) -> Array:
-        """Return the position, (n, d) -> (n, m)."""
-        return x[:, : self.dim // 2]
-
-    def observation_jacobian(self, x: Array, step: int) -> Array:
-        """Jacobian of `observation_mean`, (n, m, d), the same at all states."""
-        jacobian = np.eye(self.dim // 2, self.dim)
-        return np.broadcast_to(jacobian, (len(x), *jacobian.shape))
+        return repeated(np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2)), x)
 
     @property
     def _observation_sd(self) -> Array:

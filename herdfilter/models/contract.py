@@ -119,6 +119,11 @@ def circular_dims(model: Model) -> tuple[int, ...]:
     return () if circular is None else tuple(circular)
 
 
+def position_dims(model: Model) -> tuple[int, ...]:
+    """Return the indices of the dimensions that a model calls positions."""
+    return tuple(getattr(model, "position_dims", ()))
+
+
 def has_scans(model: Model) -> bool:
     """Return True if an observation is a scan: any number k of detections, (k, m)."""
     return bool(getattr(model, "scans", False))

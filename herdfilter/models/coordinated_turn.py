@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import RangeAndBearing, acceleration_block, assign_positive
+from herdfilter.models.parts import RangeAndBearing, acceleration_block, array_field
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,22 +65,20 @@ class CoordinatedTurn(RangeAndBearing):
     turn_density: float = 1.75e-4
     range_sd: float = 10.0
     bearing_sd: float = np.sqrt(10.0) * 1e-3
-    initial_mean: Array = field(default_factory=lambda: np.array([1000.0, 300.0, 1000.0, 0.0, np.deg2rad(-3.0)]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([100.0, 10.0, 100.0, 10.0, 1e-4]))
+    initial_mean: Array = array_field([1000.0, 300.0, 1000.0, 0.0, np.deg2rad(-3.0)])
+    initial_covariance: Array = array_field(np.diag([100.0, 10.0, 100.0, 10.0, 1e-4]))
 
     dim = 5
-    position: ClassVar = [0, 2]
     position_dims = (0, 2)
-
-    def __post_init__(self) -> None:
-        self._assign_start(5)
-        assign_positive(self, "acceleration_density", "turn_density", "range_sd", "bearing_sd")
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a turn at constant rate for a time `dt`; `control` is not used."""
-        vx, vy, angle = x[:, 1], x[:, 3], x[:, 4] * dt
+        vx = x[:, 1]
+        vy = x[:, 3]
+        angle = x[:, 4] * dt
         along, across = _chord(angle)
-        sin, cos = np.sin(angle), np.cos(angle)
+        sin = np.sin(angle)
+        cos = np.cos(angle)
         return np.column_stack(
             [
                 x[:, 0] + dt * (along * vx - across * vy),
@@ -100,20 +98,23 @@ class CoordinatedTurn(RangeAndBearing):
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, 5, 5)."""
-        vx, vy, angle = x[:, 1], x[:, 3], x[:, 4] * dt
+        vx = x[:, 1]
+        vy = x[:, 3]
+        angle = x[:, 4] * dt
         along, across = _chord(angle)
         along_slope, across_slope = _chord_slopes(angle)
-        sin, cos = np.sin(angle), np.cos(angle)
-        jacobian = np.tile(np.eye(5), (len(x), 1, 1))
-        jacobian[:, 0, 1] = jacobian[:, 2, 3] = dt * along
-        jacobian[:, 2, 1], jacobian[:, 0, 3] = dt * across, -dt * across
-        jacobian[:, 1, 1] = jacobian[:, 3, 3] = cos
-        jacobian[:, 3, 1], jacobian[:, 1, 3] = sin, -sin
-        jacobian[:, 0, 4] = dt**2 * (along_slope * vx - across_slope * vy)
-        jacobian[:, 1, 4] = dt * (-sin * vx - cos * vy)
-        jacobian[:, 2, 4] = dt**2 * (across_slope * vx + along_slope * vy)
-        jacobian[:, 3, 4] = dt * (cos * vx - sin * vy)
-        return jacobian
+        sin = np.sin(angle)
+        cos = np.cos(angle)
+        zero = np.zeros(len(x))
+        one = np.ones(len(x))
+        rows = [
+            [one, dt * along, zero, -dt * across, dt**2 * (along_slope * vx - across_slope * vy)],
+            [zero, cos, zero, -sin, dt * (-sin * vx - cos * vy)],
+            [zero, dt * across, one, dt * along, dt**2 * (across_slope * vx + along_slope * vy)],
+            [zero, sin, zero, cos, dt * (cos * vx - sin * vy)],
+            [zero, zero, zero, zero, one],
+        ]
+        return np.ascontiguousarray(np.moveaxis(np.array(rows), -1, 0))
 
 
 def _chord(angle: Array) -> tuple[Array, Array]:
@@ -128,4 +129,4 @@ def _chord_slopes(angle: Array) -> tuple[Array, Array]:
     a = np.where(small, 1.0, angle)
     along = (a * np.cos(a) - np.sin(a)) / a**2
     across = (a * np.sin(a) + np.cos(a) - 1) / a**2
-    return (np.where(small, -angle / 3 + angle**3 / 30, along), np.where(small, 0.5 - angle**2 / 8 + angle**4 / 144, across))
+    return np.where(small, -angle / 3 + angle**3 / 30, along), np.where(small, 0.5 - angle**2 / 8 + angle**4 / 144, across)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from herdfilter._checks import Array, check_count
-from herdfilter.models.parts import NoisyFlow, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.models.parts import NoisyFlow
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,10 @@ class DoubleWell(NoisyFlow):
 
     dim = 1
 
-    def __post_init__(self) -> None:
-        assign_positive(self, "noise_rate", "observation_variance", "initial_variance")
-        assign(self, observed_every=check_count("observed_every", self.observed_every))
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 1) after a time `dt` without noise; `control` is not used."""
-        left = math.exp(-8.0 * dt)  # of the distance from a well, squared
-        return np.asarray(x / np.sqrt(left + (1.0 - left) * x**2))
+        decay = math.exp(-8.0 * dt)  # of the distance from a well, squared
+        return np.asarray(x / np.sqrt(decay + (1.0 - decay) * x**2))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state, (n, 1) -> (n, 1); NaN at a step that is not observed."""

@@ -6,10 +6,9 @@ import copyreg
 import inspect
 import pickle
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,11 +20,13 @@ from herdfilter._checks import (
     as_dims,
     as_numbers,
     check_flags,
+    fits,
     read_only,
     shape_text,
     short_repr,
 )
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models.parts import assign
 
 # True while an object with functions is pickled: what it holds goes into the same pickle, itself included
 _pickling = ContextVar("_pickling", default=False)
@@ -79,6 +80,13 @@ class FunctionModel:
     True
     """
 
+    names_in_errors: ClassVar = {
+        "transition_mean": "f",
+        "transition_covariance": "Q",
+        "observation_mean": "h",
+        "observation_covariance": "R",
+    }
+
     def __init__(
         self,
         f: Callable[..., ArrayLike],
@@ -94,100 +102,58 @@ class FunctionModel:
         observation_jacobian: Callable[..., ArrayLike] | None = None,
     ) -> None:
         check_flags(vectorised=vectorised)
-        mean = as_numbers("initial_mean", initial_mean, (None,))
-        if mean.ndim != 1:
-            raise ValueError(f"initial_mean: expected a vector of d entries, such as [0.0], got shape {mean.shape}")
-        mean = as_array("initial_mean", mean, (None,))
+        mean = as_array("initial_mean", initial_mean, (None,))
         self.dim = len(mean)
         self.initial = GaussianMixture([1.0], mean[None], as_covariance("initial_covariance", initial_covariance, self.dim))
         self.circular = as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
-        self.names_in_errors = {
-            "transition_mean": "f",
-            "transition_covariance": "Q",
-            "observation_mean": "h",
-            "observation_covariance": "R",
-        }
-        self._f = _Function.of("f", f, ("dt", "control", "step"), vectorised)
+        transition = ("dt", "control", "step"), self.dim, vectorised
+        observation = ("step",), None, vectorised
+        # attributes, as what is not given is missing: a function takes the arguments of the contract, by position
+        self.transition_mean = _Function("f", f, *transition).rows
+        self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
-            self._F = _Function.of("transition_jacobian", transition_jacobian, ("dt", "control", "step"), vectorised)
-            self.transition_jacobian = self._transition_jacobian
+            self.transition_jacobian = _Function("transition_jacobian", transition_jacobian, *transition).matrices
         if observation_jacobian is not None:
             check_both(h=h, observation_jacobian=observation_jacobian)
-            self._H = _Function.of("observation_jacobian", observation_jacobian, ("step",), vectorised)
-            self.observation_jacobian = self._observation_jacobian
-        self._Q = FunctionCovariance.of("Q", Q, ("dt", "step"), self.dim)
+            self.observation_jacobian = _Function("observation_jacobian", observation_jacobian, *observation).matrices
         if h is None:
             return
-        self._h = _Function.of("h", h, ("step",), vectorised)
-        # attributes: a model without h has no such functions, and the covariance takes states only if R does
-        self.observation_mean = self._observation_mean
-        self._size: int | None = None  # entries of an observation, if R is a matrix
+        self.observation_mean = _Function("h", h, *observation).rows
         if callable(R) and _parameters(R) != ["step"]:
-            self._R_at = _Function.of("R", R, ("step",), vectorised)
-            self.observation_covariance: Any = self._at_states
+            self._R_at_states = _Function("R", R, *observation)
+            self.observation_covariance: Any = self._covariance_at_states
         else:
-            self._R = FunctionCovariance.of("R", R, ("step",))
-            self._size = None if callable(R) else len(np.asarray(R))
-            self.observation_covariance = self._at_step
-        self.observation_circular = as_dims("observation_circular", observation_circular, self._size)
+            self.observation_covariance = self.R = FunctionCovariance("R", R, ("step",))
+        size = None if callable(R) else len(np.asarray(R))
+        self.observation_circular = as_dims("observation_circular", observation_circular, size)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dim={self.dim})"
 
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> ArrayLike:
-        """States (n, d) to the mean of the next ones, (n, d)."""
-        return self._f.rows(x, self.dim, dt=dt, control=control, step=step)
-
-    def transition_covariance(self, dt: float, step: int) -> ArrayLike:
-        """Covariance (d, d) of the transition noise."""
-        return self._Q(dt=dt, step=step)
-
-    def _transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        return self._F.matrices(x, self.dim, dt=dt, control=control, step=step)
-
-    def _observation_jacobian(self, x: Array, step: int) -> Array:
-        return self._H.matrices(x, None, step=step)
-
-    def _observation_mean(self, x: Array, step: int) -> ArrayLike:
-        mean = self._h.rows(x, step=step)
-        size = mean.shape[1]
-        if self._size not in (None, size):
-            raise ValueError(
-                f"R: expected shape {(size, size)}, a row for each entry that h returns of a state, got {(self._size,) * 2}"
-            )
-        return mean
-
-    def _at_step(self, step: int) -> ArrayLike:
-        return self._R(step=step)
-
-    def _at_states(self, step: int, x: Array) -> ArrayLike:
-        return self._R_at(x, step=step)
+    def _covariance_at_states(self, step: int, x: Array) -> ArrayLike:
+        return self._R_at_states(x, step)
 
 
 from_functions = FunctionModel
 
 
-def check_both(**pair: Any) -> None:
-    """Raise ValueError if only one of two arguments is None."""
-    (one, first), (other, second) = pair.items()
-    if (first is None) != (second is None):
-        missing, given = (one, other) if first is None else (other, one)
-        raise ValueError(f"{missing}: expected a value, as {given} is given, got None")
+def check_both(**arguments: Any) -> None:
+    """Raise ValueError if some but not all of the arguments are None."""
+    missing = [name for name, value in arguments.items() if value is None]
+    present = [name for name in arguments if name not in missing]
+    if missing and present:
+        raise ValueError(f"{missing[0]}: expected a value, as {present[0]} is given, got None")
 
 
 class PicklesFunctions:
     """Base of frozen objects that hold functions; functions that cannot be pickled by name are pickled by their code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        by_name = copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
         if _pickling.get():
-            return by_name
+            return copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
         token = _pickling.set(True)
         try:
-            with suppress(Exception):
-                pickle.dumps(self)
-                return by_name
             return pickle.loads, (cloudpickle().dumps(self),)
         except Exception as error:
             raise pickle.PicklingError(
@@ -213,34 +179,33 @@ def cloudpickle() -> Any:
     return cloudpickle
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Function(PicklesFunctions):
-    """A function of states, called with the other arguments that it names."""
+    """A function of states, called with those of the other arguments of the contract that it names."""
 
     name: str
     function: Callable[..., ArrayLike]
-    names: tuple[str, ...]
+    arguments: tuple[str, ...]  # beside the states, in the order of the contract
+    size: int | None  # entries of a row, if known
     vectorised: bool
 
-    @classmethod
-    def of(cls, name: str, function: Any, known: Sequence[str], vectorised: bool) -> _Function:
-        if not callable(function):
-            raise TypeError(f"{name}: expected a function of states, got {short_repr(function)}")
-        first, *others = _parameters(function) or [""]
-        wrong = [other for other in others if other not in known]
-        if not first or wrong:
-            wanted = f"the states, first, and of any of {', '.join(known)}"
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"{self.name}: expected a function of states, got {short_repr(self.function)}")
+        first, *names = _parameters(self.function) or [""]
+        if not first or not set(names) <= set(self.arguments):
             raise TypeError(
-                f"{name}: expected a function of {wanted}, got one of ({', '.join([first, *others])}); give others a default"
+                f"{self.name}: expected a function of the states, first, and of any of {', '.join(self.arguments)}, got one "
+                f"of ({', '.join([first, *names])}); give others a default"
             )
-        return cls(name, function, tuple(others), vectorised)
+        assign(self, names=names)
 
-    def __call__(self, x: Array, **given: Any) -> ArrayLike:
-        given = {name: given[name] for name in self.names}
+    def __call__(self, x: Array, *values: Any) -> ArrayLike:
+        named = _named(self, values)
         if not self.vectorised:
-            return np.array([np.atleast_1d(self.function(row, **given)) for row in x])
+            return np.array([np.atleast_1d(self.function(row, **named)) for row in x])
         try:
-            return self.function(x, **given)
+            return self.function(x, **named)
         except Exception as error:
             error.add_note(
                 f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
@@ -248,49 +213,57 @@ class _Function(PicklesFunctions):
             )
             raise
 
-    def rows(self, x: Array, dim: int | None = None, **given: Any) -> Array:
-        """Return the values at states (n, d) as rows (n, dim); a vector (n,) stands for rows of one entry."""
-        shape = len(x), dim
-        array = as_numbers(self.name, self(x, **given), shape)
-        rows = array[:, None] if array.shape == shape[:1] and dim in (None, 1) else array
-        if rows.ndim != 2 or len(rows) != len(x) or dim not in (None, rows.shape[1]):
-            hint = "; a function of one state needs vectorised=False" if self.vectorised else ""
+    def rows(self, x: Array, *values: Any) -> Array:
+        """Return the values at states (n, d) as rows (n, size); a vector (n,) stands for rows of one entry."""
+        shape = len(x), self.size
+        array = as_numbers(self.name, self(x, *values), shape)
+        rows = array[:, None] if array.shape == shape[:1] and self.size in (None, 1) else array
+        if not fits(rows.shape, shape):
             raise ValueError(
-                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}{hint}"
+                f"{self.name}: expected a row for each state, shape {shape_text(shape)}, got {array.shape}; a function of "
+                "one state needs vectorised=False"
             )
         return rows
 
-    def matrices(self, x: Array, rows: int | None, **given: Any) -> Array:
-        """Return the Jacobians at states (n, d), (n, rows, d)."""
-        return as_array(self.name, self(read_only(x), **given), (len(x), rows, x.shape[1]))
+    def matrices(self, x: Array, *values: Any) -> Array:
+        """Return the Jacobians at states (n, d), (n, size, d)."""
+        return as_array(self.name, self(read_only(x), *values), (len(x), self.size, x.shape[1]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FunctionCovariance(PicklesFunctions):
-    """A covariance matrix, or a function of the arguments that it names."""
+    """A covariance matrix, or a function of those arguments of the contract that it names."""
 
-    given: ArrayLike | Callable[..., ArrayLike]
-    names: tuple[str, ...]
+    name: str
+    given: Any
+    arguments: tuple[str, ...]
+    dim: int | None = None
+    names: tuple[str, ...] = field(init=False, default=())
 
-    @classmethod
-    def of(cls, name: str, given: Any, known: Sequence[str], dim: int | None = None) -> FunctionCovariance:
-        """Check what is given as a covariance."""
-        if not callable(given):
-            if np.ndim(as_numbers(name, given, (dim, dim))) != 2:
-                raise ValueError(f"{name}: expected a matrix, such as [[0.1]], or a function, got shape {np.shape(given)}")
-            return cls(as_covariance(name, given, dim), ())
-        names = tuple(_parameters(given))
-        if not set(names) <= set(known):
-            raise TypeError(
-                f"{name}: expected a matrix, or a function of any of {', '.join(known)}, got one of ({', '.join(names)})"
-            )
-        return cls(given, names)
-
-    def __call__(self, **given: Any) -> ArrayLike:
-        """Return the matrix."""
+    def __post_init__(self) -> None:
         if not callable(self.given):
-            return self.given
-        return self.given(**{name: given[name] for name in self.names})
+            if np.ndim(self.given) != 2:
+                shape = np.shape(self.given)
+                raise ValueError(f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}")
+            assign(self, given=as_covariance(self.name, self.given, self.dim))
+            return
+        assign(self, names=tuple(_parameters(self.given)))
+        if not set(self.names) <= set(self.arguments):
+            raise TypeError(
+                f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
+                f"({', '.join(self.names)})"
+            )
+
+    def __call__(self, *values: Any) -> ArrayLike:
+        """Return the matrix, given the values of the arguments."""
+        matrix: ArrayLike = self.given(**_named(self, values)) if callable(self.given) else self.given
+        return matrix
+
+
+def _named(function: Any, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the arguments that a function names."""
+    known = dict(zip(function.arguments, values, strict=True))
+    return {name: known[name] for name in function.names}
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import LARGEST, Array, as_array, as_generator, as_weights, check_count, short_repr
+from herdfilter._checks import LARGEST, Array, as_array, as_generator, as_list, as_weights
 from herdfilter._repr import summary_repr
 from herdfilter.angles import unwrap_angles
 from herdfilter.mixture import GaussianMixture
@@ -65,10 +65,7 @@ class JumpMarkov:
     def __init__(
         self, models: Sequence[contract.Model], transition_matrix: ArrayLike, initial_modes: ArrayLike | None = None
     ) -> None:
-        try:
-            self.models = tuple(models)
-        except TypeError:
-            raise TypeError(f"models: expected a sequence of models, got {short_repr(models)}") from None
+        self.models = tuple(as_list("models", models, "a sequence of models"))
         count = len(self.models)
         if not count:
             raise ValueError("models: expected at least one, got none")
@@ -84,20 +81,13 @@ class JumpMarkov:
         self.partial_observations = all(Measurement(model).takes_partial for model in self.models)
         self.transition_matrix = as_array("transition_matrix", transition_matrix, (count, count), largest=LARGEST).copy()
         for i, row in enumerate(self.transition_matrix):
-            if (row < 0).any() or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
+            if row.min() < 0 or abs(row.sum() - 1) > PROBABILITY_ROUNDING:
                 raise ValueError(
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
-        if initial_modes is None:
-            self.initial_modes: Array = np.full(count, 1 / count)
-        else:
-            self.initial_modes = as_weights("initial_modes", initial_modes, count)
+        self.initial_modes = as_weights("initial_modes", np.ones(count) if initial_modes is None else initial_modes, count)
         if hasattr(self.models[0], "control"):
             self.control = self.models[0].control
-
-    def in_mode(self, mode: int) -> contract.Model:
-        """Return the model of a mode."""
-        return self.models[check_count("mode", mode, 0, len(self.models) - 1)]
 
     @cached_property
     def initial(self) -> Any:
@@ -120,20 +110,21 @@ class JumpMarkov:
     @cached_property
     def _observed_alike(self) -> bool:
         """True if all modes have the same observation functions at a few states."""
-        first = self.models[0]
         if len(self.models) == 1:
             return True
         rng = np.random.default_rng(0)
+        moments = any(contract.has(model, contract.OBSERVED) for model in self.models)
         try:
-            x = Motion(first).sample_initial(PROBES, rng)
-            z = Measurement(first).sample(x, rng, 1)[0]
-            found = [[Measurement(model).log_likelihood(z, x, 1)] for model in self.models]
-            if any(contract.has(model, contract.OBSERVED) for model in self.models):
-                for values, model in zip(found, self.models, strict=True):
-                    values.append(Measurement(model).mean(x, 1))
-                    values.append(Measurement(model).noises(x, len(z), 1))
-            pairs = [pair for values in found[1:] for pair in zip(found[0], values, strict=True)]
-            return all(np.allclose(*pair, rtol=PROBABILITY_ROUNDING) for pair in pairs)
+            x = Motion(self.models[0]).sample_initial(PROBES, rng)
+            z = Measurement(self.models[0]).sample(x, rng, 1)[0]
+            values = []  # of each model, in one row
+            for model in self.models:
+                measurement = Measurement(model)
+                row = [measurement.log_likelihood(z, x, 1)]
+                if moments:
+                    row += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
+                values.append(np.concatenate([part.ravel() for part in row]))
+            return np.allclose(values, values[0], rtol=PROBABILITY_ROUNDING)
         except Exception:  # an error of a function is raised where it is used
             return False
 
@@ -162,13 +153,9 @@ class _Initial:
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw n states (n, d)."""
         rng = as_generator(rng)
-        counts = rng.multinomial(n, self._model.initial_modes)
-        drawn = [
-            Motion(model).sample_initial(int(count), rng)
-            for model, count in zip(self._model.models, counts, strict=True)
-            if count
-        ]
-        return rng.permutation(np.concatenate(drawn))
+        counts = rng.multinomial(n, self._model.initial_modes).tolist()
+        modes = zip(self._model.models, counts, strict=True)
+        return rng.permutation(np.concatenate([Motion(model).sample_initial(m, rng) for model, m in modes if m]))
 
 
 def _the_same(name: str, values: Sequence[Any]) -> Any:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array, check_count
+from herdfilter._checks import Array, as_array
 from herdfilter.angles import wrap_angles
-from herdfilter.models.parts import GaussianStart, IndependentNoise, assign, assign_positive
+from herdfilter.models.parts import (
+    GaussianStart,
+    IndependentNoise,
+    array_field,
+    of_positions,
+    range_and_bearing,
+    range_and_bearing_jacobian,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,13 +75,13 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     True
     """
 
-    landmarks: Array = field(default_factory=lambda: np.array([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]]))
+    landmarks: Array = array_field([[-6.0, 8.0], [7.0, 6.0], [2.0, -9.0]])
     range_sd: float = 0.5
     bearing_sd: float = 0.1
     position_noise: float = 0.1
     heading_noise: float = 0.05
-    initial_mean: Array = field(default_factory=lambda: np.zeros(3))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([4.0, 4.0, 1.0]))
+    initial_mean: Array = array_field(np.zeros(3))
+    initial_covariance: Array = array_field(np.diag([4.0, 4.0, 1.0]))
     speed: float = 1.0
     turn_rate: float = 0.25
     reverse_every: int = 50
@@ -83,15 +90,8 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     circular = (2,)
     position_dims = (0, 1)
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign(self, landmarks=as_array("landmarks", self.landmarks, (None, 2)))
-        assign(self, reverse_every=check_count("reverse_every", self.reverse_every))
-        self._assign_start(3)
-        assign_positive(self, "range_sd", "bearing_sd", "position_noise", "heading_noise")
-        assign_positive(self, "speed", "turn_rate")
-        if len(self.landmarks) == 0:
-            raise ValueError("landmarks: expected at least one position, got none")
+    sd_fields = ("range_sd", "bearing_sd")
+    shapes: ClassVar = {"landmarks": (None, 2)}
 
     @property
     def observation_circular(self) -> tuple[int, ...]:
@@ -100,8 +100,8 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
 
     def control(self, step: int) -> Array:
         """Speed and turn rate (2,) of the simulated drive to `step`."""
-        way = 1.0 if (step - 1) // self.reverse_every % 2 == 0 else -1.0
-        return np.array([self.speed, way * self.turn_rate])
+        side = (-1) ** ((step - 1) // self.reverse_every)
+        return np.array([self.speed, side * self.turn_rate])
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Poses (n, 3) after driving with `control`, speed and turn rate, for a time `dt`."""
@@ -119,23 +119,16 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m) and relative bearing (rad, wrapped) of every landmark in turn, (n, 3) -> (n, 2 L)."""
-        offset = self.landmarks - x[:, None, :2]
-        mean = np.empty((len(x), 2 * len(self.landmarks)))
-        mean[:, ::2] = np.hypot(offset[..., 0], offset[..., 1])
-        mean[:, 1::2] = np.arctan2(offset[..., 1], offset[..., 0]) - x[:, 2:]
+        mean = range_and_bearing(self.landmarks - x[:, None, :2]).reshape(len(x), -1)
+        mean[:, 1::2] -= x[:, 2:]
         return wrap_angles(mean, self.observation_circular)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2 L, 3); infinite or NaN at a landmark itself."""
-        east, north = np.moveaxis(self.landmarks - x[:, None, :2], -1, 0)
-        distance = np.hypot(east, north)
-        jacobian = np.zeros((len(x), 2 * len(self.landmarks), 3))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            jacobian[:, ::2, 0], jacobian[:, ::2, 1] = -east / distance, -north / distance
-            jacobian[:, 1::2, 0], jacobian[:, 1::2, 1] = north / distance**2, -east / distance**2
-        jacobian[:, 1::2, 2] = -1.0
-        return jacobian
+        by_landmark = of_positions(-range_and_bearing_jacobian(self.landmarks - x[:, None, :2]), self)
+        by_landmark[..., 1, 2] = -1.0
+        return by_landmark.reshape(len(x), -1, 3)
 
     @property
     def _observation_sd(self) -> Array:
-        return np.tile([self.range_sd, self.bearing_sd], len(self.landmarks))
+        return np.tile(super()._observation_sd, len(self.landmarks))

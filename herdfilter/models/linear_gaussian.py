@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array, as_positive, check_count
 from herdfilter.models.contract import gaussian_log_density
-from herdfilter.models.parts import GaussianStart, as_matrix_covariance, as_partial_observation, assign
+from herdfilter.models.parts import GaussianStart, LinearMotion, as_matrix_covariance, as_observation, assign, repeated
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearGaussian(GaussianStart):
+class LinearGaussian(LinearMotion, GaussianStart):
     r"""Linear model with Gaussian noise, of any dimension.
 
     .. math:: x_k = F x_{k-1} + N(0, Q), \qquad y_k = H x_k + N(0, R), \qquad x_0 \sim N(m_0, P_0)
@@ -59,20 +58,15 @@ class LinearGaussian(GaussianStart):
     partial_observations = True
 
     def __post_init__(self) -> None:
-        mean = as_array("initial_mean", self.initial_mean, (None,))
-        d = len(mean)
+        super().__post_init__()
+        d = self.dim
         H = as_array("H", self.H, (None, d))
         assign(self, F=as_array("F", self.F, (d, d)), H=H)
         assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_matrix_covariance("R", self.R, len(H)))
-        self._assign_start(d)
 
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """``F x`` for each state, (n, d)."""
-        return x @ self.F.T
-
-    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """F for each state, (n, d, d)."""
-        return np.broadcast_to(self.F, (len(x), *self.F.shape))
+    def motion_matrix(self, dt: float) -> Array:
+        """F, (d, d), whatever `dt` is."""
+        return self.F
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance Q of the transition noise, (d, d)."""
@@ -84,7 +78,7 @@ class LinearGaussian(GaussianStart):
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """H for each state, (n, k, d)."""
-        return np.broadcast_to(self.H, (len(x), *self.H.shape))
+        return repeated(self.H, x)
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance R of the observation noise, (k, k)."""
@@ -92,10 +86,13 @@ class LinearGaussian(GaussianStart):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
-        z, observed = as_partial_observation(z, len(self.H))
-        residuals, covariance = z - self.observation_mean(x, step), self.R
+        z = as_observation(z, len(self.H), missing=True)
+        residuals = z - self.observation_mean(x, step)
+        covariance = self.R
+        observed = np.flatnonzero(~np.isnan(z))
         if len(observed) < len(z):
-            residuals, covariance = residuals[:, observed], covariance[np.ix_(observed, observed)]
+            residuals = residuals[:, observed]
+            covariance = covariance[observed[:, None], observed]
         return gaussian_log_density(residuals, covariance[None], step)
 
 
@@ -122,9 +119,10 @@ def linear_chain(dim: int = 4, coupling: float = 0.42) -> LinearGaussian:
     >>> hf.models.linear_chain(3).F.round(3).tolist()
     [[0.42, 0.176, 0.074], [0.176, 0.42, 0.176], [0.074, 0.176, 0.42]]
     """
-    d, alpha = check_count("dim", dim), as_positive("coupling", coupling)
+    alpha = as_positive("coupling", coupling)
     if alpha >= 1:
         raise ValueError(f"coupling: expected a number below 1, got {coupling!r}")
-    apart = np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
-    one = np.eye(d)
-    return LinearGaussian(alpha ** (apart + 1.0), one, one, one, np.zeros(d), one)
+    indices = np.arange(check_count("dim", dim))
+    distances = np.abs(indices[:, None] - indices)
+    eye = np.eye(dim)
+    return LinearGaussian(alpha ** (distances + 1.0), eye, eye, eye, np.zeros(dim), eye)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._jit import njit
-from herdfilter.models.parts import NoisyFlow, assign, assign_positive, substeps
+from herdfilter.models.parts import NoisyFlow, array_field, substeps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,16 +64,12 @@ class Lorenz63(NoisyFlow):
     noise_rate: float = 1.0
     observation_variance: float = 2.0
     integration_step: float = 0.01
-    initial_mean: Array = field(default_factory=lambda: np.array([1.509, -1.531, 25.46]))
+    initial_mean: Array = array_field([1.509, -1.531, 25.46])
     initial_variance: float = 2.0
 
     dim = 3
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign(self, initial_mean=as_array("initial_mean", self.initial_mean, (3,)))
-        assign_positive(self, "sigma", "rho", "beta", "noise_rate", "observation_variance")
-        assign_positive(self, "integration_step", "initial_variance")
+    shapes: ClassVar = {"initial_mean": (3,)}
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after a time `dt` without noise; `control` is not used."""
@@ -86,21 +82,41 @@ class Lorenz63(NoisyFlow):
 def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, steps: int) -> Array:
     """Advance states (n, 3) by `steps` classical fourth-order Runge-Kutta steps of length `h`."""
     n = states.shape[0]
-    x, y, z = states[:, 0].copy(), states[:, 1].copy(), states[:, 2].copy()
+    x = states[:, 0].copy()
+    y = states[:, 1].copy()
+    z = states[:, 2].copy()
     for _ in range(steps):
         for i in range(n):  # innermost and free of branches, so that it compiles to vector instructions
-            x0, y0, z0 = x[i], y[i], z[i]
-            ax, ay, az = sigma * (y0 - x0), x0 * (rho - z0) - y0, x0 * y0 - beta * z0
-            x1, y1, z1 = x0 + 0.5 * h * ax, y0 + 0.5 * h * ay, z0 + 0.5 * h * az
-            bx, by, bz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
-            x1, y1, z1 = x0 + 0.5 * h * bx, y0 + 0.5 * h * by, z0 + 0.5 * h * bz
-            cx, cy, cz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
-            x1, y1, z1 = x0 + h * cx, y0 + h * cy, z0 + h * cz
-            dx, dy, dz = sigma * (y1 - x1), x1 * (rho - z1) - y1, x1 * y1 - beta * z1
+            x0 = x[i]
+            y0 = y[i]
+            z0 = z[i]
+            ax = sigma * (y0 - x0)
+            ay = x0 * (rho - z0) - y0
+            az = x0 * y0 - beta * z0
+            x1 = x0 + 0.5 * h * ax
+            y1 = y0 + 0.5 * h * ay
+            z1 = z0 + 0.5 * h * az
+            bx = sigma * (y1 - x1)
+            by = x1 * (rho - z1) - y1
+            bz = x1 * y1 - beta * z1
+            x1 = x0 + 0.5 * h * bx
+            y1 = y0 + 0.5 * h * by
+            z1 = z0 + 0.5 * h * bz
+            cx = sigma * (y1 - x1)
+            cy = x1 * (rho - z1) - y1
+            cz = x1 * y1 - beta * z1
+            x1 = x0 + h * cx
+            y1 = y0 + h * cy
+            z1 = z0 + h * cz
+            dx = sigma * (y1 - x1)
+            dy = x1 * (rho - z1) - y1
+            dz = x1 * y1 - beta * z1
             x[i] = x0 + h / 6.0 * (ax + 2.0 * (bx + cx) + dx)
             y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
             z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
     moved = np.empty((n, 3))
     for i in range(n):  # to assign whole columns would compile the wording of errors too, four fifths of the time
-        moved[i, 0], moved[i, 1], moved[i, 2] = x[i], y[i], z[i]
+        moved[i, 0] = x[i]
+        moved[i, 1] = y[i]
+        moved[i, 2] = z[i]
     return moved

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from herdfilter._checks import Array, as_array, check_count
-from herdfilter.models.parts import NoisyFlow, assign, assign_positive, substeps
+from herdfilter.models.parts import NoisyFlow, assign, runge_kutta, substeps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,13 +74,8 @@ class Lorenz96(NoisyFlow):
     partial_observations = True
 
     def __post_init__(self) -> None:
-        assign(
-            self,
-            dim=check_count("dim", self.dim, minimum=4),
-            observed_every=check_count("observed_every", self.observed_every),
-        )
-        assign_positive(self, "forcing", "noise_rate", "observation_variance")
-        assign_positive(self, "integration_step", "initial_variance")
+        super().__post_init__()
+        check_count("dim", self.dim, minimum=4)
         if self.observed_every > self.dim:
             raise ValueError(f"observed_every: expected at most dim = {self.dim}, got {self.observed_every}")
         mean = self.initial_mean
@@ -96,13 +91,7 @@ class Lorenz96(NoisyFlow):
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) after a time `dt` without noise; `control` is not used."""
         steps = substeps(dt, self.integration_step)
-        h = dt / steps
-        for _ in range(steps):
-            a = self._derivative(x)
-            b = self._derivative(x + 0.5 * h * a)
-            c = self._derivative(x + 0.5 * h * b)
-            x = x + h / 6.0 * (a + 2.0 * (b + c) + self._derivative(x + h * c))
-        return x
+        return runge_kutta(self._derivative, x, dt / steps, steps)
 
     def _derivative(self, x: Array) -> Array:
         after, before, two_before = (np.roll(x, shift, axis=1) for shift in (-1, 1, 2))

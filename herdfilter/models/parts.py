@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from herdfilter._checks import (
     UNDERFLOW,
     Array,
+    Shape,
     as_array,
     as_covariance,
     as_generator,
-    as_numbers,
+    as_number,
     as_points,
     as_positive,
     check_count,
@@ -28,25 +30,53 @@ from herdfilter.mixture import GaussianMixture
 MOST_SUBSTEPS = 100_000  # most integration steps between two steps of a filter: more take minutes
 
 
-class GaussianStart:
+class Parameters:
+    """Base of models that are frozen dataclasses: each field is checked by its annotation.
+
+    A `float` is positive and finite, unless it is among the `signed`; an `int` is at least 1; an array has the shape in
+    `shapes`, in which None leaves an axis free, and is not empty.
+    """
+
+    signed: ClassVar[tuple[str, ...]] = ()
+    shapes: ClassVar[dict[str, Shape]] = {}
+
+    __repr__ = fields_in_line
+
+    def __post_init__(self) -> None:
+        model: Any = self
+        for field in dataclasses.fields(model):
+            name = field.name
+            value = getattr(self, name)
+            if name in self.signed:
+                value = as_number(name, value)
+            elif field.type == "float":
+                value = as_positive(name, value, UNDERFLOW)  # it may be a variance
+            elif field.type == "int":
+                value = check_count(name, value)
+            elif name in self.shapes:
+                value = as_array(name, value, self.shapes[name])
+                if not value.size:
+                    raise ValueError(f"{name}: expected at least one entry, got none")
+            assign(self, **{name: value})
+
+
+class GaussianStart(Parameters):
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
-    dim: int
+    dim: Any = None  # by default that of the mean
     initial_mean: Array
     initial_covariance: Array
 
-    __repr__ = fields_in_line
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        mean = as_array("initial_mean", self.initial_mean, (self.dim,))
+        covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, len(mean))
+        assign(self, dim=len(mean), initial_mean=mean, initial_covariance=covariance)
 
     @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
         return GaussianMixture([1.0], self.initial_mean[None], self.initial_covariance)
-
-    def _assign_start(self, dim: int) -> None:
-        """Check the mean and the covariance and store them as arrays, and the dimension."""
-        mean = as_array("initial_mean", self.initial_mean, (dim,))
-        covariance = as_matrix_covariance("initial_covariance", self.initial_covariance, dim)
-        assign(self, dim=dim, initial_mean=mean, initial_covariance=covariance)
 
 
 class IndependentNoise:
@@ -65,44 +95,33 @@ class IndependentNoise:
 
     @cached_property
     def _noise(self) -> tuple[Array, Array, Array]:
-        """Logarithms of the entries' peak densities (k,); inverse deviations and turns, each one number if all are alike."""
+        """Logarithms of the peak densities, inverse deviations and turns of the entries, (k,) each."""
         sd = np.array(self._observation_sd)
         turns = np.zeros(len(sd))
         turns[list(self.observation_circular)] = 2 * np.pi
-        inverse, turns = (values[0] if np.ptp(values) == 0 else values for values in (1 / sd, turns))
-        return -np.log(sd * math.sqrt(2 * math.pi)), inverse, turns
+        return -np.log(sd * math.sqrt(2 * math.pi)), 1 / sd, turns
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
         log_peaks, inverse, turns = self._noise
-        z, observed = as_partial_observation(z, len(log_peaks))
+        z = as_observation(z, len(log_peaks), missing=True)
         residual = z - model.observation_mean(x, step)
         if self.observation_circular:
             residual -= turns * np.rint(residual / (2 * np.pi))
         residual *= inverse
-        if len(observed) < len(z):
-            residual, log_peaks = residual[:, observed], log_peaks[observed]
+        observed = ~np.isnan(z)
+        if not observed.all():
+            residual = residual[:, observed]
+            log_peaks = log_peaks[observed]
         return np.asarray(log_peaks.sum() - 0.5 * np.einsum("ij,ij->i", residual, residual))
 
 
 class EntriesObserved(IndependentNoise):
-    """Base of models that observe entries of the state; start and noise have one variance for all of their entries."""
+    """Base of models that observe entries of the state."""
 
-    dim: int
-    initial_mean: Any = 0.0
-    initial_variance: float
-    observation_variance: float
+    dim: Any
     observed_entries: slice = slice(None)
-
-    @cached_property
-    def initial(self) -> GaussianMixture:
-        """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
-
-    @property
-    def _observation_sd(self) -> Array:
-        return np.full(len(range(self.dim)[self.observed_entries]), math.sqrt(self.observation_variance))
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Mean of the observation: the observed entries themselves, (n, d) -> (n, k)."""
@@ -110,24 +129,54 @@ class EntriesObserved(IndependentNoise):
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, k, d)."""
-        rows = np.eye(self.dim)[self.observed_entries]
-        return np.broadcast_to(rows, (len(x), *rows.shape))
+        return repeated(np.eye(self.dim)[self.observed_entries], x)
+
+
+class EqualVariances(EntriesObserved, Parameters):
+    """Base of models whose start and observation noise have one variance for all of their entries."""
+
+    initial_mean: Any = 0.0
+    initial_variance: float
+    observation_variance: float
+
+    @cached_property
+    def initial(self) -> GaussianMixture:
+        """Distribution of the state at step 0."""
+        return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""
         return self.observation_variance * np.eye(len(range(self.dim)[self.observed_entries]))
 
+    @property
+    def _observation_sd(self) -> Array:
+        return np.sqrt(np.diagonal(self.observation_covariance(0)))
 
-class NoisyFlow(EntriesObserved):
+
+class NoisyFlow(EqualVariances):
     """Base of models that follow a differential equation, with additive Gaussian noise of one variance per unit of time."""
 
     noise_rate: float
 
-    __repr__ = fields_in_line
-
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise added over a time `dt`, (d, d)."""
         return self.noise_rate * dt * np.eye(self.dim)
+
+
+class LinearMotion:
+    """Base of models whose transition is a matrix times the state, and noise."""
+
+    def motion_matrix(self, dt: float) -> Array:
+        """Matrix (d, d) of the motion over a time `dt`."""
+        raise NotImplementedError
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """States (n, d) moved on by a time `dt`, without noise; `control` is not used."""
+        return x @ self.motion_matrix(dt).T
+
+    def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
+        return repeated(self.motion_matrix(dt), x)
 
 
 class WhiteAcceleration(GaussianStart):
@@ -142,25 +191,18 @@ class WhiteAcceleration(GaussianStart):
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the integrated white acceleration over a time `dt`, (d, d)."""
-        return self.spectral_density * np.kron(acceleration_block(dt), np.eye(len(self.initial_mean) // 2))
+        return self.spectral_density * np.kron(acceleration_block(dt), np.eye(self.dim // 2))
 
 
 class PlanarSensors(IndependentNoise, WhiteAcceleration):
     """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
 
     sensors: Array
-    least_sensors: ClassVar[int] = 1
 
     dim = 4
+    shapes: ClassVar = {"sensors": (None, 2)}
     partial_observations = True
     position_dims = (0, 1)
-
-    def __post_init__(self) -> None:
-        assign(self, sensors=as_array("sensors", self.sensors, (None, 2)))
-        self._assign_start(4)
-        assign_positive(self, *self.sd_fields, "spectral_density")
-        if len(self.sensors) < self.least_sensors:
-            raise ValueError(f"sensors: expected at least {self.least_sensors} positions, got {len(self.sensors)}")
 
     def _offsets(self, x: Array) -> Array:
         """Vectors from the sensors to the target, (n, 4) -> (n, S, 2)."""
@@ -174,16 +216,15 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
 class RangeAndBearing(IndependentNoise, GaussianStart):
     """Base of models that a radar in the plane observes by range and bearing (radians), with independent Gaussian noise."""
 
-    dim: int
-    position: ClassVar[Any]  # entries of the state
+    position_dims: Any
 
-    sd_fields = ("range_sd", "bearing_sd")
+    sd_fields: ClassVar[tuple[str, ...]] = ("range_sd", "bearing_sd")
     observation_circular = (1,)
     partial_observations = True
 
     def offset(self, x: Array) -> Array:
         """Return the position relative to the radar, (n, d) -> (n, 2)."""
-        return x[:, self.position]
+        return x[:, self.position_dims]
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range and bearing, (n, d) -> (n, 2)."""
@@ -191,22 +232,17 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2, d)."""
-        jacobian = np.zeros((len(x), 2, self.dim))
-        jacobian[:, :, self.position] = range_and_bearing_jacobian(self.offset(x))
-        return jacobian
-
-
-def constant_velocity(x: Array, dt: float, out: Array) -> None:
-    """Write one state of position and velocity in the plane, (4,), moved on for a time `dt`, into `out`; to be compiled."""
-    out[0] = x[0] + dt * x[2]
-    out[1] = x[1] + dt * x[3]
-    out[2] = x[2]
-    out[3] = x[3]
+        return of_positions(range_and_bearing_jacobian(self.offset(x)), self)
 
 
 def acceleration_block(dt: float) -> list[list[float]]:
     """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
+
+
+def array_field(values: Any) -> Any:
+    """Return a field of a dataclass whose default is an array of these values, one for each object."""
+    return dataclasses.field(default_factory=lambda: np.array(values))
 
 
 def assign(model: Any, **values: Any) -> None:
@@ -215,37 +251,26 @@ def assign(model: Any, **values: Any) -> None:
         object.__setattr__(model, name, value)
 
 
-def assign_positive(model: Any, *names: str) -> None:
-    """Check that the named fields are positive finite numbers, which may be variances, and store them as floats."""
-    assign(model, **{name: as_positive(name, getattr(model, name), UNDERFLOW) for name in names})
-
-
 def as_matrix_covariance(name: str, value: ArrayLike, dim: int) -> Array:
     """Return one (dim, dim) covariance matrix."""
     return as_covariance(name, as_array(name, value, (dim, dim)))
 
 
-def as_observation(z: ArrayLike, size: int) -> Array:
-    """Return an observation as an array of shape (size,); a number stands for a single entry."""
-    return as_array("z", np.atleast_1d(as_numbers("z", z, (size,))), (size,))
+def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
+    """Return an observation as an array (size,), in which NaN may stand for `missing` entries; a number is one entry."""
+    return as_array("z", np.atleast_1d(np.asarray(z)), (size,), finite=not missing)
 
 
-def as_partial_observation(z: ArrayLike, size: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-    """Return an observation as an array of shape (size,), and the indices of its entries that are not NaN."""
-    if type(z) is not np.ndarray or z.dtype != np.float64 or z.shape != (size,):
-        z = as_array("z", np.atleast_1d(as_numbers("z", z, (size,), missing=True)), (size,), finite=False)
-    if np.isfinite(z).all():
-        return z, _all_entries(size)
-    if np.isinf(z).any():
-        raise ValueError(f"z: expected finite numbers, or NaN where missing, got {short_repr(z.tolist())}")
-    return z, np.flatnonzero(~np.isnan(z))
+def repeated(matrix: Array, x: Array) -> Array:
+    """Return a matrix once for each of the states (n, d), read-only."""
+    return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 
-@lru_cache
-def _all_entries(size: int) -> NDArray[np.integer[Any]]:
-    indices = np.arange(size)
-    indices.flags.writeable = False
-    return indices
+def of_positions(jacobian: Array, model: Any) -> Array:
+    """Return a Jacobian by the position (..., k, m) as one by the state (..., k, d)."""
+    whole = np.zeros((*jacobian.shape[:-1], model.dim))
+    whole[..., model.position_dims] = jacobian
+    return whole
 
 
 def substeps(dt: float, longest: float) -> int:
@@ -259,22 +284,35 @@ def substeps(dt: float, longest: float) -> int:
     return max(1, count)
 
 
+def runge_kutta(rate: Callable[[Array], Array], x: Array, h: float, count: int) -> Array:
+    """Integrate ``dx/dt = rate(x)`` by classical fourth-order Runge-Kutta steps of length `h`."""
+    for _ in range(count):
+        k1 = rate(x)
+        k2 = rate(x + (h / 2) * k1)
+        k3 = rate(x + (h / 2) * k2)
+        k4 = rate(x + h * k3)
+        x = x + (2 * (k2 + k3) + k1 + k4) * (h / 6)
+    return x
+
+
 def range_and_bearing(offset: Array) -> Array:
-    """Range and bearing in radians of positions relative to the radar, (n, 2) -> (n, 2)."""
-    x, y = offset.T
-    return np.column_stack([np.hypot(x, y), np.arctan2(y, x)])
+    """Range and bearing in radians of positions relative to the radar, (..., 2) -> (..., 2)."""
+    x = offset[..., 0]
+    y = offset[..., 1]
+    return np.stack([np.hypot(x, y), np.arctan2(y, x)], axis=-1)
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def range_and_bearing_jacobian(offset: Array) -> Array:
-    """Jacobian of `range_and_bearing`, (n, 2) -> (n, 2, 2); infinite or NaN at the radar itself."""
-    x, y = offset.T
+    """Jacobian of `range_and_bearing`, (..., 2) -> (..., 2, 2); infinite or NaN at the radar itself."""
+    x = offset[..., 0]
+    y = offset[..., 1]
     distance = np.hypot(x, y)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows = np.array([[x / distance, y / distance], [-y / distance**2, x / distance**2]])
-    return np.moveaxis(rows, -1, 0)
+    rows = np.array([[x / distance, y / distance], [-y / distance**2, x / distance**2]])
+    return np.moveaxis(rows, (0, 1), (-2, -1))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class UniformBox:
     """Uniform distribution over an axis-parallel box.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, assign, assign_positive
+from herdfilter._checks import Array
+from herdfilter.models.parts import IndependentNoise, WhiteAcceleration, array_field, of_positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,24 +54,20 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
     True
     """
 
-    radar: Array = field(default_factory=lambda: np.zeros(3))
+    radar: Array = array_field(np.zeros(3))
     range_sd: float = 3.14
     azimuth_sd: float = float(np.radians(0.6))
     elevation_sd: float = float(np.radians(np.sqrt(10.0)))
     spectral_density: float = 1.0
-    initial_mean: Array = field(default_factory=lambda: np.array([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
+    initial_mean: Array = array_field([4000.0, 0.0, 700.0, 0.0, 0.0, 0.0])
+    initial_covariance: Array = array_field(np.diag([50.0, 50.0, 50.0, 5.0, 5.0, 5.0]) ** 2)
 
     dim = 6
     sd_fields = ("range_sd", "azimuth_sd", "elevation_sd")
     observation_circular = (1, 2)
     position_dims = (0, 1, 2)
     partial_observations = True
-
-    def __post_init__(self) -> None:
-        assign(self, radar=as_array("radar", self.radar, (3,)))
-        self._assign_start(6)
-        assign_positive(self, "range_sd", "azimuth_sd", "elevation_sd", "spectral_density")
+    shapes: ClassVar = {"radar": (3,)}
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
@@ -78,18 +75,16 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         ground = np.hypot(east, north)
         return np.column_stack([np.hypot(ground, up), np.arctan2(north, east), np.arctan2(up, ground)])
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
         east, north, up = (x[:, :3] - self.radar).T
-        ground, zero = np.hypot(east, north), np.zeros(len(x))
+        ground = np.hypot(east, north)
         square = ground**2 + up**2
         distance = np.sqrt(square)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rows = [
-                [east / distance, north / distance, up / distance],
-                [-north / ground**2, east / ground**2, zero],
-                [-up * east / (ground * square), -up * north / (ground * square), ground / square],
-            ]
-        jacobian = np.zeros((len(x), 3, 6))
-        jacobian[..., :3] = np.moveaxis(np.array(rows), -1, 0)
-        return jacobian
+        rows = [
+            [east / distance, north / distance, up / distance],
+            [-north / ground**2, east / ground**2, 0 * up],
+            [-up * east / (ground * square), -up * north / (ground * square), ground / square],
+        ]
+        return of_positions(np.moveaxis(np.array(rows), -1, 0), self)

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_array
-from herdfilter._repr import fields_in_line
-from herdfilter.models.parts import UniformBox, as_observation, assign, assign_positive
+from herdfilter.models.parts import Parameters, UniformBox, as_observation
 
 
-@dataclass(frozen=True, eq=False)
-class RangeOnly:
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeOnly(Parameters):
     r"""Planar robot (x m, y m, heading rad) with odometry, localised by asynchronous ranges to known beacons.
 
     The control is the rigid motion :math:`(\Delta x, \Delta y, \Delta h)` since the last event, in the body
@@ -77,25 +76,20 @@ class RangeOnly:
     circular = (2,)
     position_dims = (0, 1)
 
-    __repr__ = fields_in_line
-
-    def __post_init__(self) -> None:
-        assign(self, beacons=as_array("beacons", self.beacons, (None, 2)))
-        if len(self.beacons) == 0:
-            raise ValueError("beacons: expected at least one position, got none")
-        assign_positive(self, "margin", "range_scale", "range_spread", "degrees_of_freedom")
-        assign_positive(self, "position_noise", "heading_noise")
+    shapes: ClassVar = {"beacons": (None, 2)}
 
     @cached_property
     def initial(self) -> UniformBox:
         """Distribution of the state at step 0: flat over the field and over all headings."""
-        lower, upper = self.beacons.min(axis=0) - self.margin, self.beacons.max(axis=0) + self.margin
+        lower = self.beacons.min(axis=0) - self.margin
+        upper = self.beacons.max(axis=0) + self.margin
         return UniformBox(np.append(lower, -np.pi), np.append(upper, np.pi))
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 3) after the rigid motion `control`, shape (3,), made in each state's own frame."""
         forward, lateral, turn = (0.0, 0.0, 0.0) if control is None else as_array("control", control, (3,))
-        cos, sin = np.cos(x[:, 2]), np.sin(x[:, 2])
+        cos = np.cos(x[:, 2])
+        sin = np.sin(x[:, 2])
         moves = np.column_stack([cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn])
         return np.asarray(x + moves)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from herdfilter._checks import Array
-from herdfilter.models.parts import PlanarSensors
+from herdfilter.models.parts import PlanarSensors, array_field, of_positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,11 +44,11 @@ class RangeTracking(PlanarSensors):
     [[2.828, 2.0], [2.828, 2.0]]
     """
 
-    sensors: Array = field(default_factory=lambda: np.array([[-1.0, 0.0], [1.0, 0.0]]))
+    sensors: Array = array_field([[-1.0, 0.0], [1.0, 0.0]])
     range_sd: float = 0.3
     spectral_density: float = 1e-3
-    initial_mean: Array = field(default_factory=lambda: np.array([-1.5, 0.0, 0.08, 0.0]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([0.25, 9.0, 0.0025, 0.0025]))
+    initial_mean: Array = array_field([-1.5, 0.0, 0.08, 0.0])
+    initial_covariance: Array = array_field(np.diag([0.25, 9.0, 0.0025, 0.0025]))
 
     sd_fields = ("range_sd",)
 
@@ -57,10 +57,7 @@ class RangeTracking(PlanarSensors):
         offset = self._offsets(x)
         return np.hypot(offset[..., 0], offset[..., 1])
 
+    @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
-        offset = self._offsets(x)
-        jacobian = np.zeros((len(x), len(self.sensors), 4))
-        with np.errstate(invalid="ignore"):
-            jacobian[..., :2] = offset / np.hypot(offset[..., 0], offset[..., 1])[..., None]
-        return jacobian
+        return of_positions(self._offsets(x) / self.observation_mean(x, step)[..., None], self)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter._checks import Array, as_array
-from herdfilter.models.parts import RangeAndBearing, assign, assign_positive, substeps
+from herdfilter._checks import Array
+from herdfilter.models.parts import RangeAndBearing, array_field, substeps
 
 EARTH_RADIUS = 6374.0  # R_0, in km
 
@@ -80,24 +80,18 @@ class BallisticReentry(RangeAndBearing):
     ballistic_density: float = 1e-5
     range_sd: float = 1e-3
     bearing_sd: float = 0.17e-3
-    radar: Array = field(default_factory=lambda: np.array([EARTH_RADIUS, 0.0]))
+    radar: Array = array_field([EARTH_RADIUS, 0.0])
     drag: float = 0.59783
     scale_height: float = 13.406
     gravity: float = 3.986e5
     integration_step: float = 0.1
-    initial_mean: Array = field(default_factory=lambda: np.array([6500.4, 349.14, -1.8093, -6.7967, 0.0]))
-    initial_covariance: Array = field(default_factory=lambda: np.diag([1e-6, 1e-6, 1e-6, 1e-6, 1.0]))
+    initial_mean: Array = array_field([6500.4, 349.14, -1.8093, -6.7967, 0.0])
+    initial_covariance: Array = array_field(np.diag([1e-6, 1e-6, 1e-6, 1e-6, 1.0]))
 
     dim = 5
     noise_dim = 3
-    position = slice(2)
     position_dims = (0, 1)
-
-    def __post_init__(self) -> None:
-        assign(self, radar=as_array("radar", self.radar, (2,)))
-        self._assign_start(5)
-        assign_positive(self, "acceleration_density", "ballistic_density", "range_sd", "bearing_sd", "drag")
-        assign_positive(self, "scale_height", "gravity", "integration_step")
+    shapes: ClassVar = {"radar": (2,)}
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""
@@ -110,7 +104,8 @@ class BallisticReentry(RangeAndBearing):
         steps = substeps(dt, self.integration_step)
         x = x.copy()
         for _ in range(steps):
-            position, velocity = x[:, :2].copy(), x[:, 2:4]
+            position = x[:, :2].copy()
+            velocity = x[:, 2:4]
             x[:, :2] += dt / steps * velocity
             x[:, 2:4] += dt / steps * self._acceleration(position, velocity, x[:, 4])
         return x
@@ -121,11 +116,12 @@ class BallisticReentry(RangeAndBearing):
 
     def offset(self, x: Array) -> Array:
         """Return the position relative to the radar, (n, 5) -> (n, 2)."""
-        return x[:, :2] - self.radar
+        return super().offset(x) - self.radar
 
     def _acceleration(self, position: Array, velocity: Array, coefficient: Array) -> Array:
         """Drag and gravity, (n, 2)."""
-        distance, speed = np.hypot(*position.T), np.hypot(*velocity.T)
+        distance = np.hypot(*position.T)
+        speed = np.hypot(*velocity.T)
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
         return np.asarray(drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position)

@@ -152,6 +152,7 @@ class Transition:
         self.circular = motion.circular
         self.additive = motion.additive
         self.simulated_only = motion.simulated_only
+        self._noise: FactoredCovariance | None = None
 
     def __repr__(self) -> str:
         return summary_repr(self, model=self.model, dt=self.dt, control=self.control, step=self.step)
@@ -161,11 +162,13 @@ class Transition:
         """Dimension of the standard normal noise that `propagate` takes."""
         return self.motion.noise_dim
 
-    @cached_property
+    @property
     def noise(self) -> FactoredCovariance:
         """Covariance of additive transition noise, and a factor of it, both read-only."""
-        value = self.model.transition_covariance(self.dt, self.step)
-        return read_covariance("transition_covariance", value, self.motion.dim, self.step)
+        if self._noise is None:
+            value = self.model.transition_covariance(self.dt, self.step)
+            self._noise = read_covariance("transition_covariance", value, self.motion.dim, self.step)
+        return self._noise
 
     @property
     def covariance(self) -> Array:
@@ -176,7 +179,7 @@ class Transition:
         """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) for all."""
         return self.covariance[None]
 
-    @cached_property
+    @property
     def factor(self) -> Array:
         """Factor F of the covariance of additive transition noise, ``F @ F.T``, (d, d); not to be written to."""
         return self.noise.factor
@@ -247,9 +250,9 @@ class Transition:
 
         A change inside an array or a list that the model holds is not kept out.
         """
-        frozen = self.of(self.motion.copied())
+        frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
         if self.motion.has_moments:
-            frozen.noise = self.noise
+            frozen._noise = self.noise
         return frozen
 
 

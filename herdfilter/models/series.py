@@ -42,10 +42,11 @@ class Clock(NamedTuple):
     @classmethod
     def at(cls, start: Any) -> Clock:
         """Return a clock that shows a time: a number, a duration in seconds, or a date."""
-        if isinstance(start, date | np.datetime64):
-            return cls(_universal(as_objects([start]))[0], zoned=_zoned(start))
+        entry = as_objects([start])
+        if _kind(start) == "dates":
+            return cls(_universal(entry)[0], zoned=_zoned(start))
         try:
-            return cls(None, float(_seconds("start", as_objects([start]))[0]))
+            return cls(None, float(_seconds("start", entry)[0]))
         except ValueError:
             raise ValueError(f"start: expected a number, a duration or a date, got {short_repr(start)}") from None
 
@@ -142,51 +143,77 @@ def series(
     """
     one_of("late", late, ("raise", "replay"))
     clock = clock if start is None else Clock.at(start)
-    own = own_times(observations) if dt is None and times is None else None
-    if own is not None and clock.origin is None and any(isinstance(time, date | np.datetime64) for time in own):
-        raise ValueError(
-            f"{name}: have dates, from {own[0]} on; give the date of the filter's state as start to use them, or dt=1.0 for "
-            "equal steps"
-        )
-    times, observations, dt = own if times is None else times, as_list(name, observations), dt
+    if dt is None and times is None:
+        times = own_times(observations)
+        if times is not None and clock.origin is None and "dates" in map(_kind, times):
+            raise ValueError(
+                f"{name}: have dates, from {times[0]} on; give the date of the filter's state as start to use them, or "
+                "dt=1.0 for equal steps"
+            )
+    observations = as_list(name, observations)
     steps = len(observations)
-    given = [None] * steps if controls is None else as_list("controls", controls)
-    inputs = [as_control(control) for control in given]
+    inputs = [None] * steps if controls is None else [as_control(control) for control in as_list("controls", controls)]
     if len(inputs) != steps:
         raise ValueError(f"controls: expected one per step, {steps}, got {len(inputs)}")
-    if any(is_reading(name, entry) for entry in observations):
+    sensors: Sequence[Any] = [None] * steps
+    order = np.arange(steps)
+    from_readings = any(is_reading(name, entry) for entry in observations)
+    if from_readings:
         if times is not None or dt is not None:
             raise ValueError(f"{name}: expected readings, which have times, or times or dt; got both")
-        return _of_readings(name, observations, inputs, clock, late, start is not None)
+        for k, entry in enumerate(observations):
+            if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
+                raise ValueError(
+                    f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}"
+                )
+        times, sensors, observations = zip(*observations, strict=True)
     if times is None:
-        dts = _time_steps(1.0 if dt is None else dt, steps)
-        clocks = [clock.later(total) for total in np.cumsum(dts)]
-        given = [one.time for one in clocks]
+        dts = np.array(_time_steps(1.0 if dt is None else dt, steps))
+        since: Array = clock.since + np.cumsum(dts)
+        times = [clock.later(value).time for value in np.cumsum(dts).tolist()]
     else:
         if dt is not None:
             raise ValueError("times: expected either times or dt, got both")
-        given = as_list("times", times)
-        if len(given) != steps:
-            first = "; the time of the filter's state is start" if len(given) == steps + 1 else ""
-            raise ValueError(f"times: expected one per step, {steps}, got {len(given)}{first}")
-        since = clock.elapsed(given, given=start is not None)
-        clocks, dts = [clock._replace(since=value) for value in since.tolist()], np.diff(since, prepend=clock.since).tolist()
-        for k, value in enumerate(dts):
-            if value > 0 or (value == 0 and not k):
-                continue
-            before = short_repr(given[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
-            raise ValueError(f"times: expected increasing times, got {short_repr(given[k])} after {before} at step {k + 1}")
-    return [Step(*step) for step in zip(observations, dts, inputs, [None] * steps, given, clocks, strict=True)]
+        times = as_list("times", times)
+        if len(times) != steps:
+            first = "; the time of the filter's state is start" if len(times) == steps + 1 else ""
+            raise ValueError(f"times: expected one per step, {steps}, got {len(times)}{first}")
+        since = clock.elapsed(times, given=start is not None)
+        if from_readings:
+            order = np.argsort(since, kind="stable")
+        dts = np.diff(since[order], prepend=clock.since)
+    if late == "raise" and (np.diff(order) < 0).any():
+        k = int(np.argmax(np.diff(since) < 0)) + 1
+        raise ValueError(
+            f"{name}: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place {k}; "
+            "late='replay' inserts late ones at their times"
+        )
+    if from_readings and dts[0] < 0:
+        raise ValueError(
+            f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
+            f"{times[order[0]]}; give that of the state as start"
+        )
+    wrong = np.flatnonzero((dts < 0) | ((dts == 0) & (order > 0)))
+    if len(wrong) and not from_readings:
+        k = wrong[0]
+        before = short_repr(times[k - 1]) if k else f"{clock.time}, the time of the filter's state,"
+        raise ValueError(f"times: expected increasing times, got {short_repr(times[k])} after {before} at step {k + 1}")
+    clocks = [clock._replace(since=value) for value in since.tolist()]
+    return [
+        Step(observations[k], value, inputs[k], sensors[k], times[k], clocks[k])
+        for k, value in zip(order.tolist(), dts.tolist(), strict=True)
+    ]
 
 
 def own_times(observations: Any) -> list[Any] | None:
     """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
-    index, dims = getattr(observations, "index", None), getattr(observations, "dims", ())
+    index: Any = getattr(observations, "index", None)
     index = getattr(index, "to_timestamp", lambda: index)()  # of periods
+    dims = getattr(observations, "dims", ())
     if dims and hasattr(observations, "coords"):
         index = observations.coords.get(dims[0])
-    kind = getattr(getattr(index, "dtype", None), "kind", "")
-    if index is None or not (kind in ("M", "m") or (kind in ("i", "f") and dims[:1] == ("time",))):
+    kind = getattr(getattr(index, "dtype", None), "kind", None)
+    if not (kind in ("M", "m") or (kind in ("i", "f") and dims[:1] == ("time",))):
         return None
     return list(index.to_numpy() if getattr(index, "tz", None) is None else index)
 
@@ -198,19 +225,13 @@ def as_control(control: Any) -> Any:
 
 def _time_steps(dt: Any, steps: int) -> list[float]:
     """Return the time before each step; 0 before the first is an observation of the state where the filter stands."""
-    if as_any("dt", dt).ndim == 0:
+    dts = as_any("dt", dt)
+    if dts.ndim == 0:
         return [as_duration("dt", dt)] * steps
-    given = list(np.asarray(dt))
-    if len(given) != steps:
-        raise ValueError(f"dt: expected one per step, {steps}, got {len(given)}")
-    dts = []
-    for k, value in enumerate(given):
-        try:
-            first = not k and (value == 0 or value == timedelta(0))
-            dts.append(0.0 if first else as_duration("dt", value))
-        except ValueError as error:
-            raise ValueError(f"{error} before step {k + 1}") from None
-    return dts
+    if len(dts) != steps:
+        raise ValueError(f"dt: expected one per step, {steps}, got {len(dts)}")
+    at_once = steps > 0 and (dts[0] == 0 or dts[0] == timedelta(0))
+    return [0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value) for k, value in enumerate(dts)]
 
 
 def is_reading(name: str, entry: Any) -> bool:
@@ -220,34 +241,6 @@ def is_reading(name: str, entry: Any) -> bool:
     if isinstance(entry[1], str):
         raise ValueError(f"{name}: expected a herdfilter.Sensor in readings (time, sensor, z), got {short_repr(entry)}")
     return isinstance(entry[1], Sensor) or (isinstance(entry, tuple) and entry[1] is None)
-
-
-def _of_readings(
-    name: str, readings: Sequence[Any], controls: Sequence[Any], clock: Clock, late: Late, given: bool
-) -> list[Step]:
-    """Return steps of readings; those of the same time, in the order given, lead to one step."""
-    for k, entry in enumerate(readings):
-        if not (isinstance(entry, tuple | list) and len(entry) == 3 and isinstance(entry[1], Sensor | None)):
-            raise ValueError(f"{name}: expected readings (time, sensor, z) throughout, got {short_repr(entry)} at place {k}")
-    times = [entry[0] for entry in readings]
-    since = clock.elapsed(times, given=given)
-    order = np.argsort(since, kind="stable")
-    if late == "raise" and (order != np.arange(len(order))).any():
-        k = int(np.argmax(np.diff(since) < 0)) + 1
-        raise ValueError(
-            f"{name}: expected readings in the order of their times, got {times[k]} after {times[k - 1]} at place {k}; "
-            "late='replay' inserts late ones at their times"
-        )
-    dts = np.diff(since[order], prepend=clock.since)
-    if dts[0] < 0:
-        raise ValueError(
-            f"{name}: expected readings not before the time of the filter's state, {clock.time}, got the time "
-            f"{times[order[0]]}; give that of the state as start"
-        )
-    return [
-        Step(readings[k][2], float(dt), controls[k], readings[k][1], times[k], clock._replace(since=float(since[k])))
-        for k, dt in zip(order, dts, strict=True)
-    ]
 
 
 def as_duration(name: str, value: Any) -> float:
@@ -295,7 +288,9 @@ def _universal(dates: np.ndarray) -> np.ndarray:
 
 def as_objects(times: Sequence[Any]) -> np.ndarray:
     """Return times as an array in one dimension: of numbers or NumPy's dates if all are, else of objects."""
-    array = np.empty(len(times), dtype=object)
-    array[:] = list(times)
-    of_numpy = all(isinstance(time, int | float | np.generic) for time in array)
-    return np.array(list(array)) if of_numpy else array
+    entries = list(times)
+    if all(isinstance(time, int | float | np.generic) for time in entries):
+        return np.array(entries)
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
+    return array

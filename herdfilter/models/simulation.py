@@ -86,58 +86,69 @@ def simulate(
     >>> hf.make_filter("auto", robot, 100).run(readings, controls=drive).means.shape
     (4, 3)
     """
-    lengths = [
-        len(given) for given in (times, dt, sensors, controls) if isinstance(given, Sized) and getattr(given, "ndim", True)
-    ]
-    if steps is None and not lengths:
-        raise ValueError("steps: expected a number of steps, or times, dt, controls or sensors for each of them, got none")
-    steps, rng = check_count("steps", lengths[0] if steps is None else steps, most=MOST_STEPS), as_generator(rng)
+    if steps is None:
+        by_step: tuple[Any, ...] = (times, dt, sensors, controls)
+        lengths = [len(values) for values in by_step if isinstance(values, Sized) and getattr(values, "ndim", True)]
+        if not lengths:
+            raise ValueError("steps: expected a number, or times, dt, controls or sensors for each of them, got none")
+        steps = lengths[0]
+    steps = check_count("steps", steps, most=MOST_STEPS)
+    rng = as_generator(rng)
     if controls is None:
         controls = simulated_controls(model, steps)
-    seen = [sensors] * steps if isinstance(sensors, Sensor | None) else as_list("sensors", sensors)
     if sensors is None:
         course = series([None] * steps, dt, controls, times, start)
     else:
-        given = [way.time for way in series([None] * steps, dt, start=start)] if times is None else as_list("times", times)
-        if times is not None and dt is not None:
-            raise ValueError("times: expected either times or dt, got both")
-        if not all(isinstance(one, Sensor | None) for one in seen):
+        by_sensor = [sensors] * steps if isinstance(sensors, Sensor) else as_list("sensors", sensors)
+        if not all(isinstance(sensor, Sensor | None) for sensor in by_sensor):
             raise ValueError(f"sensors: expected herdfilter.Sensor objects, None for the model, got {short_repr(sensors)}")
-        for name, one in (("sensors", seen), ("times", given)):
-            if len(one) != steps:
-                raise ValueError(f"{name}: expected one per step, {steps}, got {len(one)}")
-        readings = [(time, sensor, None) for time, sensor in zip(given, seen, strict=True)]
-        course = series(readings, None, controls, None, start)
-    by_step = [model] * (steps + 1)
+        if times is None:
+            times = [entry.time for entry in series([None] * steps, dt, start=start)]
+        elif dt is not None:
+            raise ValueError("times: expected either times or dt, got both")
+        stamps = as_list("times", times)
+        if not len(by_sensor) == len(stamps) == steps:
+            raise ValueError(f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}")
+        course = series(list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start)
+    models = [model]
+    path = np.zeros(steps + 1, dtype=np.int64)
     if contract.jumps(model):
-        known = [contract.in_mode(model, mode) for mode in range(len(model.models))]
-        path = sample_modes(model, steps, rng) if modes is None else as_numbers("modes", modes, (steps + 1,))
-        if path.shape != (steps + 1,) or not np.isin(path, np.arange(len(known))).all():
-            raise ValueError(
-                f"modes: expected the mode, from 0 to {len(known) - 1}, at each of steps 0 to {steps}, shape "
-                f"{(steps + 1,)}, got {short_repr(modes)}"
-            )
-        by_step = [known[int(mode)] for mode in path]
+        models = [contract.in_mode(model, mode) for mode in range(len(model.models))]
+        path = sample_modes(model, steps, rng) if modes is None else _as_modes(modes, steps, len(models))
     elif modes is not None:
         raise ValueError(f"modes: expected None, as {contract.kind(model)} has none, got {short_repr(modes)}")
-    for one in {id(one): one for one in by_step}.values():
-        check_state(one, "simulation", *(("sample",) if initial is None else ()))
-        contract.require(one, "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
+    for mode in np.unique(path):
+        check_state(models[mode], "simulation", *(("sample",) if initial is None else ()))
+        contract.require(models[mode], "simulation", ("transition",), contract.ADDITIVE, ("sample_transition",))
     if initial is None:
-        states = Motion(by_step[0]).sample_initial(1, rng)
+        states = Motion(models[path[0]]).sample_initial(1, rng)
     else:
         states = wrap_angles(as_array("initial", initial, (model.dim,))[None], contract.circular_dims(model))
-    truth, observations, step = [], [], 0
-    for way in course:
-        if way.dt > 0:
-            step += 1
-            states = Transition(by_step[step], way.dt, way.control, step).sample(states, rng)
+    truth = []
+    observations = []
+    step = 0
+    for entry in course:
+        step += entry.dt > 0
+        mode_model = models[path[step]]
+        if entry.dt > 0:
+            states = Transition(mode_model, entry.dt, entry.control, step).sample(states, rng)
         truth.append(states[0])
-        observed = by_step[step] if way.sensor is None else sensed(by_step[step], way.sensor)
+        observed = mode_model if entry.sensor is None else sensed(mode_model, entry.sensor)
         z = Measurement(observed).sample(states, rng, step)[0]
-        observations.append(z if sensors is None else (way.time, way.sensor, z))
+        observations.append(z if sensors is None else (entry.time, entry.sensor, z))
     listed = sensors is not None or contract.has_scans(model)
     return np.array(truth), observations if listed else np.array(observations)
+
+
+def _as_modes(modes: ArrayLike, steps: int, count: int) -> NDArray[np.int64]:
+    """Return a path of modes (steps + 1,), each below `count`."""
+    path = as_numbers("modes", modes, (steps + 1,))
+    if path.shape != (steps + 1,) or not np.isin(path, np.arange(count)).all():
+        raise ValueError(
+            f"modes: expected the mode, from 0 to {count - 1}, at each of steps 0 to {steps}, shape {(steps + 1,)}, got "
+            f"{short_repr(modes)}"
+        )
+    return path.astype(np.int64)
 
 
 def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
@@ -156,11 +167,13 @@ def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | i
     >>> truth, z = hf.simulate(model, steps=20, rng=1, modes=modes)
     """
     contract.require(model, "sample_modes", contract.MODES)
-    steps, rng = check_count("steps", steps), as_generator(rng)
+    steps = check_count("steps", steps)
+    rng = as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
     if len(model.models) == 1:  # draws no random number, like the model alone
         return path
-    below, rows = np.cumsum(model.initial_modes), np.cumsum(model.transition_matrix, axis=1)
+    below = np.cumsum(model.initial_modes)
+    rows = np.cumsum(model.transition_matrix, axis=1)
     for k, u in enumerate(rng.random(steps + 1)):
         path[k] = np.searchsorted(below, u * below[-1], side="right")
         below = rows[path[k]]

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array, as_number
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.parts import as_observation, assign, assign_positive
+from herdfilter.models.parts import Parameters, as_observation
 
 
 @dataclass(frozen=True)
-class StochasticVolatility:
+class StochasticVolatility(Parameters):
     r"""Returns of mean zero, whose log-variance is an autoregressive process.
 
     .. math::
@@ -58,11 +58,11 @@ class StochasticVolatility:
     sigma: float = 0.178
 
     dim = 1
+    signed = ("mu", "rho")
 
     def __post_init__(self) -> None:
-        assign_positive(self, "sigma")
-        rho = as_number("rho", self.rho, "a number above -1 and below 1", lambda rho: -1 < rho < 1)
-        assign(self, mu=as_number("mu", self.mu), rho=rho)
+        super().__post_init__()
+        as_number("rho", self.rho, "a number above -1 and below 1", lambda rho: -1 < rho < 1)
 
     @cached_property
     def initial(self) -> GaussianMixture:

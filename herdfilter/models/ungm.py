@@ -9,11 +9,11 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.models.compiled import CompiledModel
-from herdfilter.models.parts import EntriesObserved, assign_positive
+from herdfilter.models.parts import EqualVariances
 
 
 @dataclass(frozen=True)
-class UNGM(EntriesObserved):
+class UNGM(EqualVariances):
     r"""Univariate nonstationary growth model, whose squared observation leaves the sign of the state open.
 
     .. math::
@@ -49,9 +49,6 @@ class UNGM(EntriesObserved):
 
     dim = 1
 
-    def __post_init__(self) -> None:
-        assign_positive(self, "process_variance", "observation_variance", "initial_variance")
-
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Mean of the state at `step` given the states (n, 1) one step before."""
         return np.asarray(0.5 * x + 25.0 * x / (1.0 + x**2) + 8.0 * np.cos(1.2 * step))
@@ -70,10 +67,9 @@ class UNGM(EntriesObserved):
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""
-        noises = [[self.process_variance]], [[self.observation_variance]]
-        return CompiledModel(
-            _growth, _twentieth_square, *noises, initial_mean=[0.0], initial_covariance=[[self.initial_variance]]
-        )
+        Q = [[self.process_variance]]
+        R = [[self.observation_variance]]
+        return CompiledModel(_growth, _twentieth_square, Q, R, [0.0], [[self.initial_variance]])
 
 
 def _growth(x: Array, step: int) -> Any:

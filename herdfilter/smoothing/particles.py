@@ -23,7 +23,7 @@ from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.proposals.gaussianity import Gaussianity, nonlinear_share
 from herdfilter.filters.results import Views
 from herdfilter.filters.state import Particles
-from herdfilter.models.contract import ADDITIVE, Model, circular_dims, require
+from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_dims, require
 from herdfilter.models.returned import read_numbers
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
@@ -120,7 +120,7 @@ class ParticleStep:
     def _regression(self) -> tuple[Array, Array, Array] | None:
         """Mean of the next state, gain from there, and covariance left, if a Gaussian goes a linear way; else None."""
         x, w, transition = self.particles, self.weights, self.onward
-        plain = transition.additive and not transition.circular and not hasattr(transition.model, "transition_log_density")
+        plain = transition.additive and not transition.circular and not transition.motion.has_density
         if x.shape[1] == 1 or not plain or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
             return None
         moved = transition.mean(x)
@@ -156,7 +156,7 @@ def backward_weights(transition: Transition, x: Array, weights: Array, user: str
     model, step, circular = transition.model, transition.step, transition.circular
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
-    given = hasattr(model, "transition_log_density")
+    given = transition.motion.has_density
     if not given:
         mean = transition.mean(x)
         # W with W' W the inverse of the covariance, whose units may differ by many orders of magnitude
@@ -294,7 +294,7 @@ def backward_simulation(
             states, owner = np.unique(later[part], return_inverse=True)
             chosen[part] = _choose(backward(particles[k + 1][states]), owner, u[part])
         x[:, k] = particles[k, chosen]
-    positions = getattr(model, "position_dims", ())
+    positions = position_dims(model)
     return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps, positions)
 
 

@@ -14,7 +14,7 @@ from herdfilter._repr import summary_repr
 from herdfilter.filters import FilterResult, ParticleFilter, Transition
 from herdfilter.filters.kalman import KalmanFilter
 from herdfilter.filters.results import Views
-from herdfilter.models.contract import Model, circular_dims
+from herdfilter.models.contract import Model, circular_dims, position_dims
 from herdfilter.models.series import Clock, series
 
 
@@ -144,7 +144,7 @@ def smooth_back(
         particles=particles,
         weights=None if particles is None else np.array(weights[::-1])[rows],
         circular=circular_dims(model),
-        position_dims=getattr(model, "position_dims", ()),
+        position_dims=position_dims(model),
         **labels,
     )
 

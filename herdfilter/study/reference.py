@@ -231,7 +231,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
             H, offset = _affine(model.dim, model.observation_mean, step)
             R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
             residual, H = (z - offset)[observed] - H[observed] @ x, H[observed]
-            if hasattr(model, "log_likelihood"):  # else it is Gaussian
+            if Measurement(model).has_likelihood:  # else it is Gaussian
                 states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
                 known = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
                 given = Measurement(model).log_likelihood(z, states, step)

@@ -12,6 +12,7 @@ import numpy as np
 
 from herdfilter._checks import Array, as_array
 from herdfilter._repr import fields_in_line
+from herdfilter.models import contract
 from herdfilter.study.columns import error_measures
 from herdfilter.study.families import over_models, verdict_over_models
 from herdfilter.study.metrics import labelled_estimates
@@ -145,7 +146,7 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
     The model's observations of the true states, without noise, decide among the `READINGS`; None if no reading fits.
     """
     dim = recording.truth.shape[-1]
-    if recording.scans is None or max(plane) >= dim or not hasattr(model, "observation_mean"):
+    if recording.scans is None or max(plane) >= dim or not contract.has(model, ("observation_mean",)):
         return None
     states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
     places = states[:, list(plane)]

@@ -9,7 +9,6 @@ from herdfilter.models import (
     BallisticReentry,
     BearingsOnly,
     BearingsTracking,
-    CirclingRange,
     ConstantVelocity,
     CoordinatedTurn,
     LandmarkLocalisation,
@@ -32,7 +31,6 @@ ARC = [X - V / W * np.sin(H) + V / W * np.sin(H + W * T), Y + V / W * np.cos(H) 
     ("model", "x", "dt", "control", "expected"),
     [
         (UNGM(), [-2.0], 1.0, None, [-1.0 - 10.0 + 8 * np.cos(3.6)]),
-        (CirclingRange(turn=PI / 2, damping=0.5), [2.0, 0.0], 1.0, None, [0.0, 1.0]),
         (BearingsOnly(), [-0.05, 0.001, 0.7, -0.055], 1.0, None, [-0.049, 0.001, 0.645, -0.055]),
         (CoordinatedTurn(), [5.0, 3.0, 7.0, -4.0, 0.0], 2.0, None, [11.0, 3.0, -1.0, -4.0, 0.0]),
         (ROBOT, [X, Y, H], T, [V, W], ARC),

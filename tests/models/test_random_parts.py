@@ -39,6 +39,6 @@ def test_likelihoods_by_scipy():
     np.testing.assert_allclose(heavy.log_likelihood(z, X, 1), law.logpdf(z).sum(axis=1))
     np.testing.assert_allclose(heavy.observation_covariance(1), np.diag(law.var()[0]))
     np.testing.assert_allclose(
-        observations.counts(COUNTS, 2, ALWAYS).log_likelihood([2.0, 0.0], X, 1),
+        observations.counts(COUNTS, ALWAYS).log_likelihood([2.0, 0.0], X, 1),
         stats.poisson.logpmf([2, 0], np.exp(X)).sum(axis=1),
     )

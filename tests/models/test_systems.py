@@ -1,16 +1,10 @@
-"""Models of one state, linear ones, Lorenz systems and the uniform box: what marks each."""
+"""Stochastic volatility and the uniform box: what marks each."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-import herdfilter as hf
-from herdfilter.models import (
-    DoubleWell,
-    StochasticVolatility,
-    UniformBox,
-    linear_chain,
-)
+from herdfilter.models import StochasticVolatility, UniformBox
 
 
 def test_likelihood_is_the_density_of_a_return():
@@ -24,17 +18,6 @@ def test_the_prior_of_volatility_is_stationary():
     variance = model.rho**2 * model.initial.covariance + model.transition_covariance(1.0, 1)
     np.testing.assert_allclose(variance, model.initial.covariance, rtol=1e-13)
     np.testing.assert_allclose(model.transition_mean(model.initial.mean[None], 1.0, None, 1), [[0.4]])
-
-
-def test_only_every_tenth_step_of_a_double_well_is_observed():
-    _, z = hf.simulate(DoubleWell(), 80, 0, dt=0.2)
-    np.testing.assert_array_equal(np.flatnonzero(~np.isnan(z[:, 0])) + 1, np.arange(10, 81, 10))
-
-
-def test_chain_couples_neighbours():
-    model = linear_chain(3)
-    a = 0.42
-    np.testing.assert_allclose(model.F, [[a, a**2, a**3], [a**2, a, a**2], [a**3, a**2, a]])
 
 
 def test_density_of_a_box_is_flat_inside_and_draws_fill_it_evenly():

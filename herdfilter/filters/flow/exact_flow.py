@@ -114,7 +114,7 @@ class ExactFlow:
         The slopes are the model's, or central differences.
         """
         observation, model, step = self.observation, self.observation.model, self.observation.step
-        circular, jacobian = contract.circular_dims(model), getattr(model, "observation_jacobian", None)
+        circular, jacobian = contract.circular_dims(model), observation.measurement.jacobian
 
         def values(states: Array) -> Array:
             return observation.mean(wrap_angles(states, circular))

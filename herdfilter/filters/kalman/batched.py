@@ -313,7 +313,7 @@ class BatchedKalmanFilter(Timed):
                     steps=numbers[:n].copy(),
                     times=times[:n].copy(),
                     circular=contract.circular_dims(self.model),
-                    position_dims=getattr(self.model, "position_dims", ()),
+                    position_dims=contract.position_dims(self.model),
                 )
             )
         return results, [*ended, going]

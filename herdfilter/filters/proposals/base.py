@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from herdfilter.angles import wrap_angles
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.state import Indices, Particles
+from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition
@@ -156,11 +155,3 @@ class BootstrapProposal(BaseProposal):
         own = each_its_own(len(particles.x))
         moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
         return moved if observation is None else observation.weigh(moved)
-
-
-@lru_cache(maxsize=64)
-def each_its_own(n: int) -> Indices:
-    """Return the ancestors of n particles each of which has a successor of its own; read-only."""
-    own = np.arange(n)
-    own.flags.writeable = False
-    return own

@@ -11,8 +11,8 @@ from herdfilter._checks import check_count, check_flags
 from herdfilter._covariances import covariance_factor
 from herdfilter.filters.flow.exact_flow import ExactFlow, pseudo_times
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import BootstrapProposal, Uses, each_its_own
-from herdfilter.filters.state import Particles
+from herdfilter.filters.proposals.base import BootstrapProposal, Uses
+from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.models.contract import ADDITIVE
 from herdfilter.models.resolved import Transition
 

@@ -14,9 +14,9 @@ from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import update_gaussians, update_mixture
 from herdfilter.filters.kalman.rules import MomentRule, moment_rule
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses, each_its_own
+from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses
 from herdfilter.filters.proposals.herded import HerdedProposal, SampledProposal, log_ratio
-from herdfilter.filters.state import Particles
+from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.contract import ADDITIVE

@@ -276,6 +276,8 @@ def for_step(proposal: base.Proposal, particles: Particles, observation: Observa
 
     An `AutomaticProposal` carries histories from the first scan on, unless the state is a line.
     """
+    if type(particles) is Particles and (observation is None or not observation.measurement.scans):
+        return proposal
     scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
     if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
         return HistoryProposal(proposal)
@@ -335,8 +337,7 @@ class Histories(Particles):
         """See `Particles`: there may be fewer, or more."""
         return np.shape(self.x)[1:] == shape[1:]
 
-    @cached_property
-    def ess(self) -> float:
+    def effective_size(self) -> float:
         """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
         weights = self.weights
         squares = np.where(self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2)

@@ -71,7 +71,7 @@ class Ancestors(NamedTuple):
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
         """Take one Gaussian, N(mean, root @ root.T)."""
-        return cls(transition, mean[None], np.ones(1), len(root) + transition.noise_dim, root, None, False)
+        return cls(transition, mean[None], np.ones(1), len(root) + transition.motion.noise_dim, root, None, False)
 
     @classmethod
     def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Ancestors:
@@ -170,7 +170,10 @@ class Ancestors(NamedTuple):
         states = ahead.reshape(-1, d)
         values = observation.mean(states if gains == count else np.concatenate([states, centres]))
         by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-        offsets = wrap(by_gain - by_gain[:, :1], observation.circular)[:, :, observation.observed_entries]
+        offsets: Array = by_gain - by_gain[:, :1]
+        if observation.circular:
+            offsets = wrap(offsets, observation.circular)
+        offsets = offsets[:, :, observation.observed_entries]
         residuals = observation.residuals(by_gain[:, 0] if gains == count else values[len(states) :])
         noises = observation.noises(states)
         if len(noises) > 1:

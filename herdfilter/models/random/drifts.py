@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from herdfilter._checks import Array
+from herdfilter.models.parts import runge_kutta
 
 Rng = np.random.Generator
 
 DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}  # dimension -> probability
 POPULATION_LIMITS = (-4.0, 1.5)  # logarithms at which the number of a species is cut off
 HENON_EDGE = 1.5  # end of the attractor of Henon's map: x is cut off beyond it
+
 # Numbers
 
 
@@ -49,7 +51,8 @@ def rotation(rng: Rng, dim: int) -> Array:
 
 def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
     """Draw a key with a probability in proportion to its value."""
-    keys, values = list(shares), np.array(list(shares.values()))
+    keys = list(shares)
+    values = np.array(list(shares.values()))
     return keys[int(np.searchsorted(np.cumsum(values), rng.random() * values.sum(), side="right"))]
 
 
@@ -97,57 +100,58 @@ def linear(matrix: Array, kind: str = "linear") -> Drift:
     return Drift(kind, np.ones(len(matrix)), 300, lambda x: x @ matrix.T, words)
 
 
-def _mix(x: Array, coupling: float) -> None:
+def _mix(x: Array, coupling: float) -> Array:
     """Move each coordinate towards its neighbour."""
-    if coupling:
-        x += coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
+    return x + coupling * (np.take(x, np.arange(-1, x.shape[1] - 1), axis=1) - x)
 
 
-def wells(width: Array, time: float, decay: Array, coupling: float) -> Drift:
-    """Return the exact flow of ``dx/dt = x - x^3 / width^2`` in some coordinates; the others decay; then neighbours mix."""
-    m, dim = len(width), len(width) + len(decay)
+def draw_wells(rng: Rng, dim: int) -> Drift:
+    """Draw the exact flow of ``dx/dt = x - x^3 / width^2`` in m coordinates; the others decay; then neighbours mix."""
+    m = int(rng.integers(1, dim + 1))
+    width = rounded(rng.uniform(0.5, 2.0, m))
+    time = draw_number(rng, 0.3, 1.5)
+    decay = rounded(rng.uniform(0.3, 0.95, dim - m))
+    coupling = draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0
     growth = np.exp(time)
 
     def f(x: Array) -> Array:
-        moved = np.empty_like(x)
         squared = (x[:, :m] / width) ** 2
-        moved[:, :m] = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
-        moved[:, m:] = x[:, m:] * decay
-        _mix(moved, coupling)
-        return moved
+        in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
+        return _mix(np.hstack([in_wells, x[:, m:] * decay]), coupling)
 
-    words = f"double wells at +-{listed(width)} in {coordinates(range(m))}: "
-    words += f"dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    words = (
+        f"double wells at +-{listed(width)} in {coordinates(range(m))}: dx/dt = x - x^3 / width^2 for a time of {time:.3g}"
+    )
     words += f"; {coordinates(range(m, dim))} times {listed(decay)}" if len(decay) else ""
     words += f"; then {coupling:.3g} of the way to the next coordinate" if coupling else ""
-    return Drift("wells", np.concatenate([width, np.full(len(decay), width[0])]), 60, f, words)
+    return Drift("wells", np.append(width, np.full(dim - m, width[0])), 60, f, words)
 
 
-def saturating(share: float, outward: Array, inward: Array, bias: Array) -> Drift:
-    """Return a random network, ``share x + B tanh(W x + b)``."""
-
-    def f(x: Array) -> Array:
-        moved: Array = np.tanh(x @ inward.T + bias) @ outward.T
-        moved += share * x
-        return moved
-
-    words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(bias)}; rows of B: {listed(outward)}"
-    return Drift("saturating", np.linalg.norm(outward, axis=1), 60, f, f"{words}; rows of W: {listed(inward)}")
+def draw_saturating(rng: Rng, dim: int) -> Drift:
+    """Draw a network, ``share x + B tanh(W x + b)``."""
+    W = rounded(rng.standard_normal((dim, dim)) * rng.uniform(0.8, 3.0) / np.sqrt(dim))
+    share = draw_number(rng, 0.0, 0.7)
+    B = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
+    b = rounded(0.5 * rng.standard_normal(dim))
+    words = f"saturating, {share:.3g} x + B tanh(W x + b), b = {listed(b)}; rows of B: {listed(B)}; rows of W: {listed(W)}"
+    return Drift("saturating", np.linalg.norm(B, axis=1), 60, lambda x: np.tanh(x @ W.T + b) @ B.T + share * x, words)
 
 
-def population(rate: Array, competition: Array) -> Drift:
-    """Return Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their numbers, cut off."""
+def draw_population(rng: Rng, dim: int) -> Drift:
+    """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their numbers, cut off."""
+    C: Array = rng.uniform(0.0, 0.8 / dim, (dim, dim))
+    np.fill_diagonal(C, 1.0)
+    C = rounded(C)
+    rate = rounded(rng.uniform(0.5, 2.6, dim))
     lowest, highest = POPULATION_LIMITS
 
     def f(x: Array) -> Array:
-        moved = np.clip(x, lowest, highest)
-        crowd = np.exp(moved)
-        moved += rate * (1 - (crowd @ competition.T if len(rate) > 1 else crowd))
-        return moved
+        logs = np.clip(x, lowest, highest)
+        return np.asarray(logs + rate * (1 - np.exp(logs) @ C.T))
 
     words = f"population, x + r (1 - C exp x) with x between {lowest:g} and {highest:g}, r = {listed(rate)}"
-    words += f"; rows of C: {listed(competition)}" if len(rate) > 1 else ""
-    return Drift("population", np.full(len(rate), 0.5), 25, f, words)
+    words += f"; rows of C: {listed(C)}" if dim > 1 else ""
+    return Drift("population", np.full(dim, 0.5), 25, f, words)
 
 
 # Chaotic maps, all bounded
@@ -158,10 +162,7 @@ def henon(a: float, b: float) -> Drift:
 
     def f(x: Array) -> Array:
         first = np.clip(x[:, 0], -HENON_EDGE, HENON_EDGE)
-        moved = np.empty_like(x)
-        moved[:, 0] = x[:, 1] + (1 - a * first * first)
-        moved[:, 1] = b * first
-        return moved
+        return np.column_stack([x[:, 1] + (1 - a * first * first), b * first])
 
     words = f"chaotic map of Henon, (1 - {a:.3g} x1^2 + x2, {b:.3g} x1) with x1 cut off at +-{HENON_EDGE:g}"
     return Drift("chaotic map", np.array([0.7, 0.7 * b]), 25, f, words)
@@ -171,13 +172,11 @@ def ikeda(u: float) -> Drift:
     """Return Ikeda's map ``1 + u z exp(i (0.4 - 6 / (1 + |z|^2)))`` of a plane, a contraction but for a turn."""
 
     def f(x: Array) -> Array:
-        first, second = x[:, 0], x[:, 1]
+        first, second = x.T
         turn = 0.4 - 6 / (1 + first * first + second * second)
-        cos, sin = u * np.cos(turn), u * np.sin(turn)
-        moved = np.empty_like(x)
-        moved[:, 0] = 1 + first * cos - second * sin
-        moved[:, 1] = first * sin + second * cos
-        return moved
+        cos = u * np.cos(turn)
+        sin = u * np.sin(turn)
+        return np.column_stack([1 + first * cos - second * sin, first * sin + second * cos])
 
     words = f"chaotic map of Ikeda, 1 + {u:.3g} z exp(i (0.4 - 6 / (1 + |z|^2))) with z = x1 + i x2"
     return Drift("chaotic map", np.array([0.4, 0.6]), 25, f, words)
@@ -185,16 +184,9 @@ def ikeda(u: float) -> Drift:
 
 def coupled_sines(gain: Array, coupling: float) -> Drift:
     """Return coupled maps ``a sin x``, which fold like logistic maps and cannot escape."""
-
-    def f(x: Array) -> Array:
-        moved = np.sin(x)
-        moved *= gain
-        _mix(moved, coupling)
-        return moved
-
     words = f"chaotic maps a sin x with a = {listed(gain)}"
     words += f", then {coupling:.3g} of the way to the next coordinate" if coupling else ""
-    return Drift("chaotic map", 0.6 * gain, 25, f, words)
+    return Drift("chaotic map", 0.6 * gain, 25, lambda x: _mix(gain * np.sin(x), coupling), words)
 
 
 # Chaotic flows and limit cycles: a step starts from the state cut off to a box about the attractor, so that noise cannot
@@ -214,23 +206,12 @@ def _flow(
 
     The `memory` is about ten times the time in which neighbours part, or a few turns of a cycle.
     """
-    (count, h), dim = steps, len(np.asarray(scale))
-    lower, upper = (np.broadcast_to(np.asarray(edge, dtype=np.float64), dim).copy() for edge in box)
+    count, h = steps
+    lower, upper = (np.broadcast_to(edge, np.shape(scale)) for edge in box)
 
     def f(x: Array) -> Array:
         y = np.ascontiguousarray(np.clip(x, lower, upper).T)
-        for _ in range(count):
-            k1 = rate(y)
-            k2 = rate(y + (h / 2) * k1)
-            k3 = rate(y + (h / 2) * k2)
-            k4 = rate(y + h * k3)
-            k2 += k3
-            k2 *= 2
-            k2 += k1
-            k2 += k4
-            k2 *= h / 6
-            y += k2
-        return np.ascontiguousarray(y.T)
+        return np.ascontiguousarray(runge_kutta(rate, y, h, count).T)
 
     words += f"; {count * h:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
     return Drift(kind, np.asarray(scale), math.ceil(memory / (count * h)), f, f"{words}{listed(lower)} .. {listed(upper)}")
@@ -238,38 +219,25 @@ def _flow(
 
 def lorenz(count: int, h: float, rho: float) -> Drift:
     """Return Lorenz's equations of 1963; the box is three times the attractor's half width, but for the third below zero."""
-
-    def rate(x: Array) -> Array:
-        change = np.empty_like(x)
-        np.subtract(x[1], x[0], out=change[0])
-        change[0] *= 10.0
-        np.subtract(rho, x[2], out=change[1])
-        change[1] *= x[0]
-        change[1] -= x[1]
-        np.multiply(x[0], x[1], out=change[2])
-        change[2] -= (8.0 / 3.0) * x[2]
-        return change
-
-    words, box = f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3", ([-40, -50, -10], [40, 50, 70])
-    return _flow(words, rate, [8.0, 9.0, 8.5], box, (count, h))
+    return _flow(
+        f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3",
+        lambda x: np.array([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]]),
+        [8.0, 9.0, 8.5],
+        ([-40, -50, -10], [40, 50, 70]),
+        (count, h),
+    )
 
 
 def roessler(count: int, h: float, c: float) -> Drift:
     """Return Roessler's equations, a spiral that folds back; the third coordinate would run away below zero."""
-
-    def rate(x: Array) -> Array:
-        change = np.empty_like(x)
-        np.add(x[1], x[2], out=change[0])
-        np.negative(change[0], out=change[0])
-        np.multiply(x[1], 0.2, out=change[1])
-        change[1] += x[0]
-        np.subtract(x[0], c, out=change[2])
-        change[2] *= x[2]
-        change[2] += 0.2
-        return change
-
-    words, box = f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}", ([-20, -20, 0], [20, 20, 40])
-    return _flow(words, rate, [5.0, 4.7, 2.5], box, (count, h), memory=60.0)
+    return _flow(
+        f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}",
+        lambda x: np.array([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)]),
+        [5.0, 4.7, 2.5],
+        ([-20, -20, 0], [20, 20, 40]),
+        (count, h),
+        memory=60.0,
+    )
 
 
 def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
@@ -277,37 +245,31 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
 
     def rate(x: Array) -> Array:
         ring = np.concatenate([x[-2:], x, x[:1]])
-        change: Array = ring[3:] - ring[:-3]
-        change *= ring[1:-2]
-        change -= x
-        change += forcing
-        return change
+        return np.asarray((ring[3:] - ring[:-3]) * ring[1:-2] - x + forcing)
 
     words = f"chaotic flow of Lorenz (1996) on a ring of {dim}, forcing {forcing:.3g}"
     return _flow(words, rate, np.full(dim, 3.6), (-20.0, 25.0), (count, h))
 
 
-def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float) -> Drift:
-    """Return van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
+def draw_cycle(rng: Rng, dim: int) -> Drift:
+    """Draw van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
+    spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
+    count = int(rng.integers(1, 4))
+    stiffness = draw_number(rng, 0.5, 2.5)
 
     def rate(x: Array) -> Array:
-        place, speed = x[0::2], x[1::2]
+        position = x[0::2]
+        speed = x[1::2]
+        force = (1 - position**2) * speed * stiffness - position + spring * (np.roll(position, 1, axis=0) - position)
         change = np.empty_like(x)
         change[0::2] = speed
-        pull = place * place
-        np.subtract(1.0, pull, out=pull)
-        pull *= speed
-        pull *= stiffness
-        pull -= place
-        if dim > 2:
-            pull += spring * (np.roll(place, 1, axis=0) - place)
-        change[1::2] = pull
+        change[1::2] = force
         return change
 
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
     edge = np.tile([3.0, 6.0], dim // 2)
-    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, h), "limit cycle", 30.0)
+    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, 0.12), "limit cycle", 30.0)
 
 
 # The distribution
@@ -315,7 +277,8 @@ def van_der_pol(count: int, h: float, dim: int, stiffness: float, spring: float)
 
 def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> Array:
     """Draw a block-diagonal matrix with eigenvalues of sizes from `low` to `high`, in pairs that turn or each by itself."""
-    matrix, i = np.zeros((dim, dim)), 0
+    matrix = np.zeros((dim, dim))
+    i = 0
     while i < dim:
         size = rng.uniform(low, high)
         if i + 1 < dim and (turning or rng.random() < 0.5):
@@ -339,28 +302,8 @@ def _draw_rotating(rng: Rng, dim: int) -> Drift:
     return linear(rounded(basis @ _draw_blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T), "rotating")
 
 
-def _draw_wells(rng: Rng, dim: int) -> Drift:
-    count = int(rng.integers(1, dim + 1))
-    width, time = rounded(rng.uniform(0.5, 2.0, count)), draw_number(rng, 0.3, 1.5)
-    decay = rounded(rng.uniform(0.3, 0.95, dim - count))
-    return wells(width, time, decay, draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0)
-
-
-def _draw_saturating(rng: Rng, dim: int) -> Drift:
-    inward = rng.standard_normal((dim, dim)) * rng.uniform(0.8, 3.0) / np.sqrt(dim)
-    share = draw_number(rng, 0.0, 0.7)
-    outward = rounded(rotation(rng, dim) * rng.uniform(0.7, 1.5))
-    return saturating(share, outward, rounded(inward), rounded(0.5 * rng.standard_normal(dim)))
-
-
-def _draw_population(rng: Rng, dim: int) -> Drift:
-    competition = rng.uniform(0.0, 0.8 / dim, (dim, dim))
-    np.fill_diagonal(competition, 1.0)
-    return population(rounded(rng.uniform(0.5, 2.6, dim)), rounded(competition))
-
-
 def _draw_map(rng: Rng, dim: int) -> Drift:
-    kind = choose(rng, {"sines": 1.0, "henon": 1.0, "ikeda": 1.0} if dim == 2 else {"sines": 1.0})
+    kind = choose(rng, {"sines": 1.0} | ({"henon": 1.0, "ikeda": 1.0} if dim == 2 else {}))
     if kind == "henon":
         return henon(draw_number(rng, 1.2, 1.4), 0.3)
     if kind == "ikeda":
@@ -377,11 +320,6 @@ def _draw_flow(rng: Rng, dim: int) -> Drift:
     return roessler(int(rng.integers(2, 6)), 0.1, draw_number(rng, 5.0, 9.0))
 
 
-def _draw_cycle(rng: Rng, dim: int) -> Drift:
-    spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
-    return van_der_pol(int(rng.integers(1, 4)), 0.12, dim, draw_number(rng, 0.5, 2.5), spring)
-
-
 class DriftKind(NamedTuple):
     """A kind of drift: its share, its dimensions, its range of noise in natural scales, and the function that draws it."""
 
@@ -395,12 +333,12 @@ class DriftKind(NamedTuple):
 DRIFTS = {
     "linear": DriftKind(2.0, tuple(DIMENSIONS), (0.01, 10.0), _draw_linear),
     "rotating": DriftKind(1.5, tuple(DIMENSIONS)[1:], (0.01, 10.0), _draw_rotating),
-    "wells": DriftKind(2.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_wells),
+    "wells": DriftKind(2.0, tuple(DIMENSIONS), (0.03, 2.0), draw_wells),
     "chaotic map": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 0.3), _draw_map),
     "chaotic flow": DriftKind(2.0, tuple(DIMENSIONS)[2:], (0.01, 0.3), _draw_flow),
-    "limit cycle": DriftKind(1.0, tuple(DIMENSIONS)[1::2], (0.01, 1.0), _draw_cycle),
-    "saturating": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 10.0), _draw_saturating),
-    "population": DriftKind(1.0, tuple(DIMENSIONS), (0.03, 2.0), _draw_population),
+    "limit cycle": DriftKind(1.0, tuple(DIMENSIONS)[1::2], (0.01, 1.0), draw_cycle),
+    "saturating": DriftKind(1.5, tuple(DIMENSIONS), (0.01, 10.0), draw_saturating),
+    "population": DriftKind(1.0, tuple(DIMENSIONS), (0.03, 2.0), draw_population),
 }
 
 

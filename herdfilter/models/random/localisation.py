@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
 PLACES = {1: 0.2, 2: 0.7, 3: 0.1}  # dimension of the place -> probability; it is a plane where the target circles
 SENSORS = {"range": 0.75, "bearing": 0.25}  # ranges where bearings lack a plane
 MODES = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}  # number of Gaussians of the prior -> probability
-NOISE_FREE_SHARE, IN_TURN_SHARE, OFFSET_SHARE, LIKELIHOOD_ONLY_SHARE, HEAVY_TAILED_SHARE = 0.4, 0.7, 0.3, 0.3, 0.3
+NOISE_FREE_SHARE = 0.4
+IN_TURN_SHARE = 0.7
+OFFSET_SHARE = 0.3
+LIKELIHOOD_ONLY_SHARE = 0.3
+HEAVY_TAILED_SHARE = 0.3
 SHARPNESS = (0.001, 0.01)  # noise of a reading in units of its spread under the prior: smallest and largest
 LEAST_PRODUCT = 0.003  # of these ratios of an observation, as many as the place has dimensions
 JITTER = (1e-4, 1e-2)  # transition noise of places in units of the prior's width
@@ -29,7 +34,8 @@ def localisation_drift(kind: str, places: int, offset: bool, unit: float) -> Dri
     def f(x: Array) -> Array:
         moved = x.copy()
         if kind == "circling":
-            cos, sin = np.cos(x[:, 4]), np.sin(x[:, 4])
+            cos = np.cos(x[:, 4])
+            sin = np.sin(x[:, 4])
             moved[:, 2] = cos * x[:, 2] - sin * x[:, 3]
             moved[:, 3] = sin * x[:, 2] + cos * x[:, 3]
         if kind != "still":
@@ -49,27 +55,32 @@ def in_turn(whole: Sensing, parts: list[Sensing]) -> Sensing:
         return lambda *arguments: parts[(arguments[-1] - 1) % len(parts)].functions[name](*arguments)
 
     functions = {name: taking_turns(name) for name in parts[0].functions if name != "observation_circular"}
-    functions |= {"observation_circular": (0,)} if whole.circular else {}
-    sensing = Sensing(whole.view, Schedule(), whole.noise_words, scaled=None, **functions)
+    functions |= {"observation_circular": (0,)} if whole.view.circular else {}
+    sensing = Sensing(whole.view, Schedule(), whole.noise_words, **functions)
     sensing.words = f"{whole.view.words}; one of them at every step, in turn"
     return sensing
 
 
 def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, int, tuple[str, ...]]:
     """Draw transition, observation, prior, number of steps, and labels."""
-    kind, steps, unit = choose(rng, MOTIONS), int(rng.integers(40, 81)), float(rounded(log_uniform(rng, 0.1, 100.0)))
+    kind = choose(rng, MOTIONS)
+    steps = int(rng.integers(40, 81))
+    unit = float(rounded(log_uniform(rng, 0.1, 100.0)))
     places = 2 if kind == "circling" else choose(rng, PLACES)
-    offset, count = rng.random() < OFFSET_SHARE, choose(rng, MODES)
+    offset = rng.random() < OFFSET_SHARE
+    count = choose(rng, MODES)
     drift = localisation_drift(kind, places, offset, unit)
     speed = rng.uniform(0.1, 0.5) * unit / steps
-    means, sd = np.zeros((count, drift.dim)), np.full(drift.dim, speed)
+    means = np.zeros((count, drift.dim))
+    sd = np.full(drift.dim, speed)
     sd[:places] = unit
     if count > 1:
         away = rng.standard_normal((count, places))
         means[:, :places] = unit * rng.uniform(1.0, 2.0, (count, 1)) * away / np.linalg.norm(away, axis=1, keepdims=True)
         sd[:places] *= rng.uniform(0.1, 0.3)
     if kind == "circling":
-        means[:, 4], sd[4] = rng.uniform(1.0, 6.0) / steps, rng.uniform(0.3, 1.0) / steps
+        means[:, 4] = rng.uniform(1.0, 6.0) / steps
+        sd[4] = rng.uniform(0.3, 1.0) / steps
     if offset:
         sd[-1] = rng.uniform(0.02, 0.2) * unit
     weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
@@ -86,15 +97,18 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
 def _draw_sensors(
     rng: Rng, initial: GaussianMixture, places: int, offset: bool, unit: float
 ) -> tuple[Sensing, tuple[str, ...]]:
-    kind, x = choose(rng, SENSORS), initial.sample(1000, np.random.Generator(np.random.PCG64(0)))
+    kind = choose(rng, SENSORS)
+    x = initial.sample(1000, np.random.Generator(np.random.PCG64(0)))
     kind = kind if places == 2 else "range"
-    matrix, zero = np.eye(places, x.shape[1]), np.zeros(places)
+    matrix = np.eye(places, x.shape[1])
+    zero = np.zeros(places)
     sensors = rounded(unit * 1.5 * rng.standard_normal((places + offset + int(rng.integers(1, 4)), places)))
     views = [sensor_view(kind, matrix, zero, some) for some in (sensors, *sensors[:, None])]  # together, and one by one
     views = [_with_offset(view) for view in views] if offset else views
     turns = rng.random() < IN_TURN_SHARE
     freedom = draw_number(rng, 2.5, 6.0) if kind != "bearing" and rng.random() < HEAVY_TAILED_SHARE else None
-    readings, ratio = views[0].h(x), float(log_uniform(rng, *SHARPNESS))
+    readings = views[0].h(x)
+    ratio = float(log_uniform(rng, *SHARPNESS))
     ratio = ratio if turns else max(ratio, LEAST_PRODUCT ** (1 / min(places, readings.shape[1])))
     sd = rounded(ratio * (np.ones(readings.shape[1]) if kind == "bearing" else readings.std(axis=0)))
     whole, *parts = [gaussian_noise(v, one, Schedule(), freedom) for v, one in zip(views, (sd, *sd[:, None]), strict=True)]
@@ -107,4 +121,4 @@ def _draw_sensors(
 
 
 def _with_offset(view: View) -> View:
-    return View(view.kind, lambda x: view.h(x) + x[:, -1:], f"{view.words}, plus the offset")
+    return replace(view, h=lambda x: view.h(x) + x[:, -1:], words=f"{view.words}, plus the offset")

@@ -26,7 +26,9 @@ OUTLIER_SHARE = 0.05  # of the observations
 MULTIMODAL_SHARE = 0.15  # probability of a prior of several far Gaussians
 MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of points of a grid in each dimension
 # Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior
-NOISE_CELLS, LIKELIHOOD_CELLS, PRIOR_CELLS = 4.2, 2.0, 2.0
+NOISE_CELLS = 4.2
+LIKELIHOOD_CELLS = 2.0
+PRIOR_CELLS = 2.0
 STRETCH_CELLS = 0.8  # cells, as far apart as the drift puts them at most, to a standard deviation of the transition noise
 
 
@@ -108,28 +110,20 @@ class RandomModel:
     def __reduce__(self) -> tuple[Any, ...]:  # they are the whole model
         return RandomModel, (self.seed, self.kind, self.departure)
 
-    @property
-    def equations(self) -> str:
-        """The model in words, on a few lines."""
-        drawn, general = _draw_model(self.seed, self.kind), self.kind == "general"
-        name = f"Random model {self.seed}" + ("" if general else f" ({self.kind})")
+    def __str__(self) -> str:
+        drawn = _draw_model(self.seed, self.kind)
+        general = self.kind == "general"
         prior = drawn.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
-        kind = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means" if len(prior) > 1 else "Gaussian, mean"
-        return "\n".join(
-            [
-                f"{name}: dimension {drawn.dim}, {drawn.steps} steps",
-                f"drift: {drawn.motion.drift.words}",
-                f"noise: {drawn.motion.words}",
-                f"observed: {drawn.sensing.words}",
-                f"its noise: {drawn.sensing.noise_words}",
-                f"start: {kind} {listed(prior.means)}, standard deviation {listed(sd)}",
-                f"{'long-run' if general else 'prior'} spread: {listed(drawn.spread)}",
-            ]
-        )
-
-    def __str__(self) -> str:
-        return self.equations
+        several = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means"
+        return f"""\
+Random model {self.seed}{"" if general else f" ({self.kind})"}: dimension {drawn.dim}, {drawn.steps} steps
+drift: {drawn.motion.drift.words}
+noise: {drawn.motion.words}
+observed: {drawn.sensing.words}
+its noise: {drawn.sensing.noise_words}
+start: {several if len(prior) > 1 else "Gaussian, mean"} {listed(prior.means)}, standard deviation {listed(sd)}
+{"long-run" if general else "prior"} spread: {listed(drawn.spread)}"""
 
     @cached_property
     def grid(self) -> dict[str, Any] | None:
@@ -137,9 +131,7 @@ class RandomModel:
 
         The most are 3000 points in one dimension, 250 in each of two.
         """
-        drawn = _draw_model(self.seed, self.kind)
-        local = self.kind == "localisation"
-        return None if local else _exact_grid(drawn.motion, drawn.sensing, drawn.initial, _at_large(drawn.motion))
+        return None if self.kind == "localisation" else _exact_grid(_draw_model(self.seed, self.kind))
 
 
 random_model = RandomModel
@@ -184,9 +176,11 @@ def _draw_model(seed: int, kind: str) -> _Drawn:
 def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
     """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(model.seed, spawn_key=(0,))))
-    chosen, direction = DEPARTURES[rng.integers(len(DEPARTURES))], rng.standard_normal(drawn.dim)
-    departure = chosen if model.departure == "any" else model.departure
-    factor, sensing = NOISE_FACTORS.get(departure, 1.0), drawn.sensing
+    drawn_departure = DEPARTURES[rng.integers(len(DEPARTURES))]
+    direction = rng.standard_normal(drawn.dim)
+    departure = drawn_departure if model.departure == "any" else model.departure
+    factor = NOISE_FACTORS.get(departure, 1.0)
+    sensing = drawn.sensing
     elsewhere = _at_large(drawn.motion).states if model.kind == "general" else drawn.initial.sample(1000, rng)
     drift = UNKNOWN_DRIFTS[model.kind] * drawn.spread * direction / np.sqrt(np.mean(direction**2))
 
@@ -204,8 +198,9 @@ def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
             other = Measurement(sensing).sample(other, rng, step)
             return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, other, seen)
         if factor != 1 and sensing.view.kind != "counts":
-            mean = sensing.noiseless(x, step)
-            return wrap_angles(mean + factor * wrap_angles(seen - mean, sensing.circular), sensing.circular)
+            mean = sensing.observation_mean(x, step)
+            circular = getattr(sensing, "observation_circular", ())
+            return wrap_angles(mean + factor * wrap_angles(seen - mean, circular), circular)
         return seen
 
     return departure, {"sample_transition": sample_transition, "sample_observation": sample_observation}
@@ -223,20 +218,24 @@ def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
         offsets = rng.standard_normal((count, dim))
         offsets *= rng.uniform(1.5, 3.0, (count, 1)) / np.linalg.norm(offsets, axis=1, keepdims=True)
     weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
-    means = rounded(system.centre + offsets * system.spread)
+    means = rounded(system.states.mean(axis=0) + offsets * system.spread)
     return GaussianMixture(weights, means, np.diag(rounded(width * system.spread) ** 2))
 
 
-def _exact_grid(motion: NoisyDrift, sensing: Sensing, initial: GaussianMixture, system: LongRun) -> dict[str, Any] | None:
+def _exact_grid(drawn: _Drawn) -> dict[str, Any] | None:
     """Return `lower`, `upper` and `points` of a grid fine enough for an exact posterior; None if it has too many points.
 
     It reaches three spreads beyond the states of two simulations, or to six standard deviations of the prior: one from the
     prior on, and the long run of the system at large, with the parts that hardly a state of the prior comes to. The steepest
     places of drift and observation are looked for among these states, and all along their range.
     """
-    dim = motion.dim
+    dim = drawn.dim
+    motion = drawn.motion
+    sensing = drawn.sensing
+    initial = drawn.initial
     if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
         return None
+    system = _at_large(motion)
     run = simulate_long_run(motion, initial)
     lowest = np.minimum(run.lowest, system.states.min(axis=0))
     highest = np.maximum(run.highest, system.states.max(axis=0))

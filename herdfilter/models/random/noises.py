@@ -22,7 +22,11 @@ class NoisyDrift:
     """A drift f with its noise: an object with those functions of the model contract that the `kind` of noise allows."""
 
     def __init__(self, drift: Drift, kind: str, words: str, **functions: Any) -> None:
-        self.drift, self.dim, self.kind, self.words, self.functions = drift, drift.dim, kind, words, functions
+        self.drift = drift
+        self.dim = drift.dim
+        self.kind = kind
+        self.words = words
+        self.functions = functions
         vars(self).update(functions)
 
 
@@ -39,41 +43,44 @@ def additive(drift: Drift, factor: Array) -> NoisyDrift:
     dim, rank = factor.shape
     words = f"additive Gaussian, {spread_words(factor)}"
     words += f", of rank {rank} in {dim} dimensions" if rank < dim else ""
+    return NoisyDrift(
+        drift,
+        "rank-deficient" if rank < dim else "additive",
+        words,
+        transition_mean=lambda x, dt, control, step: drift.f(x),
+        transition_covariance=lambda dt, step: factor @ factor.T,
+    )
 
-    functions = {
-        "transition_mean": lambda x, dt, control, step: drift.f(x),
-        "transition_covariance": lambda dt, step: factor @ factor.T,
-    }
-    return NoisyDrift(drift, "rank-deficient" if rank < dim else "additive", words, **functions)
 
-
-def state_dependent(drift: Drift, factor: Array, strength: float, direction: Array, offset: float) -> NoisyDrift:
-    """Return ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
+def draw_state_dependent(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
+    """Draw ``f(x) + exp(g tanh(w x + b)) L e``: the noise is larger on one side of the state space than on the other."""
+    direction: Array = rng.standard_normal(drift.dim)
+    direction *= rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale
+    direction = rounded(direction)
+    strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()]).tolist()
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        loudness = np.tanh(x @ direction + offset)
-        loudness *= strength
-        moved: Array = noise @ factor.T
-        moved *= np.exp(loudness, out=loudness)[:, None]
-        moved += drift.f(x)
-        return moved
+        loudness = np.exp(strength * np.tanh(x @ direction + offset))
+        return np.asarray(drift.f(x) + loudness[:, None] * (noise @ factor.T))
 
-    words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
-    words += f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
+    words = (
+        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} tanh(w x + b)), "
+        f"w = {listed(direction)}, b = {offset:.3g}, x before the step"
+    )
     return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor))
 
 
-def random_scale(drift: Drift, factor: Array, strength: float) -> NoisyDrift:
-    """Return ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
+def draw_random_scale(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
+    """Draw ``f(x) + exp(g e_0) L e``, whose standard deviation is itself drawn at every step."""
+    strength = draw_number(rng, 0.3, 0.8)
 
     def transition(x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        moved: Array = noise[:, 1:] @ factor.T
-        moved *= np.exp(strength * noise[:, :1])
-        moved += drift.f(x)
-        return moved
+        return np.asarray(drift.f(x) + np.exp(strength * noise[:, :1]) * (noise[:, 1:] @ factor.T))
 
-    words = f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal "
-    words += "and drawn anew for each step"
+    words = (
+        f"multiplicative, Gaussian, {spread_words(factor)}, times exp({strength:.3g} e), e standard normal and drawn anew "
+        "for each step"
+    )
     return NoisyDrift(drift, "multiplicative", words, transition=transition, noise_dim=len(factor) + 1)
 
 
@@ -84,14 +91,12 @@ def only_simulable(
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
         n = len(x)
-        moved: Array = rng.standard_normal(x.shape) @ factor.T
+        gaussian = rng.standard_normal(x.shape) @ factor.T
         if jumps:
             scale = np.where(rng.random(n) < jumps[0], jumps[1], 1.0)
         else:
             scale = 1 / np.sqrt(rng.chisquare(freedom, n) / freedom)
-        moved *= scale[:, None]
-        moved += drift.f(x)
-        return moved
+        return np.asarray(drift.f(x) + scale[:, None] * gaussian)
 
     law = f"a factor that makes it Student's t with {freedom:.3g} degrees of freedom"
     law = f"{jumps[1]:.3g} in {100 * jumps[0]:.3g} % of the steps" if jumps else law
@@ -101,7 +106,8 @@ def only_simulable(
 
 def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
     """Draw the noise of a drift and return the transition."""
-    dim, kind = drift.dim, choose(rng, NOISES)
+    dim = drift.dim
+    kind = choose(rng, NOISES)
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
         rank = int(rng.integers(1, dim))
@@ -115,17 +121,12 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
         shape = np.linalg.cholesky(covariance / np.outer(sd, sd))
     factor = rounded(size[:, None] * shape)
     if kind == "multiplicative":
-        if rng.random() < 0.4:
-            return random_scale(drift, factor, draw_number(rng, 0.3, 0.8))
-        direction = rng.standard_normal(dim)
-        direction *= rng.uniform(0.7, 1.5) / np.linalg.norm(direction) / drift.scale
-        strength, offset = rounded([rng.uniform(0.4, 1.2), 0.5 * rng.standard_normal()])
-        return state_dependent(drift, factor, float(strength), rounded(direction), float(offset))
+        return (draw_random_scale if rng.random() < 0.4 else draw_state_dependent)(rng, drift, factor)
     if kind == "only simulable":
         if rng.random() < 0.5:
             return only_simulable(drift, factor, freedom=draw_number(rng, 3.0, 6.0))
-        share, times = rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)])
-        return only_simulable(drift, factor, jumps=(float(share), float(times)))
+        share, times = rounded([rng.uniform(0.02, 0.1), rng.uniform(3.0, 8.0)]).tolist()
+        return only_simulable(drift, factor, jumps=(share, times))
     return additive(drift, factor)
 
 
@@ -138,15 +139,9 @@ class LongRun:
     """
 
     states: Array
-    one: Array
-    other: Array
+    successors: Array  # (2, m, d)
     lowest: Array
     highest: Array
-
-    @property
-    def centre(self) -> Array:
-        """Mean of each coordinate."""
-        return np.asarray(self.states.mean(axis=0))
 
     @property
     def spread(self) -> Array:
@@ -158,11 +153,14 @@ def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
     rng = np.random.Generator(np.random.PCG64(0))
     x = initial.sample(CHAINS, rng)
-    lowest, highest, states = x.min(axis=0), x.max(axis=0), []
+    lowest = x.min(axis=0)
+    highest = x.max(axis=0)
+    states = []
     for step in range(motion.drift.settled + LONG_RUN_STEPS):
         x = Transition(motion).sample(x, rng)
-        lowest, highest = np.minimum(lowest, x.min(axis=0)), np.maximum(highest, x.max(axis=0))
+        lowest = np.minimum(lowest, x.min(axis=0))
+        highest = np.maximum(highest, x.max(axis=0))
         if step >= motion.drift.settled:
             states.append(x)
-    one, other = (Transition(motion).sample(x, rng) for _ in range(2))
-    return LongRun(np.concatenate(states), one, other, lowest, highest)
+    successors = np.array([Transition(motion).sample(x, rng) for _ in range(2)])
+    return LongRun(np.concatenate(states), successors, lowest, highest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,15 @@ from herdfilter.models.random.noises import LongRun
 # View -> probability; in one dimension there is no bearing, and no part of the coordinates
 VIEWS = {"linear": 0.22, "partial": 0.18, "range": 0.17, "bearing": 0.1, "square": 0.13, "saturating": 0.1, "counts": 0.1}
 # Probabilities of heavy-tailed noise and of sharp noise, of all but counts, and of long stretches without observation
-HEAVY_TAILED_SHARE, SHARP_SHARE, MISSING_SHARE = 0.15, 0.12, 0.2
+HEAVY_TAILED_SHARE = 0.15
+SHARP_SHARE = 0.12
+MISSING_SHARE = 0.2
 NOISE_RANGE = (0.03, 3.0)  # noise of an observation in units of the spread of what is observed: smallest and largest
 SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
 # Least product of those ratios of an observation that are below one: about the share of the particles that it leaves
 LEAST_PRODUCT = NOISE_RANGE[0]
 COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
+SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}  # of a view, in units of the system's spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +35,14 @@ class View:
     """A function h of states, (n, d) -> (n, k): an observation without its noise."""
 
     kind: str
+    size: int
     h: Callable[[Array], Array]
     words: str
+
+    @property
+    def circular(self) -> tuple[int, ...]:
+        """Indices of the angle-valued entries: all of bearings."""
+        return tuple(range(self.size)) if self.kind == "bearing" else ()
 
 
 def combine_words(matrix: Array, offset: Array) -> str:
@@ -49,25 +58,20 @@ def combine_words(matrix: Array, offset: Array) -> str:
 
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
     """Return ``H x + b``, or a function of it: its square, which leaves signs open, tanh, or exp, the mean of counts."""
-    words, (low, high) = combine_words(matrix, offset), COUNT_RANGE
-    views: dict[str, tuple[str, Callable[..., Array], str]] = {
-        "linear": ("linear sensor", lambda y, out: y, words),
+    words = combine_words(matrix, offset)
+    low, high = COUNT_RANGE
+    views: dict[str, tuple[str, Callable[[Array], Array], str]] = {
+        "linear": ("linear sensor", np.asarray, words),
         "square": ("square", np.square, f"squares of {words}"),
         "saturating": ("saturating sensor", np.tanh, f"tanh of {words}"),
         "counts": (
             "counts",
-            lambda y, out: np.exp(np.clip(y, np.log(low), np.log(high))),
+            lambda y: np.exp(np.clip(y, np.log(low), np.log(high))),
             f"exp of {words}, between {low:g} and {high:g}",
         ),
     }
     name, function, words = views[kind]
-
-    def h(x: Array) -> Array:
-        combined: Array = x @ matrix.T
-        combined += offset
-        return function(combined, out=combined)
-
-    return View(name, h, words)
+    return View(name, len(offset), lambda x: function(x @ matrix.T + offset), words)
 
 
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
@@ -82,7 +86,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
 
     measured = "bearing" if kind == "bearing" else "distance"
     words = f"the {measured} of the place ({combine_words(matrix, offset)}) from sensors at {listed(sensors)}"
-    return View(kind, h, words)
+    return View(kind, len(sensors), h, words)
 
 
 @dataclass(frozen=True)
@@ -112,12 +116,21 @@ class Sensing:
     In units of the noise the view is `scaled`, as a grid must resolve it.
     """
 
-    def __init__(self, view: View, schedule: Schedule, noise_words: str, **functions: Any) -> None:
-        self.view, self.schedule, self.noise_words, self.functions = view, schedule, noise_words, functions
-        self.words, self.scaled = f"{view.words}; {schedule.words}", functions.pop("scaled")
-        self.circular = functions.get("observation_circular", ())
-        self.noiseless = functions.get("observation_mean", lambda x, step: view.h(x))
-        vars(self).update(functions)
+    observation_mean: Any  # except of counts
+
+    def __init__(
+        self, view: View, schedule: Schedule, noise_words: str, draw: Any = None, scaled: Any = None, **functions: Any
+    ) -> None:
+        def sample_observation(x: Array, rng: Rng, step: int) -> Array:
+            return np.full((len(x), view.size), np.nan) if schedule.missing(step) else draw(view.h(x), rng)
+
+        self.view = view
+        self.schedule = schedule
+        self.noise_words = noise_words
+        self.scaled = scaled
+        self.functions = {"sample_observation": sample_observation} | functions
+        self.words = f"{view.words}; {schedule.words}"
+        vars(self).update(self.functions)
 
 
 def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
@@ -125,52 +138,40 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
 
     Bearings are compared the short way round, and drawn between -pi and pi.
     """
-    size = len(sd)
-    circular = tuple(range(size)) if view.kind == "bearing" else ()
+    size = view.size
     if freedom is None:
-        words, variances = f"Gaussian, standard deviation {listed(sd)}", sd**2
+        words = f"Gaussian, standard deviation {listed(sd)}"
+        variances = sd**2
     else:
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
         variances = sd**2 * freedom / (freedom - 2)
 
-    def residuals(z: ArrayLike, x: Array) -> Array:
-        if circular:
-            return wrap_angles(as_observation(z, size) - view.h(x), circular) / sd
-        scaled = view.h(x)
-        np.subtract(as_observation(z, size), scaled, out=scaled)
-        scaled /= sd
-        return scaled
-
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
-        scaled = residuals(z, x)
+        scaled = wrap_angles(as_observation(z, size) - view.h(x), view.circular) / sd
         if freedom is None:
             peak = np.log(sd).sum() + 0.5 * size * math.log(2 * math.pi)
             return np.asarray(-0.5 * np.einsum("ij,ij->i", scaled, scaled) - peak)
         peak = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - 0.5 * math.log(freedom * math.pi)
-        np.square(scaled, out=scaled)
-        scaled /= freedom
-        return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled).sum(axis=1))
+        return np.asarray(size * peak - np.log(sd).sum() - 0.5 * (freedom + 1) * np.log1p(scaled**2 / freedom).sum(axis=1))
 
-    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-        if schedule.missing(step):
-            return np.full((len(x), size), np.nan)
-        drawn = view.h(x)
-        drawn += sd * (rng.standard_normal(drawn.shape) if freedom is None else rng.standard_t(freedom, drawn.shape))
-        return wrap_angles(drawn, circular) if circular else drawn
+    def draw(mean: Array, rng: Rng) -> Array:
+        noise = rng.standard_normal(mean.shape) if freedom is None else rng.standard_t(freedom, mean.shape)
+        return wrap_angles(mean + sd * noise, view.circular)
 
-    functions: dict[str, Any] = {
-        "log_likelihood": log_likelihood,
-        "sample_observation": sample_observation,
-        "observation_mean": lambda x, step: view.h(x),
-        "observation_covariance": lambda step: np.diag(variances),
-        "scaled": lambda x: view.h(x) / sd,
-    }
-    if circular:
-        functions["observation_circular"] = circular
-    return Sensing(view, schedule, words, **functions)
+    return Sensing(
+        view,
+        schedule,
+        words,
+        draw,
+        lambda x: view.h(x) / sd,
+        log_likelihood=log_likelihood,
+        observation_mean=lambda x, step: view.h(x),
+        observation_covariance=lambda step: np.diag(variances),
+        **({"observation_circular": view.circular} if view.circular else {}),
+    )
 
 
-def counts(view: View, size: int, schedule: Schedule) -> Sensing:
+def counts(view: View, schedule: Schedule) -> Sensing:
     """Return independent Poisson counts, whose means are the view.
 
     Their variance is their mean, different from state to state: there is no one ``observation_covariance``, and thus no
@@ -178,22 +179,20 @@ def counts(view: View, size: int, schedule: Schedule) -> Sensing:
     """
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
-        z = as_observation(z, size)
+        z = as_observation(z, view.size)
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
         return np.asarray(np.log(mean) @ z - mean.sum(axis=1) - sum(math.lgamma(count + 1) for count in z))
 
-    def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-        if schedule.missing(step):
-            return np.full((len(x), size), np.nan)
-        return rng.poisson(view.h(x)).astype(np.float64)
-
-    functions: dict[str, Any] = {"log_likelihood": log_likelihood, "sample_observation": sample_observation}
-    functions["scaled"] = lambda x: 2 * np.sqrt(view.h(x))  # twice the root of a count has a variance of one
-    sensing = Sensing(view, schedule, "Poisson", **functions)
-    sensing.words = f"counts with mean {sensing.words}"
-    return sensing
+    return Sensing(
+        replace(view, words=f"counts with mean {view.words}"),
+        schedule,
+        "Poisson",
+        lambda mean, rng: rng.poisson(mean).astype(np.float64),
+        lambda x: 2 * np.sqrt(view.h(x)),  # twice the root of a count has a variance of one
+        log_likelihood=log_likelihood,
+    )
 
 
 # The distribution
@@ -204,13 +203,13 @@ def draw_view(rng: Rng, system: LongRun) -> View:
 
     def standardise(directions: Array, offset: Array | float = 0.0) -> tuple[Array, Array]:
         matrix = rounded(directions / system.spread)
-        return matrix, rounded(offset - matrix @ system.centre)
+        return matrix, rounded(offset - matrix @ system.states.mean(axis=0))
 
     dim = system.states.shape[1]
     kind = choose(rng, {k: share for k, share in VIEWS.items() if dim > 1 or k not in ("bearing", "partial")})
     if kind == "partial":
         dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
-        return View("partial", lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
+        return View("partial", len(dims), lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
     if kind in ("range", "bearing"):
         places = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
         matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:places])])
@@ -223,13 +222,11 @@ def draw_view(rng: Rng, system: LongRun) -> View:
     directions = rng.standard_normal((rows, dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     offsets: Array | float = 0.0
-    if kind == "square":
-        offsets = 0.3 * rng.standard_normal(rows)
-    elif kind == "saturating":
-        directions = rng.uniform(0.7, 3.0, (rows, 1)) * directions
+    if kind in SLOPES:
+        directions *= rng.uniform(*SLOPES[kind], (rows, 1))
+    if kind in ("square", "saturating"):
         offsets = 0.3 * rng.standard_normal(rows)
     elif kind == "counts":
-        directions = rng.uniform(0.4, 1.5, (rows, 1)) * directions
         offsets = np.log(log_uniform(rng, 0.5, 30.0, rows))
     return linear_view(kind, *standardise(directions, offsets))
 
@@ -245,29 +242,28 @@ def draw_schedule(rng: Rng) -> Schedule:
 
 def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...]]:
     """Draw an observation, and return it with its special labels."""
-    view, schedule, special = draw_view(rng, system), draw_schedule(rng), rng.random(2)
+    view = draw_view(rng, system)
+    schedule = draw_schedule(rng)
+    special = rng.random(2)
     missing = ("missing",) if schedule.period > 1 else ()
-    observed = view.h(system.states)
-    size = observed.shape[1]
     if view.kind == "counts":
-        return counts(view, size, schedule), missing
-    angle = view.kind == "bearing"
-    circular = tuple(range(size)) if angle else ()
-    spread = np.sqrt(np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), circular)[1]))
-    ratio = log_uniform(rng, *NOISE_RANGE, size)
+        return counts(view, schedule), missing
+    observed = view.h(system.states)
+    spread = np.sqrt(np.diagonal(moments(observed, np.full(len(observed), 1 / len(observed)), view.circular)[1]))
+    ratio = log_uniform(rng, *NOISE_RANGE, view.size)
     sharp = special[0] < SHARP_SHARE
     if sharp:
-        apart = wrap_angles(view.h(system.one) - view.h(system.other), circular)
-        moved = np.sqrt((apart**2).mean(axis=0) / 2)
+        first, second = map(view.h, system.successors)
+        step_spread = np.sqrt((wrap_angles(first - second, view.circular) ** 2).mean(axis=0) / 2)
         ratio = np.maximum(ratio, 1.0)
-        ratio[0] = SHARP_RATIO * max(moved[0] / spread[0], 0.2)
+        ratio[0] = SHARP_RATIO * max(step_spread[0] / spread[0], 0.2)
     else:  # small ratios are raised to a common power, such that together they leave enough of the particles
         small = np.minimum(ratio, 1.0)
         share = np.log(small).sum()
         if share < np.log(LEAST_PRODUCT):
             ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / share), ratio)
-    sd = np.minimum(rounded(ratio * spread), 0.5 if angle else np.inf)
+    sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = (("sharp",) if sharp else ()) + missing
-    if not angle and not sharp and special[1] < HEAVY_TAILED_SHARE:
+    if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
         return gaussian_noise(view, sd, schedule, draw_number(rng, 2.5, 6.0)), ("heavy-tailed", *labels)
     return gaussian_noise(view, sd, schedule), labels
