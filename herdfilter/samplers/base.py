@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import Array, as_generator, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_generator, check_count, short_repr
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -56,7 +56,8 @@ class MixtureSampler(Sampler):
         """Return `n` points that represent `mixture`; `rng`, a generator, a seed or None, is used for random draws only."""
         check_dim("mixture", self, as_mixture("mixture", mixture).dim, "")
         generator = rng if rng is None else as_generator(rng)
-        return Points.unchecked(*self.draw(mixture, check_count("n", n), generator))
+        x, weights = self.draw(mixture, check_count("n", n), generator)
+        return Points.unchecked(as_array("x", x, (None, None)), weights)  # of huge mixtures they may be infinite
 
     def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         """Return points (n, d) and their weights (n,), which sum to 1; unchecked."""

@@ -148,11 +148,11 @@ def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iteratio
             gradient = gradient[:n] - gradient[n : 2 * n]
         return value * len(weights), gradient.ravel() * len(weights)
 
-    found = minimize(
+    minimum = minimize(
         objective, x.ravel(), jac=True, method="L-BFGS-B",
         options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-12, "gtol": 1e-9, "maxcor": 20},
     )  # fmt: skip
-    return found.x.reshape(n, d)
+    return minimum.x.reshape(n, d)
 
 
 def herding_loss(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) -> tuple[float, Array]:

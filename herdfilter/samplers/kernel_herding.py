@@ -105,9 +105,15 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):  # all mass is in one place
         return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
     start = np.ascontiguousarray(candidates(frame, n).T)
-    expected, climb_from = _gaussian_climb(frame, start, n) if kernel == Gaussian() else _scipy_climb(frame, start, kernel)
-    x, w = np.empty((n, start.shape[1])), np.zeros(n)
-    near, z, gram = np.empty((len(start), n)), np.empty(n), np.empty((n, n))
+    if kernel == Gaussian():
+        expected, climb_from = _gaussian_climb(frame, start, n)
+    else:
+        expected, climb_from = _scipy_climb(frame, start, kernel)
+    x = np.empty((n, start.shape[1]))
+    w = np.zeros(n)
+    near = np.empty((len(start), n))  # the kernels of candidates and points
+    z = np.empty(n)
+    gram = np.empty((n, n))
     for t in range(n):
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
         gain = expected - near[:, :t] @ c
@@ -134,7 +140,8 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
         # The loop divides by t + 1.
-        samples.weight[0, :t], samples.point[:, :t] = (t + 1) * c, points.T
+        samples.weight[0, :t] = (t + 1) * c
+        samples.point[:, :t] = points.T
         height = place_points(target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room)
         return samples.point[:, t].copy(), height
 
@@ -148,15 +155,15 @@ def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Arra
     mean = KernelMean(kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
-        def descent(place: Array) -> tuple[float, Array]:
-            value, slope = mean.with_gradient(place[None, :])
-            offsets = place - points
+        def descent(x: Array) -> tuple[float, Array]:
+            value, slope = mean.with_gradient(x[None, :])
+            offsets = x - points
             squared = (offsets**2).sum(axis=1)
             pull = 2 * (kernel.slope(squared) * c) @ offsets
             return float(c @ kernel.value(squared) - value[0]), pull - slope[0]
 
-        found = minimize(descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
-        return found.x, -float(found.fun)
+        minimum = minimize(descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
+        return minimum.x, -float(minimum.fun)
 
     return mean(start), climb_from
 
@@ -165,7 +172,8 @@ def _line_search(z: Array, gram: Array, w: Array) -> float:
     """Return the step towards the last point of least error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
     if len(w) == 0:
         return 1.0
-    g, own = float(gram[-1, :-1] @ w), float(w @ gram[:-1, :-1] @ w)
-    length = gram[-1, -1] - 2 * g + own
-    gain = z[-1] - g - z[:-1] @ w + own
+    cross = float(gram[-1, :-1] @ w)  # <g, phi>
+    squared = float(w @ gram[:-1, :-1] @ w)  # <g, g>
+    length = gram[-1, -1] - 2 * cross + squared
+    gain = z[-1] - cross - z[:-1] @ w + squared
     return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0

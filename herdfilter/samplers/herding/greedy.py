@@ -29,20 +29,23 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
 
     The points have no weight yet; there is room for climbs, too.
     """
-    d, components = frame.means.shape[1], len(frame.means)
-    room, shared, W = -(-components // PAD) * PAD, len(frame.covariances) == 1, len(widths)
-    by_component = shared or room < d
-    height, centre = np.zeros((W, room)), np.zeros((d, room))
-    centre[:, :components] = frame.means.T
+    components, d = frame.means.shape
+    padded = -(-components // PAD) * PAD
+    W = len(widths)
     width = np.array(widths)
     squares = width**2
+    shared = len(frame.covariances) == 1
+    by_component = shared or padded < d
     if shared:  # and diagonal
         variance = frame.covariances[0].diagonal() + squares[:, None]
-        narrowness, precision = 1.0 / variance, np.empty((W, 1, 0, 0))
-        covariance, log_dets = np.diag(variance[-1])[None], np.log(narrowness).cumsum(axis=1)[:, -1:]
+        narrowness = 1.0 / variance
+        precision = np.empty((W, 1, 0, 0))
+        covariance = np.diag(variance[-1])[None]
+        log_dets = np.log(narrowness).cumsum(axis=1)[:, -1:]
     else:
-        narrowness, covariance = np.empty((W, 0)), frame.covariances + squares[-1] * np.eye(d)
-        precision = np.zeros((W, room, d, d) if by_component else (W, d, d, room))
+        narrowness = np.empty((W, 0))
+        precision = np.zeros((W, padded, d, d) if by_component else (W, d, d, padded))
+        covariance = frame.covariances + squares[-1] * np.eye(d)
         log_dets = np.empty((W, components))
         for k in range(W):
             inverse, log_dets[k] = frame.precisions(squares[k])
@@ -50,12 +53,17 @@ def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tupl
                 precision[k, :components] = inverse
             else:
                 precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
+    height = np.zeros((W, padded))
     log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(width)[:, None]
     np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
+    centre = np.zeros((d, padded))
+    centre[:, :components] = frame.means.T
     target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
     size = -(-n // PAD) * PAD
     samples = Samples(np.zeros((W, size)), np.zeros((d, size)), width[:, None] ** -2.0 * np.ones(d))
-    workspace = ClimbWorkspace(np.empty((d, d)), np.empty((7, d)), np.empty(room), np.empty((2 * d, room)), np.empty(size))
+    workspace = ClimbWorkspace(
+        np.empty((d, d)), np.empty((7, d)), np.empty(padded), np.empty((2 * d, padded)), np.empty(size)
+    )
     return target, samples, workspace
 
 
@@ -148,8 +156,8 @@ def place_again(frame: KernelFrame, z: Array) -> Array:
     target, samples, room = climbing_room(frame, n, (narrow, narrow + 1.0))
     samples.point[:, :n] = _part_coincident(frame, z).T
     samples.weight[:, :n] = np.array([[narrow], [narrow + 1.0]])
-    no_candidates, no_table = np.empty((z.shape[1], 0)), np.empty((3, 0))
-    place_points(target, samples, no_candidates, no_table, n, n, max(n, LEAST_MOVES), PLACING_STEPS, room)
+    no_candidates = np.empty((z.shape[1], 0))
+    place_points(target, samples, no_candidates, np.empty((3, 0)), n, n, max(n, LEAST_MOVES), PLACING_STEPS, room)
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 
@@ -166,7 +174,8 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
     axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
     if not len(axes):
         return z
-    distances, z = scipy.spatial.distance.cdist(z, z, "chebyshev"), z.copy()
+    distances = scipy.spatial.distance.cdist(z, z, "chebyshev")
+    z = z.copy()
     for k, s in enumerate(np.flatnonzero(np.tril(distances < COINCIDENCE, -1).any(axis=1))):
         z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
     return z
@@ -174,7 +183,8 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
 
 def candidates(frame: KernelFrame, n: int) -> Array:
     """Return starting points (d, C): the component means, and draws from the smoothed mixture, the same at every call."""
-    d, weights = len(frame.origin), np.exp(frame.log_weights)
+    d = len(frame.origin)
+    weights = np.exp(frame.log_weights)
     total = weights @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
     draws = int(min(max(kernels, 200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
@@ -183,7 +193,8 @@ def candidates(frame: KernelFrame, n: int) -> Array:
     if len(frame.covariances) == 1:  # and diagonal
         noise = standard * np.sqrt(frame.covariances[0].diagonal() + 1.0)
     else:
-        factor, noise = covariance_factor(frame.covariances + np.eye(d)), np.empty_like(standard)
+        factor = covariance_factor(frame.covariances + np.eye(d))
+        noise = np.empty_like(standard)
         ends = np.searchsorted(labels, np.arange(len(factor) + 1))
         for m, (start, end) in enumerate(pairwise(ends)):
             noise[start:end] = standard[start:end] @ factor[m].T
