@@ -149,7 +149,13 @@ class Particles:
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        return mean_and_covariance(self.x, self.weights, circular)
+        if not circular:
+            mean = self.weights @ self.x
+            centred = self.x - mean
+            covariance = (self.weights[:, None] * centred).T @ centred
+            if np.isfinite(covariance).all():
+                return mean, covariance
+        return mean_and_covariance(self.x, self.weights, circular)  # angles unwrapped, or an error
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Points that stand for the whole distribution at a step: the particles themselves, unless they have a spread."""

@@ -227,7 +227,10 @@ class Transition:
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
+        means = self.mean(x)
+        if self.circular:
+            means = unwrap(means, weights, self.circular)
+        return GaussianMixture.unchecked(weights, means, self.noise.matrix.copy())
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
