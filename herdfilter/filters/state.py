@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -152,9 +154,8 @@ class Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
         return self._with(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
 
-    def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, measurement: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
-        measurement = Measurement(model)
         if self.modes is None:
             mean, covariance, noise = predicted_moments(measurement, self.x, self.weights, step)
             return mean, covariance + noise
@@ -197,19 +198,18 @@ class Particles:
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Self:
         """Concatenate parts, with the weights that they have; the next step makes `n_next` particles, or as many."""
-        kinds: list[Any] = [cls, *map(type, parts)]
+        kinds: set[Any] = {cls, *map(type, parts)}
         kind = max(kinds, key=lambda kind: len(kind.FIELDS))
+        if len(kinds) > 1:
+            parts = [kind.of(part) for part in parts]
         joined: Self = object.__new__(kind)
         for name in kind.FIELDS:
-            columns = [getattr(kind.of(part), name) for part in parts]
-            if name != "n_next" and not any(column is None for column in columns):
-                rows = [
-                    np.broadcast_to(column, (len(part), *column.shape[1:]))
-                    for column, part in zip(columns, parts, strict=True)
-                ]
-                setattr(joined, name, np.concatenate(rows))
-            else:
-                setattr(joined, name, None)
+            columns = list(map(operator.attrgetter(name), parts))
+            absent = name == "n_next" or any(map(operator.is_, columns, repeat(None)))
+            for i, part in enumerate(() if absent else parts):
+                if len(columns[i]) < len(part.x):  # one for all
+                    columns[i] = np.broadcast_to(columns[i], (len(part.x), *columns[i].shape[1:]))
+            setattr(joined, name, None if absent else np.concatenate(columns))
         joined.n_next = len(joined.x) if n_next is None else n_next
         return joined
 
@@ -327,7 +327,10 @@ class ParticleEstimates:
     _waiting: Any
     _resampled: bool
     _untouched: bool
+    log_likelihood: float
     _current: Callable[[], Particles]
+    _weigh: Callable[[Any], Particles]
+    _settle: Callable[[], None]
 
     @property
     def model(self) -> contract.Model:
@@ -391,19 +394,37 @@ class ParticleEstimates:
 
         None where the model, or the sensor, has no mean and covariance of the observation.
         """
-        model = self.model if sensor is None else sensed(self.model, sensor)
-        if not Measurement(contract.in_mode(model, 0)).has_moments:
+        measurement = self._measurement if sensor is None else Measurement(sensed(self.model, sensor))
+        if not measurement.in_mode(0).has_moments:
             return None
-        return self._current().predicted_observation(model, self.step)
+        return self._current().predicted_observation(measurement, self.step)
+
+    def suppose(self, observation: Any) -> tuple[Self, float]:
+        """Return a copy that has taken up an observation of this step, None for a miss, and the log-evidence.
+
+        Where the likelihood vanishes the evidence is minus infinity, and the copy stands where this filter does.
+        """
+        supposed = copy.copy(self)
+        supposed.record = None
+        if observation is None:
+            supposed._settle()
+            return supposed, 0.0
+        particles, log_evidence = supposed._weigh(observation).normalised()
+        if log_evidence > -np.inf:
+            log_evidence += observation.log_offset or 0.0
+            supposed.log_likelihood += log_evidence
+            vars(supposed).update(_particles=particles, _waiting=None, _untouched=False)
+        return supposed, log_evidence
 
     def combine(self, others: Sequence[Any], weights: Array) -> Self:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
 
         The next step makes as many particles of the union as one filter has.
         """
-        heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
-        log_weights = np.log(weights[heavy] / weights[heavy].sum())
-        parts = [others[i]._current().reweighted(log_weight) for i, log_weight in zip(heavy, log_weights, strict=True)]
+        heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max()))
+        parts = []
+        for i, log_weight in zip(heavy, np.log(weights[heavy] / weights[heavy].sum()), strict=True):
+            parts.append(others[i]._current().reweighted(log_weight))
         union = copy.copy(self)
         vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None, record=None)
         return union

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from herdfilter._checks import as_array, short_repr
@@ -40,15 +41,16 @@ class DetectionHistory(NamedTuple):
         return ("coasting" if self.time_since_detection else "confirmed") if self.confirmed else "tentative"
 
 
-def elapse(history: DetectionHistory, dt: float) -> DetectionHistory:
-    """Return the history after a time."""
-    return history._replace(time_since_detection=history.time_since_detection + dt)
-
-
-def add_scan(history: DetectionHistory, detected: bool, confirm: tuple[int, int]) -> DetectionHistory:
-    """Return the history after a scan that detected the track or missed it."""
-    recent, elapsed = (*history.recent, detected)[-confirm[1] :], 0.0 if detected else history.time_since_detection
-    return DetectionHistory(history.detections + detected, elapsed, history.confirmed or sum(recent) >= confirm[0], recent)
+def add_scan(
+    histories: Iterable[DetectionHistory], detected: Iterable[bool], confirm: tuple[int, int]
+) -> list[DetectionHistory]:
+    """Return the histories of tracks after a scan that detected, or missed, each; `confirm` is M of N."""
+    after = []
+    for (detections, elapsed, confirmed, recent), hit in zip(histories, detected, strict=True):
+        recent = (*recent, hit)[-confirm[1] :]
+        confirmed = confirmed or sum(recent) >= confirm[0]
+        after.append(DetectionHistory(detections + hit, 0.0 if hit else elapsed, confirmed, recent))
+    return after
 
 
 def as_confirm(value: Any) -> tuple[int, int]:

@@ -180,9 +180,8 @@ class Gaussians:
         branches = replace(hypotheses.take(rows), weights=weights / weights.sum())
         return branches, log_evidence, parents, chosen
 
-    def predicted_observation(self, model: contract.Model, rule: MomentRule, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, measurement: Measurement, rule: MomentRule, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation that the mixture predicts, its noise included."""
-        measurement = Measurement(model)
         linear = self.observe(measurement, rule, step)
         circular = measurement.modes[0].circular(linear.means.shape[1])
         return merged(linear.means, linear.covariances, self.weights, circular)
@@ -379,7 +378,7 @@ def log_evidence(transition: Transition, particles: Particles, observation: Obse
         return 0.0
     mean, covariance = particles.moments(transition.circular)
     predicted = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None]).predict(transition, UNSCENTED_RULE)
-    mean, covariance = predicted.predicted_observation(observation.model, UNSCENTED_RULE, observation.step)
+    mean, covariance = predicted.predicted_observation(observation.measurement, UNSCENTED_RULE, observation.step)
     residuals = observation.residuals(mean[None])
     return float(contract.gaussian_log_density(residuals, observation.part(covariance[None]), observation.step)[0])
 
