@@ -116,7 +116,8 @@ class Observation:
 
     def weigh(self, particles: Particles) -> Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
-        return particles.reweighted(self.log_likelihood(particles.x, particles.modes))
+        log_likelihood = self.log_likelihood(particles.x, particles.modes)
+        return particles._with(log_weights=particles.log_weights + log_likelihood)
 
     @cached_property
     def is_scan(self) -> bool:
@@ -171,7 +172,8 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(self.measurement.noises(x, len(self.vector), self.step))
+        noises = self.measurement.noises(x, len(self.vector), self.step)
+        return noises if len(self.observed_entries) == noises.shape[-1] else self.part(noises)
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -188,7 +190,8 @@ class Observation:
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
-        self.expect(predictions.shape[-1:], "observation_mean")
+        if predictions.shape[-1] != self.vector.shape[-1]:
+            self.expect(predictions.shape[-1:], "observation_mean")
         return wrap(self.vector - predictions, self.circular)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:

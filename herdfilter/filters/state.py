@@ -199,8 +199,9 @@ class Particles:
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Self:
         """Concatenate parts, with the weights that they have; the next step makes `n_next` particles, or as many."""
         kinds: set[Any] = {cls, *map(type, parts)}
-        kind = max(kinds, key=lambda kind: len(kind.FIELDS))
+        kind = cls
         if len(kinds) > 1:
+            kind = max(kinds, key=lambda kind: len(kind.FIELDS))
             parts = [kind.of(part) for part in parts]
         joined: Self = object.__new__(kind)
         for name in kind.FIELDS:
@@ -308,6 +309,27 @@ class Particles:
         return summary_repr(self, n=len(self), dim=self.x.shape[1])
 
 
+def predicted_observations(sets: Sequence[Particles], measurement: Measurement, step: int) -> tuple[Array, Array]:
+    """Means (T, k) and covariances (T, k, k) of the observation at a step, noise included, by T sets of particles."""
+    if {*map(type, sets)} != {Particles} or sets[0].modes is not None:
+        moments = [particles.predicted_observation(measurement, step) for particles in sets]
+        return np.array([mean for mean, _ in moments]), np.array([covariance for _, covariance in moments])
+    x = np.concatenate(list(map(operator.attrgetter("x"), sets)))
+    values = measurement.mean(x, step)
+    size = values.shape[1]
+    circular = measurement.circular(size)
+    noises = measurement.noises(x, size, step)
+    means = np.empty((len(sets), size))
+    covariances = np.empty((len(sets), size, size))
+    start = 0
+    for t, particles in enumerate(sets):
+        rows = slice(start, start + len(particles.x))
+        means[t], covariances[t] = mean_and_covariance(values[rows], particles.weights, circular)
+        covariances[t] += noises[0] if len(noises) == 1 else np.tensordot(particles.weights, noises[rows], 1)
+        start = rows.stop
+    return means, covariances
+
+
 def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
     values = measurement.mean(x, step)
@@ -405,7 +427,7 @@ class ParticleEstimates:
         Where the likelihood vanishes the evidence is minus infinity, and the copy stands where this filter does.
         """
         supposed = copy.copy(self)
-        supposed.record = None
+        vars(supposed)["record"] = None
         if observation is None:
             supposed._settle()
             return supposed, 0.0
@@ -421,12 +443,16 @@ class ParticleEstimates:
 
         The next step makes as many particles of the union as one filter has.
         """
-        heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max()))
+        heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
+        union: Self = copy.copy(others[heavy[0]])
+        vars(union)["record"] = None
+        if len(heavy) == 1:
+            return union
         parts = []
         for i, log_weight in zip(heavy, np.log(weights[heavy] / weights[heavy].sum()), strict=True):
-            parts.append(others[i]._current().reweighted(log_weight))
-        union = copy.copy(self)
-        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None, record=None)
+            particles = others[i]._current()
+            parts.append(particles._with(log_weights=particles.log_weights + log_weight))
+        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None)
         return union
 
     def _points(self) -> Particles:

@@ -236,7 +236,7 @@ class _Function(PicklesFunctions):
         return cls(name, function, tuple(others), vectorised)
 
     def __call__(self, x: Array, **given: Any) -> ArrayLike:
-        given = {name: given[name] for name in self.names}
+        given = dict(zip(self.names, map(given.__getitem__, self.names), strict=True))
         if not self.vectorised:
             return np.array([np.atleast_1d(self.function(row, **given)) for row in x])
         try:

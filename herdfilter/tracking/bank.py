@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from herdfilter.filters.kalman.gaussian import Gaussians, merge_gaussians, unwra
 from herdfilter.filters.kalman.gaussian_filters import VANISHING_SHARE
 from herdfilter.filters.kalman.rules import Linearisation
 from herdfilter.filters.observation import Observation, Observations
-from herdfilter.filters.results import DegenerateWeightsError, Outcome
-from herdfilter.filters.state import NEGLIGIBLE_SET
+from herdfilter.filters.results import DegenerateWeightsError, Outcome, hold_warnings
+from herdfilter.filters.state import NEGLIGIBLE_SET, predicted_observations
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.resolved import Measurement
@@ -54,15 +55,23 @@ class ListedFilters(list[Any]):
 
     @cached_property
     def negligible_share(self) -> Array | None:
-        """Weights (T, 1) below which a hypothesis gives a track no particles; None if filters have none."""
+        """Weights (T, 1) below which a hypothesis gives a track no particles; None if not all filters have particles."""
         if {*map(type, self)} != {ParticleFilter}:
             return None
-        return np.array([[NEGLIGIBLE_SET / online.n_particles] for online in self])
+        return NEGLIGIBLE_SET / np.array([*map(attrgetter("n_particles"), self)])[:, None]
 
     def moments(self, tracks: np.ndarray) -> tuple[Array, Array]:
         """Return means (n, d) and covariances (n, d, d) of the states of chosen tracks, (n,)."""
-        filters = self.take(tracks)
-        return np.array([online.mean for online in filters]), np.array([online.covariance for online in filters])
+        means = []
+        covariances = []
+        for online in map(self.__getitem__, tracks):
+            if type(online) is ParticleFilter:
+                mean, covariance = online._current().moments(online._circular)
+            else:
+                mean, covariance = online.mean, online.covariance
+            means.append(mean)
+            covariances.append(covariance)
+        return np.array(means), np.array(covariances)
 
     def take(self, tracks: np.ndarray) -> ListedFilters:
         """Return the filters of chosen tracks, (n,)."""
@@ -81,24 +90,28 @@ class ListedFilters(list[Any]):
             return None if None in moments else Prediction(*map(np.array, zip(*moments, strict=True)))
         if not detections.measurement.in_mode(0).has_moments:
             return None
-        moments = [online._current().predicted_observation(detections.measurement, detections.step) for online in self]
-        return Prediction(*map(np.array, zip(*moments, strict=True)))
+        particles = [online._current() for online in self]
+        return Prediction(*predicted_observations(particles, detections.measurement, detections.step))
 
-    def hypotheses(
-        self, detections: Detections, prediction: Prediction | None, inside: np.ndarray, log_densities: Array
-    ) -> Merge:
+    def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
         """Update each track with no detection, and with each of the detections `inside` (T, M) its gate.
 
         Fill in the log-densities (T, M) of these, minus infinity where the likelihood vanishes, and return the function that
         merges.
         """
-        suppose = _suppose_particles if self.negligible_share is not None else _suppose
-        if detections.sensor is not None and self.negligible_share is not None and inside.any():
-            self[0].proposal.check(detections.measurement.model)
-        # the misses come first: they use the particles of the prediction
-        updated = [{0: suppose(online, detections, None)[0]} for online in self]
+        of_particles = self.negligible_share is not None
+        z, step, measurement, sensor = detections
+        if of_particles and sensor is not None and inside.any():
+            self[0].proposal.check(measurement.model)
+        updated: list[dict[int, Any]] = []  # the misses come first: they use the particles of the prediction
+        for online in self:
+            updated.append({0: online.suppose(None)[0] if of_particles else _suppose(online, None, sensor)[0]})
         for i, j in np.argwhere(inside).tolist():
-            updated[i][1 + j], log_densities[i, j] = suppose(self[i], detections, j)
+            if of_particles:
+                hypothesis = self[i].suppose(Observation(measurement, z[j], step, None))
+            else:
+                hypothesis = _suppose(self[i], z[j], sensor)
+            updated[i][1 + j], log_densities[i, j] = hypothesis
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
             merged = ListedFilters()
@@ -113,17 +126,12 @@ class ListedFilters(list[Any]):
         return merge
 
 
-def _suppose_particles(online: ParticleFilter, detections: Detections, j: int | None) -> tuple[Any, float]:
-    """Do as `_suppose` for a particle filter."""
-    measurement = detections.measurement
-    return online.suppose(None if j is None else Observation(measurement, detections.z[j], detections.step, None))
-
-
-def _suppose(online: Any, detections: Detections, j: int | None) -> tuple[Any, float]:
+def _suppose(online: Any, z: Array | None, sensor: Sensor | None) -> tuple[Any, float]:
     """Return a copy of a filter updated with a detection, or with none, and the log-density of the detection."""
     supposed = copy.copy(online)
     try:
-        record = supposed.update(None if j is None else detections.z[j], detections.sensor)
+        with hold_warnings():
+            record = supposed.update(z, sensor)
     except DegenerateWeightsError:
         return supposed, -np.inf
     return supposed, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood
@@ -210,11 +218,9 @@ class Tracks:
         """Return these tracks and others, at the same step."""
         if not self.labels or not other.labels:
             return self if self.labels else other
-        bank: Any = self.bank
-        if isinstance(bank, GaussianFilters) and bank.rule == getattr(other.bank, "rule", None):
-            bank = bank.join(other.bank)
-        else:
-            bank = ListedFilters([*bank, *other.bank])
+        banks: Any = self.bank, other.bank
+        alike = getattr(banks[0], "rule", 0) == getattr(banks[1], "rule", 1)
+        bank = banks[0].join(banks[1]) if alike else ListedFilters([*banks[0], *banks[1]])
         existence = np.concatenate([self.existence, other.existence])
         return Tracks([*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories])
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
+from herdfilter._checks import Array, as_generator, check_count, one_of, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
 from herdfilter.association.base import solve_clusters
@@ -21,7 +21,6 @@ from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
 from herdfilter.filters.kalman.gaussian import Gaussians, expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, require
@@ -219,10 +218,7 @@ class LMBTracker(Timed):
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
-        tracks = self._held
-        if scan is not None:
-            with hold_warnings():
-                tracks = self._use_scan(scan, sensor)
+        tracks = self._held if scan is None else self._use_scan(scan, sensor)
         if len(tracks.labels) > self.max_tracks:
             least = np.sort(tracks.existence)[-self.max_tracks]
             _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks.labels))
@@ -248,28 +244,28 @@ class LMBTracker(Timed):
         tracks = self._held
         bank = tracks.bank
         model = self.model
-        measurement = self._measurement
+        measurement = self._measurement.with_noise_kept()
         if sensor is not None:
             model = sensed(self.model.model, sensor)
             if not isinstance(model, WithClutter):
                 expected = "one that gives scans, with detection_probability and clutter_density"
                 raise ValueError(f"sensor: expected {expected}, got {short_repr(sensor)}")
             sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
-            measurement = Measurement(only_mode(sensor.on(self.model.model)))
+            measurement = Measurement(only_mode(sensor.on(self.model.model))).with_noise_kept()
         if isinstance(self.birth, BirthFromMeasurements):
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
-            z = model.as_scan(scan, self.step, self._start)
+            z = read_only(model.as_scan(scan, self.step, self._start))
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
-        detected = model.detection_probability
-        if callable(detected):
-            detected = 1.0
-            if tracks.labels:
-                means, covariances = bank.moments(np.arange(len(tracks.labels)))
-                moments = Gaussians(np.ones(len(means)), means, covariance_factor(covariances))
-                detected = expected_detection(model, moments, UNSCENTED_RULE, self.step)
+        detected: Factor = 1.0
+        if not callable(model.detection_probability):
+            detected = model.detection_probability
+        elif tracks.labels:
+            means, covariances = bank.moments(np.arange(len(tracks.labels)))
+            moments = Gaussians(np.ones(len(means)), means, covariance_factor(covariances))
+            detected = expected_detection(model, moments, UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)
@@ -294,7 +290,8 @@ class LMBTracker(Timed):
         existence, weights = update_existence(tracks.existence, detected, marginals)
         histories = add_scan(tracks.histories, (marginals[:, 1:].sum(axis=1) > 0.5).tolist(), self.confirm)
         alive = np.flatnonzero(existence >= self.prune)
-        labels, histories = (list(map(values.__getitem__, alive)) for values in (tracks.labels, histories))
+        labels = list(map(tracks.labels.__getitem__, alive))
+        histories = list(map(histories.__getitem__, alive))
         tracks = Tracks(labels, existence[alive], merge(alive, weights), histories)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
         return tracks
@@ -310,9 +307,9 @@ class LMBTracker(Timed):
         log_densities = np.full(inside.shape, -np.inf)
         prediction = bank.predict_detections(detections) if inside.size else None
         if prediction is not None and self.gate_probability < 1:
-            missed = 1 - self._held.existence * detected
-            with np.errstate(divide="ignore"):
-                log_odds = np.log(1 - missed) - np.log(missed) - np.min(log_clutter)
+            hit = self._held.existence * detected
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
             circular = detections.measurement.in_mode(0).circular(detections.z.shape[1])
             moments = prediction.means, prediction.covariances
             inside, foretold = gate_detections(detections.z, *moments, circular, log_odds, self.gate_probability)

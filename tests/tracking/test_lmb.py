@@ -219,7 +219,7 @@ def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussia
     (
         {"filter": lambda model, n, rng: object()},
         TypeError,
-        "filter: expected an object with predicted_observation and combine",
+        "filter: expected an object with predicted_obs",
     ),
 )
 def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, cluttered):
