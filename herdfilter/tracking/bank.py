@@ -27,8 +27,7 @@ from herdfilter.models.contract import circular_dims
 from herdfilter.models.resolved import Measurement
 from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock
-from herdfilter.tracking.status import DetectionHistory
-from herdfilter.tracking.track import Label, Track
+from herdfilter.tracking.track import DetectionHistory, Label, Track
 
 Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
 """Tracks (n,), weights (T, 1 + M) of their hypotheses -> the filters of these tracks, each merged from its hypotheses."""
@@ -41,13 +40,6 @@ class Detections(NamedTuple):
     step: int
     measurement: Measurement
     sensor: Sensor | None
-
-
-class Prediction(NamedTuple):
-    """Means (T, m) and covariances (T, m, m), noise included, of the detections that tracks predict."""
-
-    means: Array
-    covariances: Array
 
 
 class ListedFilters(list[Any]):
@@ -64,13 +56,11 @@ class ListedFilters(list[Any]):
         """Return means (n, d) and covariances (n, d, d) of the states of chosen tracks, (n,)."""
         means = []
         covariances = []
-        for online in map(self.__getitem__, tracks):
-            if type(online) is ParticleFilter:
-                mean, covariance = online._current().moments(online._circular)
-            else:
-                mean, covariance = online.mean, online.covariance
-            means.append(mean)
-            covariances.append(covariance)
+        for online in self.take(tracks):
+            of_particles = type(online) is ParticleFilter
+            moments = online._current().moments(online._circular) if of_particles else (online.mean, online.covariance)
+            means.append(moments[0])
+            covariances.append(moments[1])
         return np.array(means), np.array(covariances)
 
     def take(self, tracks: np.ndarray) -> ListedFilters:
@@ -83,15 +73,19 @@ class ListedFilters(list[Any]):
         for online in self:
             online.predict(dt, control)
 
-    def predict_detections(self, detections: Detections) -> Prediction | None:
-        """Return the moments of the detections that tracks predict; None if not all of them have any."""
+    def predict_detections(self, detections: Detections) -> Linearisation | None:
+        """Return the means and covariances of the detections that tracks predict; None if not all of them have any."""
         if self.negligible_share is None:
             moments = [online.predicted_observation(detections.sensor) for online in self]
-            return None if None in moments else Prediction(*map(np.array, zip(*moments, strict=True)))
-        if not detections.measurement.in_mode(0).has_moments:
+            if None in moments:
+                return None
+            means, covariances = map(np.array, zip(*moments, strict=True))
+        elif detections.measurement.in_mode(0).has_moments:
+            particles = [online._current() for online in self]
+            means, covariances = predicted_observations(particles, detections.measurement, detections.step)
+        else:
             return None
-        particles = [online._current() for online in self]
-        return Prediction(*predicted_observations(particles, detections.measurement, detections.step))
+        return Linearisation(means, np.zeros((*means.shape, 0)), covariances)
 
     def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
         """Update each track with no detection, and with each of the detections `inside` (T, M) its gate.
@@ -99,8 +93,8 @@ class ListedFilters(list[Any]):
         Fill in the log-densities (T, M) of these, minus infinity where the likelihood vanishes, and return the function that
         merges.
         """
-        of_particles = self.negligible_share is not None
         z, step, measurement, sensor = detections
+        of_particles = self.negligible_share is not None
         if of_particles and sensor is not None and inside.any():
             self[0].proposal.check(measurement.model)
         updated: list[dict[int, Any]] = []  # the misses come first: they use the particles of the prediction

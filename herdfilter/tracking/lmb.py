@@ -39,8 +39,16 @@ from herdfilter.tracking.birth import (
     start_filter,
 )
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.status import DetectionHistory, add_scan, as_confirm
-from herdfilter.tracking.track import SMALLEST_GATED_RATIO, Track, association_matrix, gate_detections, update_existence
+from herdfilter.tracking.track import (
+    SMALLEST_GATED_RATIO,
+    DetectionHistory,
+    Track,
+    add_scan,
+    as_confirm,
+    association_matrix,
+    gate_detections,
+    update_existence,
+)
 
 MOST_UNEXPLAINED = 0.5
 """Largest expected number of detections without a track if there is no clutter: the number itself is an integer, and
