@@ -310,12 +310,14 @@ class Measurement(Resolved):
         """Covariance of the observation (size, size), where it does not depend on the state."""
         return read_covariance("observation_covariance", self.model.observation_covariance(step), size, step)
 
-    def with_noise_kept(self) -> Measurement:
-        """Return a copy that computes the covariance once for each step, while the model stays as it is."""
+    def at_one_step(self) -> Measurement:
+        """Return a copy that computes once what all states share: for one step, while the model stays as it is."""
         measurement = copy.copy(self)
+        measurement.modes = self.modes if len(self.modes) > 1 else (measurement,)
         if self.has_moments:
             measurement.takes_state = self.takes_state
         measurement.noise = lru_cache(maxsize=1)(self.noise)  # type: ignore[method-assign]
+        measurement.circular = lru_cache(maxsize=1)(self.circular)  # type: ignore[method-assign]
         return measurement
 
     def noises(self, x: Array, size: int, step: int) -> Array:

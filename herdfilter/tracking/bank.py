@@ -100,9 +100,14 @@ class ListedFilters(list[Any]):
         updated: list[dict[int, Any]] = []  # the misses come first: they use the particles of the prediction
         for online in self:
             updated.append({0: online.suppose(None)[0] if of_particles else _suppose(online, None, sensor)[0]})
+        if of_particles and inside.any():
+            detection = Observation(measurement, z[0], step, None)
+            _ = detection.observed_entries, detection.circular, detection.guides  # the same of all, computed once
         for i, j in np.argwhere(inside).tolist():
             if of_particles:
-                hypothesis = self[i].suppose(Observation(measurement, z[j], step, None))
+                observation = copy.copy(detection)
+                vars(observation).update(z=z[j], vector=z[j])
+                hypothesis = self[i].suppose(observation)
             else:
                 hypothesis = _suppose(self[i], z[j], sensor)
             updated[i][1 + j], log_densities[i, j] = hypothesis

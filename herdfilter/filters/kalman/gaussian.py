@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -67,13 +68,13 @@ class Gaussians:
     @classmethod
     def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
         """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
-        scales = np.ones(len(parts)) if weights is None else weights
-        return cls(
-            np.concatenate([scale * part.weights for scale, part in zip(scales, parts, strict=True)]),
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.factors for part in parts]),
-            None if parts[0].modes is None else np.concatenate([part.modes for part in parts]),
-        )
+        names = ("weights", "means", "factors") if parts[0].modes is None else ("weights", "means", "factors", "modes")
+        columns = []
+        for name in names:
+            columns.append(np.concatenate(list(map(attrgetter(name), parts))))
+        if weights is not None:
+            columns[0] *= np.repeat(weights, list(map(len, parts)))
+        return cls(*columns)
 
     def __len__(self) -> int:
         return len(self.weights)

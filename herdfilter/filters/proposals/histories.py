@@ -276,10 +276,10 @@ def for_step(proposal: base.Proposal, particles: Particles, observation: Observa
 
     An `AutomaticProposal` carries histories from the first scan on, unless the state is a line.
     """
-    scan = observation is not None and observation.measurement.scans and observation.is_scan
-    if isinstance(proposal, AutomaticProposal) and (isinstance(particles, Histories) or (scan and particles.x.shape[1] > 1)):
+    scan = observation is not None and observation.is_scan and particles.x.shape[1] > 1
+    if isinstance(proposal, AutomaticProposal) and (scan or isinstance(particles, Histories)):
         return HistoryProposal(proposal)
-    return one_by_one(proposal, observation) if scan else proposal
+    return one_by_one(proposal, observation)
 
 
 def guide_of(observation: Observation, hypothesis: int) -> Hypothesis:
