@@ -154,10 +154,10 @@ class Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
         return self._with(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
 
-    def predicted_observation(self, measurement: Measurement, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
         if self.modes is None:
-            mean, covariance, noise = predicted_moments(measurement, self.x, self.weights, step)
+            mean, covariance, noise = predicted_moments(reader, self.x, self.weights, step)
             return mean, covariance + noise
         parts = []
         for mode in np.unique(self.modes):
@@ -165,10 +165,10 @@ class Particles:
             share = self.weights[members].sum()
             if share > 0:
                 weights = self.weights[members] / share
-                mean, covariance, noise = predicted_moments(measurement.modes[mode], self.x[members], weights, step)
+                mean, covariance, noise = predicted_moments(reader.modes[mode], self.x[members], weights, step)
                 parts.append((share, mean, covariance + noise))
         shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
-        return merged(means, covariances, shares, measurement.modes[0].circular(means.shape[1]))
+        return merged(means, covariances, shares, reader.modes[0].circular(means.shape[1]))
 
     def reweighted(self, log_factors: Array) -> Self:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""

@@ -171,7 +171,7 @@ class GaussianFilters(BatchedKalmanFilter):
         """See `ListedFilters`."""
         if not detections.measurement.has_moments:
             self._observed_by(detections.sensor)  # raises an error
-        return self.linear_observations(detections.measurement)
+        return self._linear_observations(detections.measurement)
 
     def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
         """See `ListedFilters`."""

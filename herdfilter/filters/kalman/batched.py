@@ -214,7 +214,7 @@ class BatchedKalmanFilter(Timed):
         outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
-        linear = self.linear_observations(measurement)
+        linear = self._linear_observations(measurement)
         if gate is not None:
             gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
             residuals, slopes, noises = observed_part(Observations(measurement, rows, self.step), linear)
@@ -234,10 +234,10 @@ class BatchedKalmanFilter(Timed):
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        linear = self.linear_observations(Measurement(self._observed_by(sensor)))
+        linear = self._linear_observations(Measurement(self._observed_by(sensor)))
         return linear.means, linear.covariances
 
-    def linear_observations(self, measurement: Measurement) -> Linearisation:
+    def _linear_observations(self, measurement: Measurement) -> Linearisation:
         """Return what the rule takes the observations of all states for."""
         return linear_observation(measurement, self.states.means, self.states.factors, self.rule, self.step)
 

@@ -362,9 +362,9 @@ class Histories(Particles):
         modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
         return Gaussians(weights, self.x, covariance_factor(self.covariances), modes)
 
-    def predicted_observation(self, measurement: Measurement, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        return self.belief(self.weights).predicted_observation(measurement, UNSCENTED_RULE, step)
+        return self.belief(self.weights).predicted_observation(reader, UNSCENTED_RULE, step)
 
     def updated(self, observation: Observation) -> Particles:
         """See `Particles`: Gaussians are updated as Kalman."""
