@@ -313,7 +313,6 @@ class Measurement(Resolved):
     def at_one_step(self) -> Measurement:
         """Return a copy that computes once what all states share: for one step, while the model stays as it is."""
         measurement = copy.copy(self)
-        measurement.modes = self.modes if len(self.modes) > 1 else (measurement,)
         if self.has_moments:
             measurement.takes_state = self.takes_state
         measurement.noise = lru_cache(maxsize=1)(self.noise)  # type: ignore[method-assign]

@@ -109,7 +109,7 @@ class WithClutter:
     @cached_property
     def _detection(self) -> Measurement:
         """How a detection of the state is read, in the first mode if there are several."""
-        return Measurement(self.model).in_mode(0)
+        return Measurement(contract.in_mode(self.model, 0))
 
     @property
     def kind_in_errors(self) -> str:

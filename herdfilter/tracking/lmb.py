@@ -318,7 +318,7 @@ class LMBTracker(Timed):
             hit = self._held.existence * detected
             with np.errstate(divide="ignore", invalid="ignore"):
                 log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
-            circular = detections.measurement.in_mode(0).circular(detections.z.shape[1])
+            circular = detections.measurement.circular(detections.z.shape[1])
             moments = prediction.means, prediction.covariances
             inside, foretold = gate_detections(detections.z, *moments, circular, log_odds, self.gate_probability)
             if bank.negligible_share is not None:
