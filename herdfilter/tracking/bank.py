@@ -57,10 +57,13 @@ class ListedFilters(list[Any]):
         means = []
         covariances = []
         for online in self.take(tracks):
-            of_particles = type(online) is ParticleFilter
-            moments = online._current().moments(online._circular) if of_particles else (online.mean, online.covariance)
-            means.append(moments[0])
-            covariances.append(moments[1])
+            if type(online) is ParticleFilter:
+                mean, covariance = online._current().moments(online._circular)
+            else:
+                mean = online.mean
+                covariance = online.covariance
+            means.append(mean)
+            covariances.append(covariance)
         return np.array(means), np.array(covariances)
 
     def take(self, tracks: np.ndarray) -> ListedFilters:
