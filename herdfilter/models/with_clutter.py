@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,8 @@ class WithClutter:
         if not (region[:, 0] < region[:, 1]).all():
             raise ValueError(f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}")
         assign(self, region=region)
-        if contract.has(self._first_mode, contract.OBSERVED) and not contract.takes_state(self._first_mode):
-            self._bounds(len(np.atleast_1d(self._first_mode.observation_covariance(1))))
+        if self._detection.has_moments and not self._detection.takes_state:
+            self._bounds(len(np.atleast_1d(self._detection.model.observation_covariance(1))))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "model":  # while it is copied or unpickled
@@ -105,9 +106,10 @@ class WithClutter:
     def __copy__(self) -> WithClutter:
         return WithClutter(copy.copy(self.model), self.detection_probability, self.clutter_density, self.region)
 
-    @property
-    def _first_mode(self) -> contract.Model:
-        return contract.in_mode(self.model, 0) if contract.jumps(self.model) else self.model
+    @cached_property
+    def _detection(self) -> Measurement:
+        """How a detection of the state is read, in the first mode if there are several."""
+        return Measurement(contract.in_mode(self.model, 0))
 
     @property
     def kind_in_errors(self) -> str:
@@ -128,14 +130,14 @@ class WithClutter:
         It is read from ``observation_covariance``; if that depends on the state, from ``observation_mean`` at states `x`,
         (n, d), or at the mean of the initial distribution; else from `region`.
         """
-        model = self._first_mode
-        if contract.has(model, contract.OBSERVED):
-            if not contract.takes_state(model):
-                return len(np.atleast_1d(model.observation_covariance(step)))
-            mean = getattr(getattr(model, "initial", None), "mean", None)
+        detection = self._detection
+        if detection.has_moments:
+            if not detection.takes_state:
+                return len(np.atleast_1d(detection.model.observation_covariance(step)))
+            mean = getattr(getattr(detection.model, "initial", None), "mean", None)
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
-                return len(Measurement(model).mean(x, step)[0])
+                return len(detection.mean(x, step)[0])
         return None if self.region is None else len(np.asarray(self.region))
 
     def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
@@ -166,13 +168,17 @@ class WithClutter:
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
         """Return P_D of states (n, d), (n,), checked, or the number that it is for all."""
-        given = self.detection_probability
-        return _values("detection_probability", given, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
+        p = self.detection_probability
+        if not callable(p):
+            return p
+        return _values("detection_probability", p, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked, or the number that it is everywhere."""
-        given = self.clutter_density
-        return _values("clutter_density", given, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
+        density = self.clutter_density
+        if not callable(density):
+            return density
+        return _values("clutter_density", density, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
         """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
@@ -265,8 +271,6 @@ class WithClutter:
 
 def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
     """Return the values of a user's function at rows (n, k), (n,), if all of them fit; a number as it is."""
-    if not callable(given):
-        return float(given)
     try:
         values = given(read_only(x)) if len(x) else np.empty(0)
     except Exception as error:
