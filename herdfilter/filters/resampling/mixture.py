@@ -52,7 +52,8 @@ class MixtureResampling:
 
     def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
         """Return points of the fitted mixture, with the sampler's weights; see `Resampling`."""
-        n, name = particles.n_next, type(self.sampler).__name__
+        n = particles.n_next
+        name = type(self.sampler).__name__
         points = draw_points(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
