@@ -44,6 +44,7 @@ class Spread(NamedTuple):
             if not present.any():
                 continue
             weights = self.weights[present] / self.weights[present].sum()
+            # Quantiles of an angle are those of the unwrapped values, about their circular mean.
             x = unwrap(centres[present, None], weights, (0,) if i in circular else ())
             if self.covariances is not None and self.covariances[:, i, i].any():
                 variances = np.broadcast_to(self.covariances[:, i, i, None, None], (len(x), 1, 1))
@@ -211,7 +212,7 @@ class Forecaster:
         observation_spreads: list[Any] = []
         entries = series([None] * count, dt, controls, times, start, clock=self._clock)
         for entry in entries:
-            if entry.dt > 0:
+            if entry.dt > 0:  # with dt = 0 the first step is the present one
                 ahead.predict(entry.dt, entry.control)
             spread = _spread(ahead)
             *observed, observation_spread = 4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
@@ -219,6 +220,7 @@ class Forecaster:
             rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *observed))
             spreads.append(spread)
             observation_spreads.append(observation_spread)
+        # Columns in the order of the fields of `Forecast`.
         columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
         angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
         columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
@@ -231,13 +233,18 @@ def _spread(ahead: Any) -> Spread:
     if ahead.has_weights:
         points = ahead._points()
         return Spread(points.x, points.weights, points.covariances)
-    if hasattr(ahead, "particles"):
+    if hasattr(ahead, "particles"):  # an ensemble: members of equal weight
         n = len(ahead.particles)
         return Spread(ahead.particles, np.full(n, 1 / n))
     return Spread(ahead.mean[None], np.ones(1), ahead.covariance[None])
 
 
-def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Generator) -> tuple[Any, ...]:
+def _observed(
+    model: Any,
+    ahead: Any,
+    sensor: Sensor | None,
+    rng: np.random.Generator,
+) -> tuple[Any, ...]:
     """Return mean, covariance, draws (m, k) and distribution of the predicted observation; None for what a model lacks."""
     moments: Any = ahead.predicted_observation(sensor) or (None, None)
     mean, covariance = moments
@@ -263,7 +270,7 @@ def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Gene
     draws = np.concatenate([part.sample(states[modes[indices] == mode], rng, step) for mode, part in by_mode.items()])
     k = draws.shape[1]
     if by_draws:
-        if mean is None:
+        if mean is None:  # the model draws observations but has no moments: those of the complete draws
             complete = draws[~np.isnan(draws).any(axis=1)]
             mean = np.full(k, np.nan)
             covariance = np.full((k, k), np.nan)

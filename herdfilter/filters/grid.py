@@ -80,7 +80,13 @@ class GridFilter:
     (True, True)
     """
 
-    def __init__(self, model: contract.Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
+    def __init__(
+        self,
+        model: contract.Model,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        points: int | Sequence[int],
+    ) -> None:
         contract.require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
         contract.require_likelihood(to_check(model), "GridFilter")
         check_state(model, "GridFilter", "log_density")
@@ -99,6 +105,7 @@ class GridFilter:
         self.lower = lower
         self.spacing = (upper - lower) / (np.array(self.shape) - 1)
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
+        # Probabilities of grid points: the density times the volume of a cell.
         self._initial = np.exp(model.initial.log_density(read_only(self.x))) * self.spacing.prod()
         mass = self._initial.sum()
         if abs(mass - 1) > LOST_MASS:
@@ -163,6 +170,7 @@ class GridFilter:
             means[k], covariances[k] = self._moments(mass)
             if masses is not None:
                 masses[k] = mass
+        # One warning for all steps of a series.
         with hold_warnings(UserWarning) as warnings:
             for z in missing:
                 warn_if_partial(z)
@@ -218,7 +226,14 @@ class GridFilter:
         centred = self.x - mean
         return mean, (mass[:, None] * centred).T @ centred
 
-    def _predict(self, mass: Array, dt: float, control: Any, step: int, back: bool = False) -> Array:
+    def _predict(
+        self,
+        mass: Array,
+        dt: float,
+        control: Any,
+        step: int,
+        back: bool = False,
+    ) -> Array:
         """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
@@ -261,6 +276,7 @@ class GridFilter:
         whitened = np.linalg.solve(np.linalg.cholesky(Q), target.T).reshape(-1, *self.shape)
         for axis in range(len(self.shape)):
             gaps = np.sqrt((np.diff(whitened, axis=axis + 1) ** 2).sum(axis=0))
+            # the probability at the first of two neighbours whose images are too far apart
             share = np.delete(mass.reshape(self.shape), -1, axis)[gaps > WIDEST_GAP].sum()
             if share > WIDE_MASS:
                 raise ValueError(
@@ -268,7 +284,13 @@ class GridFilter:
                     f"got {gaps.max():.2g} at step {step}, with {100 * share:.2g} % of the probability beyond; use more"
                 )
 
-    def _spread(self, values: Array, position: Array, padded: tuple[int, ...], back: bool = False) -> Array:
+    def _spread(
+        self,
+        values: Array,
+        position: Array,
+        padded: tuple[int, ...],
+        back: bool = False,
+    ) -> Array:
         """Distribute values at positions (N, d), in cells, over a padded periodic grid; with `back`, interpolate there.
 
         Both use the same cubic weights: one is the transpose of the other.

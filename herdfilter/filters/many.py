@@ -45,7 +45,11 @@ class TracksError(RuntimeError):
     z: expected finite numbers, or NaN where missing, got inf at step 2
     """
 
-    def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:
+    def __init__(
+        self,
+        results: list[FilterResult | None],
+        errors: dict[int, Exception],
+    ) -> None:
         first = min(errors)
         super().__init__(
             f"{len(errors)} of {len(results)} tracks failed, the first of them track {first} with "
@@ -54,7 +58,9 @@ class TracksError(RuntimeError):
         self.results = results
         self.errors = errors
 
-    def __reduce__(self) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
         return type(self), (self.results, self.errors)
 
 
@@ -120,6 +126,7 @@ def run_many(
     errors: dict[int, Exception] = {}
     warned: dict[type, dict[int, Any]] = {}
     check_flags(progress=progress)
+    # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
     calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
     outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
@@ -151,7 +158,12 @@ def run_many(
 TrackEnd = tuple[FilterResult | None, Exception | None, list[UserWarning]]
 
 
-def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: Mapping[str, Any]) -> Iterator[TrackEnd]:
+def _ends(
+    build: Callable[[int], Any],
+    start: int,
+    tracks: list[Any],
+    options: Mapping[str, Any],
+) -> Iterator[TrackEnd]:
     """Yield how each track ended, counted from `start`: in one batch if the filters can run so, else one by one.
 
     If a batch fails although each of its tracks succeeds alone, a function of the model may not accept the rows of several
@@ -191,11 +203,12 @@ def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: M
         except Exception as error:  # the tracks before this one are a block; then it is tried again, as the first
             if not filters:
                 yield None, error, []
-        if len({*map(id, filters)}) < len(filters):
+        if len({*map(id, filters)}) < len(filters):  # a shared filter would mix the tracks
             raise ValueError(f"build: expected a new filter for each track, got one {type(filters[0]).__name__} for several")
         count = len(filters)
         if count:
             yield from run_block(filters, tracks[:count])
+        # The batch failed, but each of its tracks succeeded alone.
         if failures:
             if not isinstance(failures[0], TypeError | ValueError):
                 raise failures[0]

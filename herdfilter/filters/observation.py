@@ -52,7 +52,13 @@ class Observation:
     True
     """
 
-    def __init__(self, model: contract.Model | Measurement, z: Array, step: int, log_offset: float | None = 0.0) -> None:
+    def __init__(
+        self,
+        model: contract.Model | Measurement,
+        z: Array,
+        step: int,
+        log_offset: float | None = 0.0,
+    ) -> None:
         self.measurement = measurement = model if isinstance(model, Measurement) else Measurement(model)
         self.model = measurement.model
         self.z = z
@@ -64,7 +70,13 @@ class Observation:
         return summary_repr(self, model=self.model, z=self.z, step=self.step, log_offset=self.log_offset)
 
     @classmethod
-    def read(cls, model: contract.Model | Measurement, z: Any, step: int, partial: bool | None = None) -> Observation | None:
+    def read(
+        cls,
+        model: contract.Model | Measurement,
+        z: Any,
+        step: int,
+        partial: bool | None = None,
+    ) -> Observation | None:
         """Read an observation as a user passes it; None if it is missing.
 
         It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. Masked entries
@@ -74,7 +86,7 @@ class Observation:
         if z is None:
             return None
         measurement = model if isinstance(model, Measurement) else Measurement(model)
-        if isinstance(measurement.model, WithClutter):
+        if isinstance(measurement.model, WithClutter):  # an empty scan is an observation: that of a miss
             scan = read_scan(measurement.model, z, step)
             if scan is not None and scan[0] is not measurement.model:
                 return cls.read(*scan, step, partial)
@@ -86,7 +98,7 @@ class Observation:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
-        if z.size and np.abs(z).max() <= LARGEST:
+        if z.size and np.abs(z).max() <= LARGEST:  # the common case; False if any entry is NaN
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
@@ -99,7 +111,7 @@ class Observation:
 
     def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
         """Log-likelihood (n,) of states (n, d), each in its mode (n,) if the model jumps, less `log_offset`."""
-        if modes is None:
+        if modes is None:  # one model for all particles
             return self.less_offset(self.measurement.log_likelihood(self.z, x, self.step))
         values = np.empty(len(x))
         for mode in np.unique(modes):
@@ -179,7 +191,7 @@ class Observation:
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
         self.expect(matrices.shape[-1:], "observation_mean")
-        if len(self.observed_entries) == matrices.shape[-1]:
+        if len(self.observed_entries) == matrices.shape[-1]:  # nothing is missing: no copy
             return matrices
         rows, columns = np.ix_(self.observed_entries, self.observed_entries)
         return matrices[..., rows, columns]
@@ -244,7 +256,7 @@ class _BeforeTransition(Measurement):
         self.__dict__ |= measurement.__dict__
         self.transition = transition
         self.measurement = measurement
-        self.jacobian = None
+        self.jacobian = None  # that of the measurement alone does not apply
         self.state_circular = transition.circular
 
     def mean(self, joint: Array, step: int) -> Array:

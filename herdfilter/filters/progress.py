@@ -27,7 +27,11 @@ _last_line = [time.monotonic()]  # when the latest line of the log was written
 
 @contextmanager
 def live_line(
-    text: str, total: int | None = None, done: int = 0, unit: str = "", visible: bool = True
+    text: str,
+    total: int | None = None,
+    done: int = 0,
+    unit: str = "",
+    visible: bool = True,
 ) -> Iterator[tqdm[Any]]:
     """Show `text` and the time elapsed; with a `total` also the progress, which ``update(n)`` of the bar advances."""
     from tqdm import tqdm

@@ -60,7 +60,12 @@ class Replay:
         return summary_repr(self, filter=self.filter, lag=self.lag, start=self.start)
 
     def update(
-        self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None, gate: float | None = None
+        self,
+        time: Any,
+        z: ArrayLike | None,
+        sensor: Sensor | None = None,
+        control: Any = None,
+        gate: float | None = None,
     ) -> StepRecord | Any:
         """Use a reading; return the record of the latest one, which may be another.
 
@@ -98,6 +103,7 @@ class Replay:
         options = {name: value for name, value in (("sensor", sensor), ("gate", gate)) if value is not None}
         used = [reading for reading in self._recent if reading.since <= since]
         later = self._recent[len(used) :]
+        # Set the filter back before the later readings, then use this one and them again, with new snapshots.
         try:
             if later:
                 clock = later[0].clock

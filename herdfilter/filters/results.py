@@ -59,7 +59,7 @@ class Views:
             columns["time"] = times
         for i, name in enumerate(names):
             columns[f"{name}_mean"] = means[:, i]
-            columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))
+            columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))  # rounding may leave -1e-17
         for name, attribute in {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likelihoods"}.items():
             if hasattr(self, attribute):
                 columns[name] = getattr(self, attribute)
@@ -100,6 +100,7 @@ class Views:
         observations : mapping of int to array_like, shape (T,), optional
             Dimension -> readings of it, drawn as dots.
         """
+        # Matplotlib is slow to import, and most runs draw nothing.
         from herdfilter.pictures.axes import as_mass, axes_or_new, name_axes, panels, text_colour
         from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_times, plot_track
 
@@ -123,6 +124,7 @@ class Views:
         axes = [axes_or_new(panel) for panel, _ in targets]
         for panel, (_, panel_dims) in zip(axes, targets, strict=True):
             truth_here = None if true_states is None else true_states[:, [all_dims.index(i) for i in panel_dims]]
+            # Readings of both dimensions make dots in the plane, of one dimension dots over time.
             dots = [readings[i] for i in panel_dims if i in readings]
             if len(dots) == len(panel_dims):
                 x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
@@ -368,6 +370,7 @@ class DegenerateWeightsError(RuntimeError):
         self.n = n
         self.result: FilterResult | None = None
 
+    # Errors are pickled when a worker process raises them; the default would pass the text as `step`.
     def __reduce__(self) -> tuple[type, tuple[int, int], dict[str, FilterResult | None]]:
         return type(self), (self.step, self.n), {"result": self.result}
 
@@ -449,7 +452,7 @@ def warn_of_loss(step: int, n: int, alone: bool) -> None:
             "more particles, RegularisedResampling() where the transition has little noise, or a filter such as auto"
         )
         warning.steps = [step]
-        WARN.get()(warning, stacklevel=4)
+        WARN.get()(warning, stacklevel=4)  # the line that calls `update`
 
 
 def warn_if_partial(z: Any) -> None:

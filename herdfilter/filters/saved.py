@@ -86,6 +86,7 @@ class SavedState:
 
     def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
         """Return a copy of an array; ValueError unless it has this shape, and the type and range that belong to its name."""
+        # "gaussian.means" of a belief within a belief has the meaning of "means".
         array = as_any(f"state: {name}", self.entries.get(name))
         code, fits, expected = self.meanings.get(name.rpartition(".")[2], NUMBERS)
         if array.shape != shape or code not in array.dtype.str or not fits(array):
@@ -134,6 +135,6 @@ def waiting_arrays(transition: Transition) -> dict[str, Any]:
 def _as_array(control: Any) -> np.ndarray:
     """Return a control input as an array for a state; ValueError if it is no array, number or text."""
     array = np.array(as_any("control", control))
-    if array.dtype.hasobject or hasattr(control, "to_numpy"):
+    if array.dtype.hasobject or hasattr(control, "to_numpy"):  # pickled, or a table that would lose its labels
         raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
     return array

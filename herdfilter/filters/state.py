@@ -91,7 +91,12 @@ class Particles:
 
     @classmethod
     def unchecked(
-        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, ancestors: Any = None
+        cls,
+        particles: Array,
+        log_weights: Array,
+        modes: Any = None,
+        n_next: Any = None,
+        ancestors: Any = None,
     ) -> Self:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
@@ -212,6 +217,7 @@ class Particles:
         union: Self = object.__new__(kind)
         for name in kind.FIELDS:
             columns = [getattr(kind.of(part), name) for part in parts]
+            # A field that one part lacks is unknown in the union; a row shared within a part is repeated for its particles.
             if name != "n_next" and not any(column is None for column in columns):
                 rows = [
                     np.broadcast_to(column, (len(part), *column.shape[1:]))
@@ -225,7 +231,7 @@ class Particles:
 
     def traced(self, indices: Indices | None) -> Self:
         """Count ancestors in a larger set, from which those that they index now were taken at `indices`; return self."""
-        if self.ancestors is each_its_own(len(self.x)):
+        if self.ancestors is each_its_own(len(self.x)):  # the cached identity: no look-up
             self.ancestors = indices
         elif self.ancestors is not None:
             self.ancestors = None if indices is None else indices[self.ancestors]
@@ -264,7 +270,7 @@ class Particles:
         ess = self.ess
         if self.ancestors is None:
             return ess, math.nan, ess < ALONE
-        if self.ancestors is each_its_own(len(self.x)):
+        if self.ancestors is each_its_own(len(self.x)):  # every family has one member
             return ess, float(len((self.weights > NO_WEIGHT).nonzero()[0])), ess < ALONE
         weights = np.bincount(self.ancestors, self.weights)
         distinct = float(len((weights > NO_WEIGHT).nonzero()[0]))
@@ -281,7 +287,13 @@ class Particles:
         return ess, distinct, len(families) == 1 or bool((within * count**2 < total).any())
 
     @classmethod
-    def checked(cls, particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
+    def checked(
+        cls,
+        particles: Any,
+        part: object,
+        method: str,
+        shape: tuple[int, int],
+    ) -> Particles:
         """Return the result of a part's method if it is particles of this shape, else raise an error that names it."""
         if isinstance(particles, Particles) and particles.fits(shape):
             return particles
@@ -297,6 +309,7 @@ class Particles:
 
     def arrays(self) -> dict[str, Any]:
         """Return all that `restored` needs, as arrays by name."""
+        # Fields of this kind only, such as covariances, are saved under their own names.
         names = ARRAYS | {name: name for name in self.FIELDS[len(Particles.FIELDS) :]}
         arrays = {name: getattr(self, attribute) for name, attribute in names.items()}
         return {name: array for name, array in arrays.items() if array is not None}
@@ -307,6 +320,7 @@ class Particles:
         kinds: list[type[Particles]] = sorted((Particles, *Particles.__subclasses__()), key=lambda kind: -len(kind.FIELDS))
         kind = next(kind for kind in kinds if {*kind.FIELDS[len(Particles.FIELDS) :]} <= {*saved.entries})
         n = np.size(saved.entries["weights"])
+        # `weights` are stored beside their logarithms, as exp does not give the same bits everywhere.
         names = [name for name in ARRAYS if name in saved.entries]
         arrays = {ARRAYS[name]: saved.read(name, (n, dim) if name == "particles" else (n,)) for name in names}
         particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
@@ -332,7 +346,12 @@ def each_its_own(n: int) -> Indices:
     return identity
 
 
-def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
+def predicted_moments(
+    measurement: Measurement,
+    x: Array,
+    weights: Array,
+    step: int,
+) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of h(x) over weighted states (n, d), and the expected noise covariance (k, k)."""
     values = measurement.mean(x, step)
     size = values.shape[1]
@@ -410,7 +429,10 @@ class ParticleEstimates:
             return np.ones(1)
         return np.bincount(particles.modes, particles.weights, len(self.model.models)).astype(np.float64)
 
-    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
+    def predicted_observation(
+        self,
+        sensor: Sensor | None = None,
+    ) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
 
         None where the model, or the sensor, has no mean and covariance of the observation.
@@ -425,6 +447,7 @@ class ParticleEstimates:
 
         The next step brings the union back to the number of particles of one filter.
         """
+        # The heaviest set is kept even if all are light.
         heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
         log_weights = np.log(weights[heavy] / weights[heavy].sum())
         parts = [others[i]._current().reweighted(log_weight) for i, log_weight in zip(heavy, log_weights, strict=True)]

@@ -75,7 +75,11 @@ class ExactFlow:
             noise = Measurement(observation.model).noise(size, observation.step).matrix
             self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
-    def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
+    def migrate(
+        self,
+        covariance: Array,
+        *movers: tuple[Array, Array],
+    ) -> tuple[list[Array], Array]:
         """Carry offsets from prior means along the flow.
 
         Parameters

@@ -39,7 +39,7 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def named(self: Any, *args: Any, **options: Any) -> Any:
-        if "z" in options:
+        if "z" in options:  # as a positional argument, so that its rows can be taken below
             args = (options.pop("z"),)
         try:
             return method(self, *args, **options)
@@ -101,7 +101,11 @@ class BatchedKalmanFilter(Timed):
     _observed_by: Any = KalmanFilter._observed_by
 
     def __init__(
-        self, model: contract.Model, means: ArrayLike, covariances: ArrayLike, rule: str | MomentRule = "unscented"
+        self,
+        model: contract.Model,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        rule: str | MomentRule = "unscented",
     ) -> None:
         contract.require(model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE))
         contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
@@ -126,9 +130,9 @@ class BatchedKalmanFilter(Timed):
             return None
         if len({(type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock) for kf in filters}) > 1:
             return None
-        if not first.step and any(kf._by_model_at_start for kf in filters):
+        if not first.step and any(kf._by_model_at_start for kf in filters):  # a second observation is an error of its own
             return None
-        batch = cls.__new__(cls)
+        batch = cls.__new__(cls)  # without `__init__`: all has been checked by the filters
         batch._single = first
         batch.model = first.model
         batch.rule = first.rule
@@ -215,10 +219,11 @@ class BatchedKalmanFilter(Timed):
         outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
-        linear = self.linear_observations(sensor)
+        linear = self.linear_observations(sensor)  # for gate and update alike
         if gate is not None:
             gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
             residuals, slopes, noises = observed_part(Observations(model, rows, self.step), linear)
+            # Missing entries are NaN here, and have no correlation with the others: they do not count.
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
@@ -245,7 +250,12 @@ class BatchedKalmanFilter(Timed):
             Measurement(self._observed_by(sensor)), self.states.means, self.states.factors, self.rule, self.step
         )
 
-    def _corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
+    def _corrected(
+        self,
+        prior: Gaussians,
+        observations: Observations,
+        linear: Linearisation,
+    ) -> tuple[Gaussians, Array]:
         """Update states with an observation each, linearised in `linear`; return them and the log-densities."""
         with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error of its own below
             states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
@@ -270,7 +280,11 @@ class BatchedKalmanFilter(Timed):
         return self._run(observations, None, gate, dt=dt, controls=controls, times=times)[0]
 
     def _run(
-        self, observations: ArrayLike, lengths: np.ndarray | None, gate: float | None = None, **timing: Any
+        self,
+        observations: ArrayLike,
+        lengths: np.ndarray | None,
+        gate: float | None = None,
+        **timing: Any,
     ) -> tuple[list[FilterResult], list[Self]]:
         """As `run`; return also the batches of states that have ended, in the order in which they did.
 
@@ -283,6 +297,7 @@ class BatchedKalmanFilter(Timed):
         steps = series(z, **timing, clock=self._clock)
         T, count, _ = z.shape
         d = self.means.shape[1]
+        # Results are collected in columns (K, T, ...) and divided among the states at the end.
         ends = np.full(count, T) if lengths is None else lengths
         numbers = np.empty(T, dtype=int)
         times = as_objects([step.time for step in steps])
@@ -330,18 +345,24 @@ class BatchedKalmanFilter(Timed):
             online.log_likelihood = float(self.log_likelihoods[k])
 
 
-def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
+def run_together(
+    filters: Sequence[Any],
+    tracks: Sequence[Any],
+    options: Mapping[str, Any],
+) -> list[FilterResult] | None:
     """Run Kalman filters on one track each, in one batch; None if filters or tracks cannot share a batch.
 
     Filters and results are as after runs one by one; after an error the filters are unchanged.
     """
     batch = BatchedKalmanFilter.of(filters)
     timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
+    # Options of single filters, such as a watcher, and tracks with times of their own need one run each.
     if batch is None or {*options} - {*timing, "gate"} or not all(map(_is_plain, tracks)):
         return None
     z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
     z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
     lengths = np.array([len(rows) for rows in z])
+    # Time steps or controls given one by one fit tracks of one length only.
     sizes = {rows.shape[1:] for rows in z if len(rows)}
     ragged = len(set(lengths.tolist())) > 1
     if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
@@ -353,6 +374,7 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
         padded[: lengths[k], row] = z[k]
     results: Any
     results, ended = batch.take(order)._run(padded, lengths[order], **options)
+    # Put the filters where single runs would have left them: record, belief, step and clock.
     in_order = [filters[k] for k in order]
     for online, result in zip(in_order, results, strict=True):
         if len(result):
@@ -363,7 +385,7 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     for part in ended:
         part.hand_back(in_order[len(in_order) - len(part) :])
         del in_order[len(in_order) - len(part) :]
-    return [results[row] for row in np.argsort(order)]
+    return [results[row] for row in np.argsort(order)]  # back in the order of the tracks
 
 
 def _is_plain(track: Any) -> bool:

@@ -86,7 +86,12 @@ class KalmanFilter(OnlineFilter):
         self.step += 1
         self._clock = self._clock.later(dt)
 
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
+    def update(
+        self,
+        z: ArrayLike | None,
+        sensor: Sensor | None = None,
+        gate: float | None = None,
+    ) -> StepRecord:
         """Update with an observation of this step: before the first `predict`, of the initial state.
 
         Several updates may follow at one step, by one sensor after the other.
@@ -113,6 +118,7 @@ class KalmanFilter(OnlineFilter):
             If moments or log-likelihood overflow; the prediction is kept.
         """
         self._check_order(sensor)
+        # Everything is computed before anything is stored, so that an error leaves the prediction.
         belief = self.belief
         increment = 0.0
         outcome = Outcome.MISSING
@@ -142,7 +148,10 @@ class KalmanFilter(OnlineFilter):
         self._by_model_at_start |= self.step == 0 and sensor is None
         return record
 
-    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
+    def predicted_observation(
+        self,
+        sensor: Sensor | None = None,
+    ) -> tuple[Array, Array] | None:
         """Return mean (k,) and covariance (k, k), noise included, of the observation predicted at this step.
 
         Call it between `predict` and `update`. It is None if neither the model nor a sensor observes.
@@ -156,14 +165,14 @@ class KalmanFilter(OnlineFilter):
 
         A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
         """
-        combined = copy.copy(self)
+        combined = copy.copy(self)  # shallow: beliefs are replaced, never changed
         combined.belief = self._combine([component.belief for component in others], weights)
         combined.record = None
         return combined
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)
-        if sensor is not None:
+        if sensor is not None:  # the model's own functions were checked when the filter was built
             require(model, type(self).__name__, OBSERVED)
         return model
 
@@ -218,7 +227,11 @@ class KalmanFilter(OnlineFilter):
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
 
 
-def _exchange_arrays(belief: Any, exchange: Callable[[str, Array], Array], prefix: str = "") -> Any:
+def _exchange_arrays(
+    belief: Any,
+    exchange: Callable[[str, Array], Array],
+    prefix: str = "",
+) -> Any:
     """Return a belief with each array replaced by ``exchange(name, array)``; nested beliefs are included."""
     changes: dict[str, Any] = {}
     for field in fields(belief):

@@ -50,7 +50,12 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     belief: Ensemble
 
-    def __init__(self, model: contract.Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
+    def __init__(
+        self,
+        model: contract.Model,
+        n_particles: int = 100,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
         user = "EnsembleKalmanFilter"
         check_state(model, user, "sample")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
@@ -86,13 +91,14 @@ class EnsembleKalmanFilter(KalmanFilter):
         members = _unwrap_evenly(self.particles, circular)
         means = Measurement(observation.model).mean(self.particles, observation.step)
         means = _unwrap_evenly(means, Measurement(observation.model).circular(means.shape[1]))
+        # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = (members - members.mean(axis=0)).T @ spread
         noises = Measurement(observation.model).noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
-        cross = cross[None, :, observation.observed_entries]
+        cross = cross[None, :, observation.observed_entries]  # missing entries do not correct
         whitening = inverse_factor(observation.part(covariance)[None], observation.step)
         noise = contract.correlated(
             self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises)
@@ -101,14 +107,14 @@ class EnsembleKalmanFilter(KalmanFilter):
         residuals = observation.residuals(means) + noise
         corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
         white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
-        log_root = np.log(np.diagonal(whitening[0])).sum()
+        log_root = np.log(np.diagonal(whitening[0])).sum()  # -log |S| / 2
         log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
         return Ensemble(wrap(self.particles + corrections, circular)), float(log_density)
 
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(Measurement(model), self.particles, np.full(n, 1 / n), self.step)
-        return mean, covariance * (n / (n - 1)) + noise
+        return mean, covariance * (n / (n - 1)) + noise  # the unbiased covariance, as in the update
 
     def _combine(self, beliefs: Sequence[Ensemble], weights: Array) -> Ensemble:
         """Take n members of all ensembles, at even steps through their weights."""

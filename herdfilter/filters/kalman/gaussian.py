@@ -60,6 +60,7 @@ class Gaussians:
             check_state(model, user, "mean", "covariance")
             contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"))
             contract.require(to_check(model), user, contract.OBSERVED)
+            # The moments of a mixture are those of unwrapped angles; read_rows and read_covariance check a user's arrays.
             start = unwrapped(model.initial, contract.circular_dims(model))
             means.append(read_rows("initial.mean", start.mean, (model.dim,), 0))
             factors.append(read_covariance("initial.covariance", start.covariance, model.dim, 0).factor)
@@ -95,21 +96,33 @@ class Gaussians:
         def predict_in_mode(motion: Motion, part: Gaussians) -> tuple[Array, ...]:
             onward = transition if motion is transition.motion else transition.of(motion)
             means, slopes, noises = linear_transition(onward, part.means, part.factors, rule)
+            # The factor of A A' + Q; with no rows of factors only that is computed.
             return means, condition(slopes, noises, part.factors[:, :0], transition.step, "predicted")[0]
 
         means, factors = self._in_modes(transition.motion, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
 
-    def observe(self, measurement: Measurement, rule: MomentRule, step: int) -> Linearisation:
+    def observe(
+        self,
+        measurement: Measurement,
+        rule: MomentRule,
+        step: int,
+    ) -> Linearisation:
         """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`."""
 
-        def observe_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
+        def observe_in_mode(
+            measurement: Measurement,
+            part: Gaussians,
+        ) -> tuple[Array, ...]:
             return linear_observation(measurement, part.means, part.factors, rule, step)
 
         return Linearisation(*self._in_modes(measurement, observe_in_mode))
 
     def update(
-        self, observation: Observation, rule: MomentRule | None, linear: Linearisation | None = None
+        self,
+        observation: Observation,
+        rule: MomentRule | None,
+        linear: Linearisation | None = None,
     ) -> tuple[Gaussians, Array]:
         """Kalman update of each Gaussian, whose weights stay; return also the log-densities (K,) of the observation.
 
@@ -117,7 +130,10 @@ class Gaussians:
         """
         measurement = observation.measurement
 
-        def iterate_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
+        def iterate_in_mode(
+            measurement: Measurement,
+            part: Gaussians,
+        ) -> tuple[Array, ...]:
             return iterated_update(observation.by(measurement), part.means, part.factors)
 
         if rule is None:
@@ -125,7 +141,7 @@ class Gaussians:
         else:
             linear = linear or self.observe(measurement, rule, observation.step)
             means, factors, log_densities = update_gaussians(observation, self.means, self.factors, rule, linear)
-        means = wrap(means, measurement.state_circular)
+        means = wrap(means, measurement.state_circular)  # a correction may have taken an angle past the cut
         return Gaussians(self.weights, means, factors, self.modes), log_densities
 
     def reweighted(self, log_densities: Array) -> tuple[Gaussians, float]:
@@ -133,9 +149,9 @@ class Gaussians:
 
         If all densities are zero the weights stay as they are.
         """
-        if len(self) == 1:
+        if len(self) == 1:  # by far the most frequent case
             return Gaussians(np.ones(1), self.means, self.factors, self.modes), float(log_densities[0])
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # components without weight
             log_weights = np.log(self.weights) + log_densities
         log_evidence = float(np.logaddexp.reduce(log_weights))
         weights = self.weights if log_evidence == -np.inf else np.exp(log_weights - log_evidence)
@@ -157,7 +173,8 @@ class Gaussians:
         if not measurement.scans:
             updated, log_densities = self.update(observation, rule)
             return *updated.reweighted(log_densities), all_indices, np.ones_like(all_indices)
-        # Log-factors of all hypotheses (1 + k, K): misses in row 0. All K times k updates are made in one call.
+        # Log-factors of all hypotheses, `terms` (1 + k, K), misses in row 0. All K times k updates are made in one call, with
+        # one linearisation for each Gaussian.
         shape = (len(self), len(scan))
         model = measurement.model
         missed, log_factors = model.log_factors(expected_detection(model, self, rule, step), scan, step)
@@ -176,6 +193,7 @@ class Gaussians:
         if log_evidence == -np.inf:
             return self, log_evidence, all_indices, np.zeros_like(all_indices)
         shares = np.exp(log_weights - log_evidence)
+        # Branches are listed by mode, then by parent: the selection of histories depends on their order.
         by_mode = all_indices if self.modes is None else np.argsort(self.modes, kind="stable")
         positions, labels = np.nonzero(shares[by_mode] > negligible)
         parents = by_mode[positions]
@@ -185,7 +203,12 @@ class Gaussians:
         branches = replace(hypotheses.take(rows), weights=weights / weights.sum())
         return branches, log_evidence, parents, labels
 
-    def predicted_observation(self, model: contract.Model, rule: MomentRule, step: int) -> tuple[Array, Array]:
+    def predicted_observation(
+        self,
+        model: contract.Model,
+        rule: MomentRule,
+        step: int,
+    ) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation that the mixture predicts, its noise included."""
         measurement = Measurement(model)
         linear = self.observe(measurement, rule, step)
@@ -195,7 +218,7 @@ class Gaussians:
     def split(self, transition_matrix: Array) -> Gaussians:
         """Return a copy of each Gaussian for every mode it can jump to, weighted by the transition probability."""
         joint = self.weights[:, None] * transition_matrix[self.modes]
-        parents, modes = np.nonzero(joint)
+        parents, modes = np.nonzero(joint)  # jumps of probability zero make no copies
         return Gaussians(joint[parents, modes], self.means[parents], self.factors[parents], modes)
 
     def mixed(self, joint: Array, circular: tuple[int, ...]) -> Gaussians:
@@ -203,7 +226,7 @@ class Gaussians:
 
         Columns without weight are left out. Where the Gaussians have modes, the columns are the modes.
         """
-        if joint.shape == (1, 1):
+        if joint.shape == (1, 1):  # one Gaussian is its own mixture, to the last bit
             return self
         weights = joint.sum(axis=0)
         modes = np.flatnonzero(weights > 0)
@@ -222,12 +245,16 @@ class Gaussians:
         merged_mixture = self.mixed(self.weights[:, None], circular)
         return merged_mixture.means[0], merged_mixture.covariances[0]
 
-    def _in_modes(self, resolved: Any, function: Callable[[Any, Gaussians], tuple[Array, ...]]) -> tuple[Array, ...]:
+    def _in_modes(
+        self,
+        resolved: Any,
+        function: Callable[[Any, Gaussians], tuple[Array, ...]],
+    ) -> tuple[Array, ...]:
         """Apply a function of (motion or measurement, Gaussians) to each mode; its arrays have a row for each Gaussian."""
         if self.modes is None:
             return function(resolved, self)
         present = sorted({*self.modes.tolist()})
-        if len(present) == 1:
+        if len(present) == 1:  # no copies
             return function(resolved.in_mode(present[0]), self)
         arrays: tuple[Array, ...] = ()
         for mode in present:
@@ -239,13 +266,19 @@ class Gaussians:
         return arrays
 
 
-def merge_gaussians(means: Array, factors: Array, weights: Array, circular: tuple[int, ...]) -> tuple[Array, Array]:
+def merge_gaussians(
+    means: Array,
+    factors: Array,
+    weights: Array,
+    circular: tuple[int, ...],
+) -> tuple[Array, Array]:
     """Merge G mixtures of n Gaussians each: means (G, d), angles wrapped, and factors (G, d, d) of the covariances.
 
     Means are (G, n, d), factors (G, n, d, d), or (1, ...) if the mixtures share them; weights (G, n) sum to 1.
     """
     count, n = weights.shape
     d = means.shape[2]
+    # Angles are unwrapped about their circular mean, for each mixture, since the weights differ.
     x = np.broadcast_to(means, (count, n, d)).copy()
     for i in circular:
         sines, cosines = ((weights * wave(x[..., i])).sum(axis=1) for wave in (np.sin, np.cos))
@@ -267,7 +300,12 @@ def unwrapped(start: Any, circular: tuple[int, ...]) -> Any:
     return GaussianMixture.unchecked(start.weights, means, start.distinct_covariances)
 
 
-def linear_transition(transition: Transition, means: Array, factors: Array, rule: MomentRule) -> Linearisation:
+def linear_transition(
+    transition: Transition,
+    means: Array,
+    factors: Array,
+    rule: MomentRule,
+) -> Linearisation:
     """Linearise the transition of each Gaussian by a rule; slopes are (K, d, m). Angles of the means are not wrapped.
 
     Factors are (K, d, d), or (1, d, d) if all Gaussians share one. Additive noise adds its covariance to the `rests`.
@@ -279,6 +317,7 @@ def linear_transition(transition: Transition, means: Array, factors: Array, rule
         function = contract.VectorFunction(
             lambda x: transition.propagate(transition.wrapped(x[:, :d]), x[:, d:]), lambda _: circular, angles=circular
         )
+        # N(mean, F F') and N(0, I) side by side
         noise_dim = transition.noise_dim
         joint = np.zeros((len(factors), d + noise_dim, d + noise_dim))
         joint[:, :d, :d] = factors
@@ -297,7 +336,11 @@ def linear_transition(transition: Transition, means: Array, factors: Array, rule
 
 
 def update_gaussians(
-    observation: Observation, means: Array, factors: Array, rule: MomentRule | None, linear: Linearisation | None = None
+    observation: Observation,
+    means: Array,
+    factors: Array,
+    rule: MomentRule | None,
+    linear: Linearisation | None = None,
 ) -> tuple[Array, Array, Array]:
     """Kalman update of each N(means[i], factors[i] @ factors[i].T) by an observation that a rule linearises.
 
@@ -311,7 +354,13 @@ def update_gaussians(
     return correct_gaussians(means, factors, *observed_part(observation, linear), observation.step)
 
 
-def linear_observation(measurement: Measurement, means: Array, factors: Array, rule: MomentRule, step: int) -> Linearisation:
+def linear_observation(
+    measurement: Measurement,
+    means: Array,
+    factors: Array,
+    rule: MomentRule,
+    step: int,
+) -> Linearisation:
     """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`."""
     circular = measurement.state_circular
     jacobian = measurement.jacobian
@@ -335,7 +384,12 @@ def linear_observation(measurement: Measurement, means: Array, factors: Array, r
     return Linearisation(predicted, slopes, rests + expected.reshape(-1, size, size))
 
 
-def expected_detection(model: WithClutter, states: Gaussians, rule: MomentRule, step: int) -> Factor:
+def expected_detection(
+    model: WithClutter,
+    states: Gaussians,
+    rule: MomentRule,
+    step: int,
+) -> Factor:
     """Return P_D expected over each Gaussian by a rule, (K,), or the constant that it is.
 
     The linear rule evaluates it at the means, others at their points. It is clipped to [0, 1], as the weights of points can
@@ -351,7 +405,11 @@ def expected_detection(model: WithClutter, states: Gaussians, rule: MomentRule, 
 
 
 def _expected(
-    function: Callable[[Array], Array], circular: tuple[int, ...], means: Array, factors: Array, rule: MomentRule
+    function: Callable[[Array], Array],
+    circular: tuple[int, ...],
+    means: Array,
+    factors: Array,
+    rule: MomentRule,
 ) -> Array:
     """Return the expectations (K, k) of a function of states, (n, d) -> (n, k), over each Gaussian by a rule."""
     values = contract.VectorFunction(lambda x: function(wrap(x, circular)), lambda _: (), angles=circular)
@@ -366,6 +424,7 @@ def iterated_update(
     It starts from ``means + factors @ start``, with `start` (K, d), or from the means.
     """
     count, d = means.shape
+    # Gauss-Newton in standardised coordinates u, where the prior is N(0, I) and the tolerance has no units.
     u: Array = np.zeros((count, d)) if start is None else start
     for _ in range(MOST_ITERATIONS):
         states = means + (factors @ u[:, :, None])[:, :, 0]
@@ -378,10 +437,15 @@ def iterated_update(
         if not changed.any():
             break
         u = np.where(changed[:, None], after, u)  # states that have converged do not depend on the others
+    # The same linearisation gives the posterior covariance and the evidence.
     return correct_gaussians(means, factors, residuals, slopes, noises, observation.step)
 
 
-def log_evidence(transition: Transition, particles: Particles, observation: Observation) -> float:
+def log_evidence(
+    transition: Transition,
+    particles: Particles,
+    observation: Observation,
+) -> float:
     """Return the log-density of an observation by the moments of weighted particles; 0 if the model gives no moments."""
     if transition.simulated_only or observation.measurement.scans or not observation.has_moments:
         return 0.0
@@ -393,7 +457,11 @@ def log_evidence(transition: Transition, particles: Particles, observation: Obse
 
 
 def kalman_mixture(
-    model: contract.Model, prediction: GaussianMixture, z: Array, step: int, rule: str | MomentRule = "unscented"
+    model: contract.Model,
+    prediction: GaussianMixture,
+    z: Array,
+    step: int,
+    rule: str | MomentRule = "unscented",
 ) -> tuple[GaussianMixture, float]:
     """Return the posterior of a Gaussian mixture, each component updated as by a separate Kalman filter.
 

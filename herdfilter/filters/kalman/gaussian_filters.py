@@ -141,7 +141,13 @@ class UnscentedKalmanFilter(GaussianFilter):
     5.0 49.0
     """
 
-    def __init__(self, model: Model, alpha: float = 1.0, beta: float = 0.0, kappa: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: Model,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        kappa: float = 1.0,
+    ) -> None:
         points = ScaledSigmaPoints(
             as_positive("alpha", alpha), float(as_array("beta", beta, ())), float(as_array("kappa", kappa, ()))
         )

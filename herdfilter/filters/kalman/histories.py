@@ -48,7 +48,12 @@ class MixtureKalmanFilter(ModeFilter):
     ([0.32, 0.2, 0.69, 0.96, 0.69], True)
     """
 
-    def __init__(self, model: Model, n_particles: int = 100, rule: str | MomentRule = "unscented") -> None:
+    def __init__(
+        self,
+        model: Model,
+        n_particles: int = 100,
+        rule: str | MomentRule = "unscented",
+    ) -> None:
         self.n_particles = check_count("n_particles", n_particles)
         super().__init__(model, rule)
 

@@ -51,7 +51,12 @@ class MomentRule(Protocol):
     share one.
     """
 
-    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    def __call__(
+        self,
+        function: VectorFunction,
+        means: Array,
+        factors: Array,
+    ) -> Linearisation:
         """Return means (K, k), slopes (K, k, m) and covariances of the rest, (K, k, k) or (1, k, k)."""
 
 
@@ -59,7 +64,12 @@ class MomentRule(Protocol):
 class LinearRule:
     """The linearisation at each mean, as in the extended Kalman filter."""
 
-    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    def __call__(
+        self,
+        function: VectorFunction,
+        means: Array,
+        factors: Array,
+    ) -> Linearisation:
         """See `MomentRule`."""
         if function.jacobian is None:
             # steps of a standard deviation in each dimension
@@ -82,7 +92,12 @@ class PointRule:
 
     standard: StandardPoints
 
-    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+    def __call__(
+        self,
+        function: VectorFunction,
+        means: Array,
+        factors: Array,
+    ) -> Linearisation:
         """See `MomentRule`."""
         z, weights, spread_weights = _cached_points(self.standard, means.shape[1])
         y, near = self._values(function, means, factors)
@@ -102,7 +117,12 @@ class PointRule:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
         return _cached_points(self.standard, dim)[:2]
 
-    def _values(self, function: VectorFunction, means: Array, factors: Array) -> tuple[Array, Array | None]:
+    def _values(
+        self,
+        function: VectorFunction,
+        means: Array,
+        factors: Array,
+    ) -> tuple[Array, Array | None]:
         """Return the values (K, p, k), and the shares (K, p) of the way from mean to point at which they were taken.
 
         None stands for the whole way. Points whose angles are more than a quarter turn from the mean's are moved nearer to
@@ -211,7 +231,12 @@ def moment_rule(rule: str | MomentRule) -> MomentRule:
     return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]
 
 
-def linearised(rule: MomentRule, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+def linearised(
+    rule: MomentRule,
+    function: VectorFunction,
+    means: Array,
+    factors: Array,
+) -> Linearisation:
     """Return the linearisation by a rule; raise TypeError unless the rule returns three arrays."""
     linear = rule(function, means, factors)
     if not (isinstance(linear, tuple) and len(linear) == 3):

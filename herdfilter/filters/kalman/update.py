@@ -59,6 +59,7 @@ def condition_in_place(slopes, noises, factors, variances, rotated, roots, gains
     for c in range(count):
         noise = noises[c if len(noises) > 1 else 0]
         before = factors[c if len(factors) > 1 else 0]
+        # Variances of the observation, which tell what counts as rounding in the noise.
         for i in range(k):
             variances[i] = noise[i, i]
             for j in range(m):
@@ -83,6 +84,7 @@ def move_in_place(roots, gains, residuals, means, log_densities):
     """
     count, k = residuals.shape
     for c in range(count):
+        # A missing entry has no slopes and unit noise: with the residual 0 it neither corrects nor adds to the density.
         present = 0
         for i in range(k):
             if np.isnan(residuals[c, i]):
@@ -142,7 +144,13 @@ def factorise_noise(matrix, variances, root):
     return True
 
 
-def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str) -> tuple[Array, Array, Array]:
+def condition(
+    slopes: Array,
+    noises: Array,
+    factors: Array,
+    step: int,
+    what: str,
+) -> tuple[Array, Array, Array]:
     """Condition K Gaussians on linear functions of them.
 
     With u ~ N(0, I), of m entries, a state is x = F u, and y = A u + e is observed, with e independent of u.
@@ -174,7 +182,11 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
     return result
 
 
-def _try_condition(slopes: Array, noises: Array, factors: Array) -> tuple[Array, Array, Array] | None:
+def _try_condition(
+    slopes: Array,
+    noises: Array,
+    factors: Array,
+) -> tuple[Array, Array, Array] | None:
     count, k, m = slopes.shape
     d = factors.shape[1]
     result = (np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d)))
@@ -189,7 +201,12 @@ def triangular(factors: Array) -> Array:
 
 
 def correct_gaussians(
-    means: Array, factors: Array, residuals: Array, slopes: Array, noises: Array, step: int
+    means: Array,
+    factors: Array,
+    residuals: Array,
+    slopes: Array,
+    noises: Array,
+    step: int,
 ) -> tuple[Array, Array, Array]:
     """Update each Gaussian with its residual (K, k), NaN where missing; slopes and noises as `linear_observation` has them.
 
@@ -204,7 +221,10 @@ def correct_gaussians(
     return corrected, after, log_densities
 
 
-def observed_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array, Array]:
+def observed_part(
+    observation: Observation,
+    linear: Linearisation,
+) -> tuple[Array, Array, Array]:
     """Return residuals (K, k), NaN where missing, and slopes and noises that make missing entries uninformative.
 
     An observation must have the shape of its prediction (K, k). Missing entries get zero slopes and independent unit noise:

@@ -62,7 +62,11 @@ class AugmentedProposal(SampledProposal):
         check_fit(self.fit)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
@@ -123,7 +127,11 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
     defensive_share: float = 0.2
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:

@@ -64,7 +64,11 @@ class AuxiliaryProposal(BootstrapProposal):
             )
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None:

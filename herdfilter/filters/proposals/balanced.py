@@ -31,7 +31,12 @@ TRIES = 8
 class BalancedPoints:
     """The first set of balanced noise as a sampler of N(0, I), for `MappedSampling`."""
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
+    def sample(
+        self,
+        mixture: GaussianMixture,
+        n: int,
+        rng: np.random.Generator | None = None,
+    ) -> Points:
         """Return `n` points of the standard normal in as many dimensions as the mixture has."""
         return Points.unchecked(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
 
@@ -74,7 +79,12 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
     return points.x
 
 
-def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
+def ranked_members(
+    x: Array,
+    weights: Array,
+    circular: tuple[int, ...],
+    n: int | Array,
+) -> Indices:
     """Return indices into weighted points (M, d), sorted along a curve, at n even steps of the cumulative weights.
 
     An array `n` (k,) of ascending numbers in [0, 1) takes the place of the even steps (i + 1/2) / n.
@@ -92,7 +102,12 @@ CELL = 2.0**-DIGITS
 # Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)
 
 
-def scrambled_sobol(n: int, dim: int, rng: np.random.Generator, ordered: bool = False) -> Array:
+def scrambled_sobol(
+    n: int,
+    dim: int,
+    rng: np.random.Generator,
+    ordered: bool = False,
+) -> Array:
     """Draw n points (n, dim) of a scrambled Sobol sequence in the unit cube, sorted by first entry if `ordered`."""
     directions = direction_numbers(dim, (n - 1).bit_length())
     return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered)
@@ -111,7 +126,12 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
 
 
-def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.int64], ordered: bool = False) -> Array:
+def scrambled_points(
+    n: int,
+    directions: NDArray[np.int64],
+    random: NDArray[np.int64],
+    ordered: bool = False,
+) -> Array:
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
     x = np.empty((n, len(directions)))
     count = directions.shape[1]
@@ -172,7 +192,11 @@ def check_hilbert(dim: int) -> None:
         raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {dim}")
 
 
-def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDArray[np.integer[Any]]:
+def hilbert_order(
+    x: Array,
+    weights: Array,
+    circular: Sequence[int] = (),
+) -> NDArray[np.integer[Any]]:
     """Return the indices that sort weighted points (n, d), d up to 62, along the Hilbert curve; by value if d is 1.
 
     The curve fills the unit cube, into which each coordinate is mapped by the logistic function of its standardised value.

@@ -74,11 +74,20 @@ class Proposal(Protocol):
     def check(self, model: contract.Model) -> None:
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """Return n particles for the initial state, with weights that sum to 1."""
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """Return particles at the step that `transition` leads to.
 
@@ -114,8 +123,14 @@ class BaseProposal:
         """Sampler of the initial particles where the initial distribution is a mixture; None for random ones."""
         return None
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """See `Proposal`."""
+        # Points can only be drawn from a mixture; other distributions have a method `sample` of their own.
         sampler = self.initial_sampler
         if sampler is None or not isinstance(model.initial, GaussianMixture):
             return Particles.equal(Motion(model).sample_initial(n, rng))
@@ -146,10 +161,14 @@ class BootstrapProposal(BaseProposal):
     """
 
     uses: ClassVar[Uses] = Uses()
-    transitions = (*BaseProposal.transitions, ("sample_transition",))
+    transitions = (*BaseProposal.transitions, ("sample_transition",))  # a simulator is enough
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         ancestors = each_its_own(len(particles.x))

@@ -78,7 +78,11 @@ class FlowProposal(BootstrapProposal):
         check_count("flow_steps", self.flow_steps)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:

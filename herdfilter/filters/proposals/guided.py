@@ -75,7 +75,11 @@ class GuidedProposal(BootstrapProposal):
         moment_rule(self.rule)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
@@ -142,7 +146,11 @@ def guided_mixture(
 
 
 def first_update(
-    proposal: Proposal, prior: Any, particles: Particles, observation: Observation, rng: np.random.Generator
+    proposal: Proposal,
+    prior: Any,
+    particles: Particles,
+    observation: Observation,
+    rng: np.random.Generator,
 ) -> Particles:
     """Return particles of the prior given its first observation, with exact weights, not normalised.
 

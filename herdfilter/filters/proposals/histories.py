@@ -91,7 +91,12 @@ class HistoryProposal:
         """See `Proposal`."""
         (self._in_modes if contract.jumps(model) else self.proposal).check(model)
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """See `Proposal`."""
         jumps = contract.jumps(model)
         parts = []
@@ -106,7 +111,11 @@ class HistoryProposal:
         return Particles.join(parts, n)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         n = particles.n_next
@@ -114,10 +123,10 @@ class HistoryProposal:
         if isinstance(particles, Histories):
             # A Kalman filter needs the transition as a function of noise, and moments of the observation.
             moments = observation is None or observation.in_mode(0).has_moments
-            if transition.motion.modes[0].simulated_only or not moments:
+            if transition.motion.modes[0].simulated_only or not moments:  # then all go on as points
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
-        elif particles.modes is None:
+        elif particles.modes is None:  # plain particles, as at the first scan: one Gaussian if they look like one
             particles = Histories.join(settled([particles], n, circular), n)
         else:
             particles = Histories.of(particles)
@@ -143,7 +152,7 @@ class HistoryProposal:
         observation: Observation | None,
     ) -> list[Particles]:
         """Move points, of the total weight `log_mass`, by the proposal; the parts are those of modes and detections."""
-        points.n_next = max(1, round(n * np.exp(log_mass)))
+        points.n_next = max(1, round(n * np.exp(log_mass)))  # their share of the n particles
         if not contract.jumps(transition.model):
             sources = {0: (points, 1.0)}
             onward = [transition]
@@ -189,7 +198,7 @@ class HistoryProposal:
             hypotheses = np.zeros(len(parents), int)
         else:
             updated, log_density, sources, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
-            if observation.log_offset is None and log_density > -np.inf:
+            if observation.log_offset is None and log_density > -np.inf:  # there are no points that have set it
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
         with np.errstate(divide="ignore"):
@@ -198,7 +207,7 @@ class HistoryProposal:
         continued = Histories.of_gaussians(
             log_weights, updated.means.copy(), updated.covariances.copy(), None if modes is None else updated.modes
         )
-        if log_density == -np.inf:
+        if log_density == -np.inf:  # impossible by all hypotheses: nothing to test
             return [continued]
         # Histories that are entitled to more particles than their sigma points are tested, and the heaviest in any case.
         shares = np.exp(log_weights - np.logaddexp(log_mass + log_density - offset, log_points))
@@ -217,9 +226,9 @@ class HistoryProposal:
             root = belief.factors[parent]
             moments = self._gaussian(onward, mean, root, n, rng, guide, log_factors)
             rejected[i] = moments is None
-            if not entitled[i]:
+            if not entitled[i]:  # the heaviest, tested only to see whether Gaussians hold at all
                 continue
-            if moments is None:
+            if moments is None:  # particles in its place, by the wrapped proposal and the terms of its hypothesis
                 ancestor = Histories.of_gaussians(np.zeros(1), mean[None], (root @ root.T)[None])
                 ancestor.n_next = max(1, round(n * shares[i]))
                 source = ancestor.points(transition.circular, transition.step)
@@ -231,6 +240,7 @@ class HistoryProposal:
                 continued.x[i] = wrap(moments[0], transition.circular)
                 continued.covariances[i] = moments[1]
                 continued.log_weights[i] = log_prior[i] + moments[2]
+        # Where Gaussians fail for most of the weight, those that were too light to be tested cannot be trusted either.
         if 2 * shares[rejected].sum() > shares[tested].sum():
             points = histories.points(transition.circular, transition.step)
             return self._points(transition, points, log_mass, n, rng, observation)
@@ -259,7 +269,7 @@ class HistoryProposal:
             successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
         weighted, log_evidence = successors.reweighted(log_factors(successors.x) + np.zeros(m)).normalised()
-        if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
+        if log_evidence == -np.inf or weighted.ess < min(n, m / 2):  # Kalman's update missed the posterior
             return None
         shape = Gaussianity(weighted, transition.circular)
         return (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset) if shape.excess(n) <= 1 else None
@@ -269,7 +279,11 @@ class HistoryProposal:
         return ModeProposal(self.proposal)
 
 
-def for_model(proposal: base.Proposal | None, model: contract.Model, resampling: Any) -> base.Proposal:
+def for_model(
+    proposal: base.Proposal | None,
+    model: contract.Model,
+    resampling: Any,
+) -> base.Proposal:
     """Wrap a proposal for a filter of this model: in histories or modes, if the model jumps.
 
     In one dimension exact quantiles of the predictive mixture are as good as histories where all is linear, else better.
@@ -283,7 +297,11 @@ def for_model(proposal: base.Proposal | None, model: contract.Model, resampling:
     return in_modes(proposal, model, resampling)
 
 
-def for_step(proposal: base.Proposal, particles: Particles, observation: Observation | None) -> base.Proposal:
+def for_step(
+    proposal: base.Proposal,
+    particles: Particles,
+    observation: Observation | None,
+) -> base.Proposal:
     """Wrap a proposal for these particles and this observation: in histories, or detection by detection.
 
     An `AutomaticProposal` carries histories from the first scan on, unless the state has one dimension.
@@ -338,7 +356,13 @@ class Histories(Particles):
         return histories
 
     @classmethod
-    def of_gaussians(cls, log_weights: Array, means: Array, covariances: Array, modes: Any = None) -> Self:
+    def of_gaussians(
+        cls,
+        log_weights: Array,
+        means: Array,
+        covariances: Array,
+        modes: Any = None,
+    ) -> Self:
         """Return histories each of which is a Gaussian."""
         histories = cls.unchecked(means, log_weights, modes)
         histories.covariances = covariances
@@ -380,7 +404,11 @@ class Histories(Particles):
         modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
         return Gaussians(weights, self.x, covariance_factor(self.covariances), modes)
 
-    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
+    def predicted_observation(
+        self,
+        model: contract.Model,
+        step: int,
+    ) -> tuple[Array, Array]:
         """See `Particles`."""
         return self.belief(self.weights).predicted_observation(model, UNSCENTED_RULE, step)
 

@@ -74,7 +74,14 @@ class Ancestors(NamedTuple):
         return cls(transition, mean[None], np.ones(1), len(root) + transition.motion.noise_dim, root, None, False)
 
     @classmethod
-    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Ancestors:
+    def kernels(
+        cls,
+        transition: Transition,
+        particles: Particles,
+        mean: Array,
+        root: Array,
+        width: float,
+    ) -> Ancestors:
         """Put a Gaussian about every particle, of `width` standard deviations of all; mean and covariance stay.
 
         In compensation the particles are moved towards their mean (Liu and West 2001).
@@ -83,7 +90,12 @@ class Ancestors(NamedTuple):
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
-    def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
+    def standard_noise(
+        self,
+        sampler: Sampler | None,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
         if sampler is None:
             return balanced.balanced_noise(n, self.noise_dim, self.transition.step % balanced.SETS)
@@ -96,7 +108,7 @@ class Ancestors(NamedTuple):
         start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
-        d = len(self.root)
+        d = len(self.root)  # the first d entries of the noise are the state's, about the centre
         return self.transition.propagate(self.transition.wrapped(start + noise[:, :d] @ self.root.T), noise[:, d:])
 
     @property
@@ -130,13 +142,14 @@ class Ancestors(NamedTuple):
 
         Noise that is not additive is linearised by the sigma points of the first member, which must be a Gaussian.
         """
-        if self.means is not None:
+        if self.means is not None:  # the law of total covariance: of the means, and of the noise
             noise = self.transition.factor @ self.transition.factor.T
             means = unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
             return noise, noise + (self.weights * centred.T) @ centred
         weights = self.sigma_points[1]
         x = unwrap(self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular)
+        # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
         slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
         noise = slopes[self.x.shape[1] :]
         return noise.T @ noise, slopes.T @ slopes
@@ -158,6 +171,7 @@ class Ancestors(NamedTuple):
         if gains < count:
             centres = self.centres()
             order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
+            # `gains` runs of almost equal length; the member in the middle of each represents it.
             group[order] = members * gains // count
             members = order[(2 * members[:gains] + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members)
@@ -192,7 +206,12 @@ class Ancestors(NamedTuple):
         return Particles.unchecked(self.successors(members, noise), log_weights, ancestors=ancestors)
 
     def updated(
-        self, observation: Observation, update: NoiseUpdate, members: Indices, z: Array, log_weights: Array
+        self,
+        observation: Observation,
+        update: NoiseUpdate,
+        members: Indices,
+        z: Array,
+        log_weights: Array,
     ) -> Particles:
         """Successors of members (m,) at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
         noise, log_ratio = update.draw(members, z)
@@ -256,7 +275,13 @@ class NoiseUpdate(NamedTuple):
         _draw(self, members, read_only(z), noise, log_ratio)
         return noise, log_ratio
 
-    def draw_mixed(self, members: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:
+    def draw_mixed(
+        self,
+        members: Indices,
+        z: Array,
+        unguided: Any,
+        share: float,
+    ) -> tuple[Array, Array]:
         """As `draw`, but `unguided` (m,) particles keep z; the density is the mixture with `share` of N(0, I)."""
         noise, log_ratio = self.draw(members, z)
         noise[unguided] = z = z[unguided]
@@ -271,7 +296,13 @@ class NoiseUpdate(NamedTuple):
 
 
 def update_noise(
-    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices, step: int
+    values: Array,
+    weights: Array,
+    points: Array,
+    residuals: Array,
+    noise: Array,
+    group: Indices,
+    step: int,
 ) -> NoiseUpdate:
     """Update the noise of n particles by the mean observations at p points of the noise of B of them.
 
@@ -298,7 +329,12 @@ def update_noise(
 
 @register_jitable
 def new_update(
-    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices
+    values: Array,
+    weights: Array,
+    points: Array,
+    residuals: Array,
+    noise: Array,
+    group: Indices,
 ) -> tuple[NoiseUpdate, bool]:
     """Do as `update_noise` in compiled code; return also whether all covariances are positive definite."""
     count, p, k = values.shape
@@ -365,6 +401,7 @@ def _update_noise(update, weights, points, room):
     # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
     regress(update.offsets, points, weights, weights, room.rows, room.means, gains, lowers)
     for i in range(count):
+        # The gains now hold A, and are divided by L in place; slopes are a copy of A, which the rotations use up.
         # R, the factor of the rest and the observation noise; then L with L L' = A A' + R R' by rotations.
         for a in range(k):
             for b in range(a + 1):
@@ -395,6 +432,7 @@ def _update_noise(update, weights, points, room):
                 roots[i, a, b] *= scale
             roots[i, a, a] = max(roots[i, a, a], LEAST_NOISE)
             update.log_dets[i] += np.log(roots[i, a, a])
+    # Each particle has its own residual, with the gain of its group.
     for i in range(len(means)):
         g = update.group[i]
         log_density = constants[g]
@@ -465,6 +503,7 @@ def _share(update, z, log_weights):
             log_weights[t] -= 0.5 * white[a] ** 2
         if log_weights[t] > peak:
             peak = log_weights[t]
+    # Kish: (sum w)^2 / (m sum w^2)
     total = squares = 0.0
     for t in range(m):
         weight = np.exp(log_weights[t] - peak)

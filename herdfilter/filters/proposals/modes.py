@@ -97,12 +97,17 @@ class ModeProposal:
                 f"model: ModeProposal needs models and transition_matrix; {contract.kind(model)} has none: give it to "
                 f"{type(self.proposal).__name__} alone"
             )
-        if isinstance(self.proposal, RaoBlackwellisedProposal):
+        if isinstance(self.proposal, RaoBlackwellisedProposal):  # `allot` would drop the Gaussians of its particles
             raise TypeError("model: RaoBlackwellisedProposal needs a model without modes, got one that jumps")
         for mode in range(len(model.models)):
             self.proposal.check(contract.in_mode(model, mode))
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """See `Proposal`."""
         masses = np.asarray(model.initial_modes)
         counts, masses = self._deal(masses, masses, n, rng)
@@ -113,7 +118,11 @@ class ModeProposal:
         return Particles.join(parts)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if particles.modes is None:
@@ -173,6 +182,7 @@ class ModeProposal:
         sources = {}
         for j in np.flatnonzero(masses).tolist():
             leading: Indices = np.flatnonzero(joint[:, j] > 0)
+            # w_i T_ij / c_j: the probability that a particle in mode j has come from i
             sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
             sources[j].ancestors = leading
         shares = masses
@@ -180,7 +190,7 @@ class ModeProposal:
             log_masses = np.full(len(masses), -np.inf)
             for j, source in sources.items():
                 log_masses[j] = np.log(masses[j]) + log_evidence(onward[j], source, observation.in_mode(j))
-            if np.isfinite(peak := log_masses.max()):
+            if np.isfinite(peak := log_masses.max()):  # else no mode explains the observation, and c_j decides
                 after = np.exp(log_masses - peak)
                 shares = (1 - UNINFORMED_SHARE) * after / after.sum() + UNINFORMED_SHARE * masses
         counts, masses = self._deal(shares, masses, particles.n_next, rng)
@@ -189,7 +199,7 @@ class ModeProposal:
         for j, source in sources.items():
             if not counts[j]:
                 continue
-            source.n_next = int(counts[j])
+            source.n_next = int(counts[j])  # a proposal that uses the weights makes so many successors
             if not self.proposal.uses.weights:  # such a proposal makes one successor of each
                 source = scheme.resample(source, rng, transition.circular).traced(source.ancestors)
                 if len(source) != counts[j]:
@@ -200,7 +210,13 @@ class ModeProposal:
             parts[j] = (source, masses[j])
         return parts
 
-    def _deal(self, shares: Array, masses: Array, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Array]:
+    def _deal(
+        self,
+        shares: Array,
+        masses: Array,
+        n: int,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, Array]:
         """Return the number of particles (J,), and the total weight (J,), of each mode."""
         possible = masses > 0
         if self.modes == "random":
@@ -214,7 +230,11 @@ class ModeProposal:
         return counts, represented / represented.sum() * masses.sum()
 
 
-def in_modes(proposal: base.Proposal, model: contract.Model, resampling: schemes.Resampling) -> base.Proposal:
+def in_modes(
+    proposal: base.Proposal,
+    model: contract.Model,
+    resampling: schemes.Resampling,
+) -> base.Proposal:
     """Wrap a proposal into a `ModeProposal` if the model jumps; otherwise unwrap it."""
     if not contract.jumps(model):
         return proposal.proposal if isinstance(proposal, ModeProposal) else proposal

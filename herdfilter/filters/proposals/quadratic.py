@@ -88,7 +88,20 @@ def linear_observations(
 
 
 @njit(**CALLED)
-def _linearise(values, members, group, first, second, back, slopes, points, shifts, offsets, residuals, log_peaks):
+def _linearise(
+    values,
+    members,
+    group,
+    first,
+    second,
+    back,
+    slopes,
+    points,
+    shifts,
+    offsets,
+    residuals,
+    log_peaks,
+):
     """Fill in what `linear_observations` returns; values at the centres come first, then those at each group's stencil."""
     gains, dim, d = slopes.shape
     n = len(shifts)

@@ -88,7 +88,11 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         return Particles.equal(Transition(model).wrapped(x))
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)  # ascending for the inverse CDF

@@ -133,14 +133,23 @@ class RankedProposal(SampledProposal):
         """See `BaseProposal`."""
         return balanced.INITIAL_POINTS if self.sampler is None else self.sampler
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """See `Proposal`."""
         if self.randomised and self.sampler is None:
             return SequentialQuasiMonteCarlo().initial(model, n, rng)
         return super().initial(model, n, rng)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if not transition.simulated_only:
@@ -165,7 +174,7 @@ class RankedProposal(SampledProposal):
         """Return n successors of ancestors, which may be Gaussians; weighted as in `propose`."""
         if observation is None or not (self.guided and observation.guides):
             return self._blind(ancestors, n, rng, observation)
-        if self.randomised:
+        if self.randomised:  # a second attempt would bias the likelihood
             return self._guided(ancestors, n, rng, observation)
         first, second = (self._blind, self._guided) if blind_first else (self._guided, self._blind)
         successors = first(ancestors, n, rng, observation)
@@ -182,24 +191,41 @@ class RankedProposal(SampledProposal):
         """Return the number of ancestors, to be taken at even steps; if randomised, their cumulative weights (n,)."""
         return (np.arange(n) + rng.random(n)) / n if self.randomised else n
 
-    def _points(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> tuple[int | Array, Array, Array]:
+    def _points(
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+    ) -> tuple[int | Array, Array, Array]:
         """Return the steps of the ancestors, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
         dim = ancestors.noise_dim
         steps = self._steps(n, rng)
-        if self.randomised and self.sampler is None:
+        if self.randomised and self.sampler is None:  # one more coordinate says which particles stay unguided
             u = balanced.scrambled_sobol(n, dim + 1, rng)
             return steps, scipy.special.ndtri(u[:, :dim]), u[:, dim]
         noise = ancestors.standard_noise(self.sampler, n, rng)
         return steps, noise, rng.random(n) if self.randomised else np.ones(n)
 
-    def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation | None) -> Particles:
+    def _blind(
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation | None,
+    ) -> Particles:
         """Take ancestors at even steps, sorted by their states; without a look at the observation."""
         steps, noise, _ = self._points(ancestors, n, rng)
         members = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, steps)
         successors = ancestors.particles(members, noise, np.full(n, -math.log(n)))
         return successors if observation is None else observation.weigh(successors)
 
-    def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
+    def _guided(
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation,
+    ) -> Particles:
         """Take ancestors at even steps, sorted by their predicted states, with updated noise and exact weights."""
         centres, update = ancestors.look_ahead(observation)
         # q_a: the weights after the update, with a share of those before
@@ -223,13 +249,14 @@ def _share_weights(before, log_densities, share, weights, log_ratio):
     peak = -np.inf
     total = 0.0
     total_before = 0.0
+    # log_ratio first holds the logarithm of the weights before, and `weights` that of the posterior weights.
     for i in range(len(before)):
         log_ratio[i] = np.log(before[i]) if before[i] > 0.0 else -np.inf
         weights[i] = log_ratio[i] + log_densities[i]
         if weights[i] > peak:
             peak = weights[i]
     for i in range(len(before)):
-        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
+        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]  # out of reach of all: as before
         total += weights[i]
         total_before += before[i]
     for i in range(len(before)):

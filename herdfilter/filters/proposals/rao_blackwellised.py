@@ -101,14 +101,23 @@ class RaoBlackwellisedProposal:
             raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {prior!r}")
         self.proposal.check(_Nonlinear(model))
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """See `Proposal`."""
         part = _Nonlinear(model)
         part.start(model.initial.weights, model.initial.means, model.initial.distinct_covariances)
         return part.whole(self.proposal.initial(part, n, rng))
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if not isinstance(particles, ConditionalGaussians):
@@ -156,7 +165,11 @@ class ConditionalGaussians(Particles):
         covariances = self.covariances
         return mean, covariance + (covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1))
 
-    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
+    def predicted_observation(
+        self,
+        model: contract.Model,
+        step: int,
+    ) -> tuple[Array, Array]:
         """See `Particles`."""
         measurement = Measurement(model)
         means, covariances, _ = linear_part_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
@@ -215,7 +228,12 @@ class _Gaussians(NamedTuple):
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
         return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v))
 
-    def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
+    def white(
+        self,
+        x: Array,
+        circular: tuple[int, ...],
+        rows: Any = slice(None),
+    ) -> Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
         inverse = np.linalg.pinv(self.columns[:, self.free])
         offsets = wrap(x - self.means[rows][:, self.free], circular)
@@ -243,7 +261,11 @@ class _Nonlinear:
     partial_observations = True
 
     def __init__(
-        self, model: contract.Model, transition: Any = None, particles: Any = None, measurement: Measurement | None = None
+        self,
+        model: contract.Model,
+        transition: Any = None,
+        particles: Any = None,
+        measurement: Measurement | None = None,
     ) -> None:
         self.model = model
         self.measurement = Measurement(model) if measurement is None else measurement
@@ -279,7 +301,14 @@ class _Nonlinear:
         linear_covariances = covariances[:, self.linear[:, None], self.linear]
         return means, slopes @ linear_covariances @ slopes.transpose(0, 2, 1) + transition.covariance
 
-    def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
+    def transition(
+        self,
+        x: Array,
+        noise: Array,
+        dt: float,
+        control: Any,
+        step: int,
+    ) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
         gaussians = self.gaussians
         rows = np.arange(len(x)) if x is self.x else self._find(x)

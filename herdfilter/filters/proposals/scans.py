@@ -54,12 +54,21 @@ class ScanProposal:
         """See `Proposal`."""
         self.proposal.check(model)
 
-    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
+    def initial(
+        self,
+        model: contract.Model,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Particles:
         """See `Proposal`."""
         return self.proposal.initial(model, n, rng)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Any = None,
     ) -> Particles:
         """See `Proposal`."""
         return Particles.join(parts_from_scan(self.proposal, transition, particles, rng, observation))
@@ -73,13 +82,18 @@ def one_by_one(proposal: Proposal, observation: Observation | None) -> Proposal:
 
 
 def parts_from_scan(
-    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
+    proposal: Proposal,
+    transition: Transition,
+    particles: Particles,
+    rng: np.random.Generator,
+    observation: Any = None,
 ) -> list[Particles]:
     """Return the particles that a proposal makes in parts, one for each hypothesis of a scan that guides particles."""
     if observation is None or not observation.is_scan:
         return [proposal.propose(transition, particles, rng, observation)]
     model = observation.model
     n = particles.n_next if proposal.uses.weights else len(particles)
+    # A prediction without the observation tells the evidence of each hypothesis, and so the quotas.
     predicted = proposal.propose(transition, particles, rng)
     unguided, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
     step = observation.step
@@ -92,7 +106,7 @@ def parts_from_scan(
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
         source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
-        if not proposal.uses.weights and quota != len(particles):
+        if not proposal.uses.weights and quota != len(particles):  # such a proposal keeps the number of particles
             source = SystematicResampling().resample(source, rng, transition.circular)
             parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
         else:
@@ -128,7 +142,10 @@ class _UnguidedPart(Measurement):
         return log_sum(terms)
 
 
-def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple[float, Array]:
+def hypothesis_evidence(
+    observation: Observation,
+    predicted: Particles,
+) -> tuple[float, Array]:
     """Return the log-evidence of each hypothesis, by predicted particles: of a miss, and of each detection (k,).
 
     The density of a detection is the mixture of the particles' N(h(x), R), each widened by Scott's rule for the mean

@@ -35,7 +35,12 @@ class Resampling(Protocol):
     [False, True, True]
     """
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return ``particles.n_next`` particles with weights that sum to 1."""
 
 
@@ -72,6 +77,7 @@ def expected_copies(weights: Array) -> tuple[Indices, Array]:
     """Return the integer parts and the fractional parts of the expected numbers of copies, n w (n,)."""
     weights = as_weights("weights", weights)
     expected = len(weights) * weights
+    # n w may come out just below an integer; without the guard that copy would become random.
     integers = np.floor(expected * (1 + RELATIVE_ROUNDING)).astype(np.int64)
     return integers, np.maximum(expected - integers, 0.0)
 
@@ -96,7 +102,12 @@ class CopyingResampling(ABC):
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """Return the indices (n,) of the particles to copy, for weights (n,) that sum to 1."""
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return equally weighted copies; see `Resampling`."""
         n = particles.n_next
         return particles.take(self.chosen(particles.weights, n, rng), np.full(n, -math.log(n)))

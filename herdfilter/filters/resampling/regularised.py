@@ -48,7 +48,12 @@ class RegularisedResampling:
     def __post_init__(self) -> None:
         as_positive("scale", self.scale)
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return equally weighted particles; see `Resampling`."""
         x = particles.x
         weights = particles.weights

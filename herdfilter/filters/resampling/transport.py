@@ -64,7 +64,12 @@ class OptimalTransportResampling:
         one_of("distance", self.distance, ("whitened", "euclidean"))
         object.__setattr__(self, "largest", check_count("largest", self.largest))
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
         n, d = particles.x.shape
         if particles.n_next != n:  # the plan below is for equal numbers; here ancestors are taken at even steps
