@@ -90,8 +90,10 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _rewind(self) -> None:
         self._particles: Any = None  # drawn when first needed
-        self._waiting: Any = None  # the transition to the present step, if the proposal waits for the observation
-        self._predicted: Any = None  # the particles after it without an observation, and the generator's state after that
+        # the transition to the present step, if the proposal waits for the observation
+        self._waiting: Any = None
+        # the particles after it without an observation, and the generator's state after that
+        self._predicted: Any = None
         self._resampled = False
         self._untouched = True  # neither predicted nor updated since the start
 
@@ -113,7 +115,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
         if self.proposal.uses.observation:
-            self._waiting = transition.snapshot()  # the user may change the model before the update
+            # the user may change the model before the update
+            self._waiting = transition.snapshot()
             self._particles = particles
             self._predicted = None
         else:
@@ -169,12 +172,14 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             outcome = results.Outcome.GATED
         if observation is not None:
             if not by_model:
-                self.proposal.check(measurement.model)  # a sensor may lack what the model's own functions have
+                # a sensor may lack what the model's own functions have
+                self.proposal.check(measurement.model)
             updated, log_sum = self._weigh(observation).normalised()
             if log_sum > -np.inf:
                 self._particles = updated
                 self._waiting = None
-                increment = log_sum + (observation.log_offset or 0.0)  # the constant that the log-likelihoods lack
+                # the constant that the log-likelihoods lack
+                increment = log_sum + (observation.log_offset or 0.0)
                 outcome = results.Outcome.UPDATED
                 self._untouched = False
             elif self.on_degeneracy == "raise":

@@ -40,7 +40,8 @@ class Spread(NamedTuple):
         values = np.full((len(levels), self.centres.shape[1]), np.nan)
         order = np.argsort(levels)
         for i, centres in enumerate(self.centres.T):
-            present = ~np.isnan(centres)  # a model may draw observations with missing entries
+            # a model may draw observations with missing entries
+            present = ~np.isnan(centres)
             if not present.any():
                 continue
             weights = self.weights[present] / self.weights[present].sum()
@@ -196,7 +197,8 @@ class Forecaster:
         name, count = ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
         count = check_count(name, count, most=MOST_STEPS)
         model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
-        model = model.model if isinstance(model, WithClutter) else model  # the detection of the target
+        # the detection of the target
+        model = model.model if isinstance(model, WithClutter) else model
         noise = as_generator(0 if rng is None else rng)
         now = FilterState.of(self)
         generators = {} if rng is None else {id(self.rng or noise): noise}
@@ -270,7 +272,8 @@ def _observed(
     draws = np.concatenate([part.sample(states[modes[indices] == mode], rng, step) for mode, part in by_mode.items()])
     k = draws.shape[1]
     if by_draws:
-        if mean is None:  # the model draws observations but has no moments: those of the complete draws
+        # the model draws observations but has no moments: those of the complete draws
+        if mean is None:
             complete = draws[~np.isnan(draws).any(axis=1)]
             mean = np.full(k, np.nan)
             covariance = np.full((k, k), np.nan)

@@ -261,7 +261,8 @@ class GridFilter:
         blurred = fft.irfftn(transform, s=padded)
         if back:
             return np.maximum(self._spread(blurred, position, padded, back), 0.0)
-        predicted = np.maximum(blurred[tuple(slice(n) for n in self.shape)].ravel(), 0.0)  # rounding in the far tails
+        # rounding in the far tails
+        predicted = np.maximum(blurred[tuple(slice(n) for n in self.shape)].ravel(), 0.0)
         lost = 1 - predicted.sum()
         if lost > LOST_MASS:
             raise ValueError(

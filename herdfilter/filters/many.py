@@ -45,11 +45,7 @@ class TracksError(RuntimeError):
     z: expected finite numbers, or NaN where missing, got inf at step 2
     """
 
-    def __init__(
-        self,
-        results: list[FilterResult | None],
-        errors: dict[int, Exception],
-    ) -> None:
+    def __init__(self, results: list[FilterResult | None], errors: dict[int, Exception]) -> None:
         first = min(errors)
         super().__init__(
             f"{len(errors)} of {len(results)} tracks failed, the first of them track {first} with "
@@ -58,9 +54,7 @@ class TracksError(RuntimeError):
         self.results = results
         self.errors = errors
 
-    def __reduce__(
-        self,
-    ) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
+    def __reduce__(self) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
         return type(self), (self.results, self.errors)
 
 
@@ -169,7 +163,8 @@ def _ends(
     If a batch fails although each of its tracks succeeds alone, a function of the model may not accept the rows of several
     tracks; a TypeError or ValueError is then logged, and any other error, a fault of the program, is raised.
     """
-    failures: list[Exception] = []  # of batches whose tracks have all succeeded alone so far
+    # errors of batches whose tracks have all succeeded alone so far
+    failures: list[Exception] = []
 
     def run_block(filters: list[Any], tracks: list[Any]) -> Iterator[TrackEnd]:
         """Run tracks in one batch; if that fails, each half by itself."""
@@ -203,7 +198,8 @@ def _ends(
         except Exception as error:  # the tracks before this one are a block; then it is tried again, as the first
             if not filters:
                 yield None, error, []
-        if len({*map(id, filters)}) < len(filters):  # a shared filter would mix the tracks
+        # a shared filter would mix the tracks
+        if len({*map(id, filters)}) < len(filters):
             raise ValueError(f"build: expected a new filter for each track, got one {type(filters[0]).__name__} for several")
         count = len(filters)
         if count:

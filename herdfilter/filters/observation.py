@@ -86,7 +86,8 @@ class Observation:
         if z is None:
             return None
         measurement = model if isinstance(model, Measurement) else Measurement(model)
-        if isinstance(measurement.model, WithClutter):  # an empty scan is an observation: that of a miss
+        # an empty scan is an observation: that of a miss
+        if isinstance(measurement.model, WithClutter):
             scan = read_scan(measurement.model, z, step)
             if scan is not None and scan[0] is not measurement.model:
                 return cls.read(*scan, step, partial)
@@ -98,7 +99,8 @@ class Observation:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
-        if z.size and np.abs(z).max() <= LARGEST:  # the common case; False if any entry is NaN
+        # the common case; False if any entry is NaN
+        if z.size and np.abs(z).max() <= LARGEST:
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
             raise ValueError(f"z: expected finite numbers, or NaN where missing, got {z} at step {step}")
@@ -124,7 +126,8 @@ class Observation:
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         offset = self.log_offset or 0.0
-        if abs(offset) < LARGEST:  # no difference can overflow; `errstate` would cost more than the subtraction
+        # no difference can overflow; `errstate` would cost more than the subtraction
+        if abs(offset) < LARGEST:
             return values - offset
         with np.errstate(over="ignore"):  # to -inf: a weight of zero
             return values - offset
@@ -191,7 +194,8 @@ class Observation:
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
         self.expect(matrices.shape[-1:], "observation_mean")
-        if len(self.observed_entries) == matrices.shape[-1]:  # nothing is missing: no copy
+        # nothing is missing: no copy
+        if len(self.observed_entries) == matrices.shape[-1]:
             return matrices
         rows, columns = np.ix_(self.observed_entries, self.observed_entries)
         return matrices[..., rows, columns]

@@ -34,7 +34,8 @@ class OnlineFilter(Forecaster, Timed):
     rng: Any = None  # the generator of a filter that draws
     has_weights = False  # True for a filter of weighted particles, which a run can keep
     _needs_sensor = True  # False if the model has observation functions of its own
-    _by_model_at_start = False  # True once the model's own functions have read an observation of the initial state
+    # True once the model's own functions have read an observation of the initial state
+    _by_model_at_start = False
 
     _repr_html_ = html_repr
 

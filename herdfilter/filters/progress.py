@@ -104,7 +104,8 @@ class _Compilation(event.Listener):
     def __init__(self) -> None:
         self.seconds = 0.0
         self.announced = False
-        self._depth = 0  # functions that are being compiled, each called by the one before
+        # functions that are being compiled, each called by the one before
+        self._depth = 0
         self._latest = 0.0
 
     def on_start(self, event: Any) -> None:

@@ -130,4 +130,5 @@ class _Reading(NamedTuple):
     control: Any
     options: dict[str, Any]
     clock: Clock
-    before: FilterState  # the state of the filter before this reading, as `clock` is that of the clock
+    # the state of the filter before this reading, as `clock` is that of the clock
+    before: FilterState

@@ -59,7 +59,8 @@ class Views:
             columns["time"] = times
         for i, name in enumerate(names):
             columns[f"{name}_mean"] = means[:, i]
-            columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))  # rounding may leave -1e-17
+            # rounding may leave -1e-17
+            columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))
         for name, attribute in {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likelihoods"}.items():
             if hasattr(self, attribute):
                 columns[name] = getattr(self, attribute)
@@ -130,7 +131,8 @@ class Views:
                 x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
                 panel.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
             if len(panel_dims) == 1:
-                if not panel.get_ylabel():  # a forecast is drawn into the axes of the past
+                # a forecast is drawn into the axes of the past
+                if not panel.get_ylabel():
                     panel.set_ylabel(names[panel_dims[0]])
                 plot_state_over_time(self, panel_dims[0], panel, truth_here, ellipses, angles, label=self.name_in_pictures)
                 continue

@@ -135,6 +135,7 @@ def waiting_arrays(transition: Transition) -> dict[str, Any]:
 def _as_array(control: Any) -> np.ndarray:
     """Return a control input as an array for a state; ValueError if it is no array, number or text."""
     array = np.array(as_any("control", control))
-    if array.dtype.hasobject or hasattr(control, "to_numpy"):  # pickled, or a table that would lose its labels
+    # pickled, or a table that would lose its labels
+    if array.dtype.hasobject or hasattr(control, "to_numpy"):
         raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
     return array

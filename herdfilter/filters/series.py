@@ -46,7 +46,8 @@ def run(
         for step in steps:
             if step.dt > 0:
                 online.predict(step.dt, step.control)
-            online._clock = step.clock  # the time as given; `predict` has added up rounded time steps
+            # the time as given; `predict` has added up rounded time steps
+            online._clock = step.clock
             if watcher is not None:
                 watcher.predicted(online, step.z)
             sensor = () if step.sensor is None else (step.sensor,)

@@ -193,7 +193,8 @@ class Particles:
         for name in self.FIELDS:
             if name not in fields:
                 rows = self.__dict__[name]
-                shared = rows is None or len(rows) < len(self.x)  # one covariance for all particles
+                # one covariance for all particles
+                shared = rows is None or len(rows) < len(self.x)
                 fields[name] = rows if shared else rows.take(which, axis=0)
         particles = object.__new__(type(self))
         particles.__dict__ = fields
@@ -429,10 +430,7 @@ class ParticleEstimates:
             return np.ones(1)
         return np.bincount(particles.modes, particles.weights, len(self.model.models)).astype(np.float64)
 
-    def predicted_observation(
-        self,
-        sensor: Sensor | None = None,
-    ) -> tuple[Array, Array] | None:
+    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Mean (k,) and covariance (k, k) of the observation at this step, noise included, between `predict` and `update`.
 
         None where the model, or the sensor, has no mean and covariance of the observation.

@@ -86,7 +86,8 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         beside: Any = kalman(model) if callable(kalman) else None
         if not keeps_one_gaussian(beside):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
-        self.rule = beside.rule  # the Gaussian is kept in the belief: of that filter only rule and prior are used
+        # the Gaussian is kept in the belief: of that filter only rule and prior are used
+        self.rule = beside.rule
         self._initial_gaussian = beside.belief
         super().__init__(model, n_particles, rng)
 
@@ -100,7 +101,8 @@ class DaumHuangFilter(EnsembleKalmanFilter):
 
     def _predict(self, transition: Transition) -> FlowEnsemble:
         """Move each member with independent noise; the Gaussian starts from their mean."""
-        before = replace(self.belief.gaussian, means=self.mean[None])  # the Kalman filter takes over the particles' mean
+        # the Kalman filter takes over the particles' mean
+        before = replace(self.belief.gaussian, means=self.mean[None])
         return FlowEnsemble(super()._predict(transition).members, before.predict(transition, self.rule))
 
     def _update(self, observation: Observation) -> tuple[FlowEnsemble, float]:

@@ -182,7 +182,8 @@ def _flow_gains(slopes, covariance, start, end):
             shrunk = np.sqrt(before / after)
             log_determinants[i] += np.log(shrunk)
             drift = end / after - shrunk * start / before
-            pull = (end - start) / (after * (1 + shrunk))  # (1 - shrunk) / share, without 0 / 0
+            # (1 - shrunk) / share, without 0 / 0
+            pull = (end - start) / (after * (1 + shrunk))
             for a in range(d):
                 reach = 0.0
                 for b in range(k):
@@ -202,7 +203,8 @@ def _move_offsets(y, shifts, residuals, slopes, drifts, pulls):
         i = min(t, len(slopes) - 1)
         shift = shifts[min(t, len(shifts) - 1)]
         for b in range(residuals.shape[1]):
-            residual = residuals[min(t, len(residuals) - 1), b]  # at the prior mean, by the linearisation
+            # at the prior mean, by the linearisation
+            residual = residuals[min(t, len(residuals) - 1), b]
             observed = 0.0
             for a in range(d):
                 residual += slopes[i, b, a] * shift[a]

@@ -39,7 +39,8 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def named(self: Any, *args: Any, **options: Any) -> Any:
-        if "z" in options:  # as a positional argument, so that its rows can be taken below
+        # as a positional argument, so that its rows can be taken below
+        if "z" in options:
             args = (options.pop("z"),)
         try:
             return method(self, *args, **options)
@@ -97,7 +98,8 @@ class BatchedKalmanFilter(Timed):
     ([2.1, 12.2, 17.9], (3, 2, 2))
     """
 
-    _single: Any = None  # one of the filters that the batch replaces, if it was made from some
+    # one of the filters that the batch replaces, if it was made from some
+    _single: Any = None
     _observed_by: Any = KalmanFilter._observed_by
 
     def __init__(
@@ -130,9 +132,11 @@ class BatchedKalmanFilter(Timed):
             return None
         if len({(type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock) for kf in filters}) > 1:
             return None
-        if not first.step and any(kf._by_model_at_start for kf in filters):  # a second observation is an error of its own
+        # a second observation is an error of its own
+        if not first.step and any(kf._by_model_at_start for kf in filters):
             return None
-        batch = cls.__new__(cls)  # without `__init__`: all has been checked by the filters
+        # without `__init__`: all has been checked by the filters
+        batch = cls.__new__(cls)
         batch._single = first
         batch.model = first.model
         batch.rule = first.rule
@@ -257,7 +261,8 @@ class BatchedKalmanFilter(Timed):
         linear: Linearisation,
     ) -> tuple[Gaussians, Array]:
         """Update states with an observation each, linearised in `linear`; return them and the log-densities."""
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error of its own below
+        # overflow raises an error of its own below
+        with np.errstate(over="ignore", invalid="ignore"):
             states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
         finite = np.isfinite(states.means).all(axis=1) & np.isfinite(log_densities)
         finite &= np.isfinite(states.factors).all(axis=(1, 2))
@@ -303,7 +308,8 @@ class BatchedKalmanFilter(Timed):
         times = as_objects([step.time for step in steps])
         columns = [np.empty((count, T, *shape)) for shape in ((d,), (d, d), ())]
         columns.append(np.empty((count, T), dtype=object))
-        active = self.take(slice(None))  # a copy, so that an error leaves this batch as it was
+        # a copy, so that an error leaves this batch as it was
+        active = self.take(slice(None))
         ended = []
         for t, step in enumerate(steps):
             alive = np.count_nonzero(ends > t)

@@ -126,7 +126,8 @@ class KalmanFilter(OnlineFilter):
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
             observation = None
             outcome = Outcome.GATED
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow raises an error of its own below
+        # overflow raises an error of its own below
+        with np.errstate(over="ignore", invalid="ignore"):
             if observation is not None:
                 belief, increment = self._update(observation)
                 outcome = Outcome.UPDATED
@@ -148,10 +149,7 @@ class KalmanFilter(OnlineFilter):
         self._by_model_at_start |= self.step == 0 and sensor is None
         return record
 
-    def predicted_observation(
-        self,
-        sensor: Sensor | None = None,
-    ) -> tuple[Array, Array] | None:
+    def predicted_observation(self, sensor: Sensor | None = None) -> tuple[Array, Array] | None:
         """Return mean (k,) and covariance (k, k), noise included, of the observation predicted at this step.
 
         Call it between `predict` and `update`. It is None if neither the model nor a sensor observes.
@@ -172,7 +170,8 @@ class KalmanFilter(OnlineFilter):
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)
-        if sensor is not None:  # the model's own functions were checked when the filter was built
+        # the model's own functions were checked when the filter was built
+        if sensor is not None:
             require(model, type(self).__name__, OBSERVED)
         return model
 
@@ -186,7 +185,8 @@ class KalmanFilter(OnlineFilter):
             state.expect(name, brief(getattr(self, name)))
 
         def read(name: str, value: Array) -> Array:
-            rows = np.shape(state.entries.get("weights", value))[:1]  # a mixture may have any number of components
+            # a mixture may have any number of components
+            rows = np.shape(state.entries.get("weights", value))[:1]
             return state.read(name, (*rows, *value.shape[1:]))
 
         return {"belief": _exchange_arrays(self.belief, read)}
@@ -194,7 +194,8 @@ class KalmanFilter(OnlineFilter):
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
-    _settings: tuple[str, ...] = ()  # attributes that a filter must share with one whose state it takes over
+    # attributes that a filter must share with one whose state it takes over
+    _settings: tuple[str, ...] = ()
 
     def _predict(self, transition: Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""

@@ -98,7 +98,8 @@ class EnsembleKalmanFilter(KalmanFilter):
         noises = Measurement(observation.model).noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
-        cross = cross[None, :, observation.observed_entries]  # missing entries do not correct
+        # missing entries do not correct
+        cross = cross[None, :, observation.observed_entries]
         whitening = inverse_factor(observation.part(covariance)[None], observation.step)
         noise = contract.correlated(
             self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises)
@@ -114,7 +115,8 @@ class EnsembleKalmanFilter(KalmanFilter):
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(Measurement(model), self.particles, np.full(n, 1 / n), self.step)
-        return mean, covariance * (n / (n - 1)) + noise  # the unbiased covariance, as in the update
+        # the unbiased covariance, as in the update
+        return mean, covariance * (n / (n - 1)) + noise
 
     def _combine(self, beliefs: Sequence[Ensemble], weights: Array) -> Ensemble:
         """Take n members of all ensembles, at even steps through their weights."""

@@ -102,18 +102,10 @@ class Gaussians:
         means, factors = self._in_modes(transition.motion, predict_in_mode)
         return Gaussians(self.weights, transition.wrapped(means), factors, self.modes)
 
-    def observe(
-        self,
-        measurement: Measurement,
-        rule: MomentRule,
-        step: int,
-    ) -> Linearisation:
+    def observe(self, measurement: Measurement, rule: MomentRule, step: int) -> Linearisation:
         """Linearise the observation of each Gaussian by a rule; the noise is part of the `rests`."""
 
-        def observe_in_mode(
-            measurement: Measurement,
-            part: Gaussians,
-        ) -> tuple[Array, ...]:
+        def observe_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
             return linear_observation(measurement, part.means, part.factors, rule, step)
 
         return Linearisation(*self._in_modes(measurement, observe_in_mode))
@@ -130,10 +122,7 @@ class Gaussians:
         """
         measurement = observation.measurement
 
-        def iterate_in_mode(
-            measurement: Measurement,
-            part: Gaussians,
-        ) -> tuple[Array, ...]:
+        def iterate_in_mode(measurement: Measurement, part: Gaussians) -> tuple[Array, ...]:
             return iterated_update(observation.by(measurement), part.means, part.factors)
 
         if rule is None:
@@ -141,7 +130,8 @@ class Gaussians:
         else:
             linear = linear or self.observe(measurement, rule, observation.step)
             means, factors, log_densities = update_gaussians(observation, self.means, self.factors, rule, linear)
-        means = wrap(means, measurement.state_circular)  # a correction may have taken an angle past the cut
+        # a correction may have taken an angle past the cut
+        means = wrap(means, measurement.state_circular)
         return Gaussians(self.weights, means, factors, self.modes), log_densities
 
     def reweighted(self, log_densities: Array) -> tuple[Gaussians, float]:
@@ -173,7 +163,7 @@ class Gaussians:
         if not measurement.scans:
             updated, log_densities = self.update(observation, rule)
             return *updated.reweighted(log_densities), all_indices, np.ones_like(all_indices)
-        # Log-factors of all hypotheses, `terms` (1 + k, K), misses in row 0. All K times k updates are made in one call, with
+        # Log-factors `terms` (1 + k, K) of all hypotheses, misses in row 0. All K k updates are made in one call, with
         # one linearisation for each Gaussian.
         shape = (len(self), len(scan))
         model = measurement.model
@@ -436,7 +426,8 @@ def iterated_update(
         changed = np.abs(after - u).max(axis=1) >= SMALLEST_CHANGE
         if not changed.any():
             break
-        u = np.where(changed[:, None], after, u)  # states that have converged do not depend on the others
+        # states that have converged do not depend on the others
+        u = np.where(changed[:, None], after, u)
     # The same linearisation gives the posterior covariance and the evidence.
     return correct_gaussians(means, factors, residuals, slopes, noises, observation.step)
 

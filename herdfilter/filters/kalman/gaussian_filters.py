@@ -153,7 +153,8 @@ class UnscentedKalmanFilter(GaussianFilter):
         )
         rule = PointRule(points)
         super().__init__(model, rule)
-        rule.points(model.dim)  # raises the error for a kappa out of range here, not in the first step
+        # raises the error for a kappa out of range here, not in the first step
+        rule.points(model.dim)
 
 
 class CubatureKalmanFilter(GaussianFilter):

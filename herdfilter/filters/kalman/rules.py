@@ -51,12 +51,7 @@ class MomentRule(Protocol):
     share one.
     """
 
-    def __call__(
-        self,
-        function: VectorFunction,
-        means: Array,
-        factors: Array,
-    ) -> Linearisation:
+    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """Return means (K, k), slopes (K, k, m) and covariances of the rest, (K, k, k) or (1, k, k)."""
 
 
@@ -64,12 +59,7 @@ class MomentRule(Protocol):
 class LinearRule:
     """The linearisation at each mean, as in the extended Kalman filter."""
 
-    def __call__(
-        self,
-        function: VectorFunction,
-        means: Array,
-        factors: Array,
-    ) -> Linearisation:
+    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
         if function.jacobian is None:
             # steps of a standard deviation in each dimension
@@ -92,12 +82,7 @@ class PointRule:
 
     standard: StandardPoints
 
-    def __call__(
-        self,
-        function: VectorFunction,
-        means: Array,
-        factors: Array,
-    ) -> Linearisation:
+    def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
         z, weights, spread_weights = _cached_points(self.standard, means.shape[1])
         y, near = self._values(function, means, factors)
@@ -155,7 +140,8 @@ def regress(y, z, weights, spread_weights, room, means, slopes, rests):
     weighted = room[1]
     for c in range(count):
         for i in range(k):
-            mean = 0.0  # relative to the first value, to keep the digits of small differences
+            # relative to the first value, to keep the digits of small differences
+            mean = 0.0
             for t in range(p):
                 centred[i, t] = y[c, t, i] - y[c, 0, i]
                 mean += weights[t] * centred[i, t]

@@ -221,10 +221,7 @@ def correct_gaussians(
     return corrected, after, log_densities
 
 
-def observed_part(
-    observation: Observation,
-    linear: Linearisation,
-) -> tuple[Array, Array, Array]:
+def observed_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array, Array]:
     """Return residuals (K, k), NaN where missing, and slopes and noises that make missing entries uninformative.
 
     An observation must have the shape of its prediction (K, k). Missing entries get zero slopes and independent unit noise:

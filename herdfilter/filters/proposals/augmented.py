@@ -137,7 +137,8 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
         if observation is None or not observation.has_moments:
             return super().propose(transition, particles, rng, observation)
         fitted = self.fit.fit(particles.x, particles.weights, transition.circular)
-        regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])  # weights need p(x)
+        # the weights need the density p(x), so that no covariance may be singular
+        regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
         q = guided_mixture(observation.after(transition), prior, self.rule, self.defensive_share)
         joint, log_weights = self.draw(q, particles.n_next, rng, prior)
@@ -153,5 +154,6 @@ def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:
     means[:, :d] = mixture.means
     joint = np.zeros((len(mixture.distinct_covariances), joint_dim, joint_dim))
     joint[:, :d, :d] = mixture.distinct_covariances
-    joint.reshape(len(joint), -1)[:, d * (joint_dim + 1) :: joint_dim + 1] = 1.0  # the diagonal from d on
+    # the diagonal from d on
+    joint.reshape(len(joint), -1)[:, d * (joint_dim + 1) :: joint_dim + 1] = 1.0
     return GaussianMixture.unchecked(mixture.weights, means, joint)

@@ -88,12 +88,7 @@ class AutomaticProposal:
         if not Motion(model).simulated_only:
             self._ranked.check_sampler("state and noise", model.dim + Motion(model).noise_dim, "AutomaticProposal")
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return (self._quantiles if model.dim == 1 else self._ranked).initial(model, n, rng)
 

@@ -102,12 +102,7 @@ CELL = 2.0**-DIGITS
 # Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)
 
 
-def scrambled_sobol(
-    n: int,
-    dim: int,
-    rng: np.random.Generator,
-    ordered: bool = False,
-) -> Array:
+def scrambled_sobol(n: int, dim: int, rng: np.random.Generator, ordered: bool = False) -> Array:
     """Draw n points (n, dim) of a scrambled Sobol sequence in the unit cube, sorted by first entry if `ordered`."""
     directions = direction_numbers(dim, (n - 1).bit_length())
     return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered)
@@ -153,14 +148,16 @@ def _place_points(directions, random, room, x):
     for j in range(dim):
         for k in range(count):
             scrambled[k] = 0
-        for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
+        # column c of a lower triangular matrix over {0, 1}, its diagonal one
+        for c in range(count):
             digit = np.int64(1) << (DIGITS - 1 - c)
             column = digit | (random[j, c] & (digit - 1))
             for k in range(count):
                 if directions[j, k] & digit:
                     scrambled[k] ^= column
         digits[0] = random[j, count]  # the digital shift
-        for k in range(count):  # the second half of a Gray code is the first backwards, with one more digit
+        # the second half of a Gray code is the first backwards, with one more digit
+        for k in range(count):
             for i in range(1 << k, min(n, 2 << k)):
                 digits[i] = digits[(2 << k) - 1 - i] ^ scrambled[k]
         for i in range(n):
@@ -225,7 +222,8 @@ def curve_order(x, weights, circular):
         _cells(x, weights, bits, np.empty(n), cells)
         _index(cells, bits, index)
     else:
-        for i in range(n):  # the bits of floats sort like the floats once those of negative ones are inverted
+        # the bits of floats sort like the floats once those of negative ones are inverted
+        for i in range(n):
             bit_pattern = np.float64(x[i, 0] + 0.0).view(np.int64)
             index[i] = bit_pattern ^ ((bit_pattern >> 63) | np.int64(-(2**63)))
     return _radix_order(index)
@@ -344,5 +342,6 @@ def _index(x, bits, index):
     for level in range(bits - 1, -1, -1):
         for j in range(d):
             axis = x[j]
-            for i in range(n):  # the digits of all axes are interleaved, the highest first
+            # the digits of all axes are interleaved, the highest first
+            for i in range(n):
                 index[i] = (index[i] << 1) | ((axis[i] >> level) & 1)

@@ -74,12 +74,7 @@ class Proposal(Protocol):
     def check(self, model: contract.Model) -> None:
         """Raise TypeError, naming what is missing, if the model lacks a function that the proposal needs."""
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """Return n particles for the initial state, with weights that sum to 1."""
 
     def propose(
@@ -123,12 +118,7 @@ class BaseProposal:
         """Sampler of the initial particles where the initial distribution is a mixture; None for random ones."""
         return None
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         # Points can only be drawn from a mixture; other distributions have a method `sample` of their own.
         sampler = self.initial_sampler
@@ -161,7 +151,8 @@ class BootstrapProposal(BaseProposal):
     """
 
     uses: ClassVar[Uses] = Uses()
-    transitions = (*BaseProposal.transitions, ("sample_transition",))  # a simulator is enough
+    # a simulator is enough
+    transitions = (*BaseProposal.transitions, ("sample_transition",))
 
     def propose(
         self,

@@ -125,7 +125,8 @@ def _standardise(x, weights, mean, root, inverse, z):
             root[a, b] /= scale[a] * scale[b]
     if not factorise(root, root):
         return False
-    trace = 0.0  # of the inverse correlation matrix: an upper bound of the inverse of the least eigenvalue
+    # trace of the inverse correlation matrix: an upper bound of the inverse of the least eigenvalue
+    trace = 0.0
     for i in range(d):
         inverse[i, i] = 1.0 / root[i, i]
         for j in range(i):
@@ -152,7 +153,8 @@ def _standardise(x, weights, mean, root, inverse, z):
 @register_jitable
 def kernel_width(over: tuple[float, float], size: float) -> float:
     """Return `Gaussianity.width` from the squared cumulants over chance and the effective sample size."""
-    third = 1.0 - 1.0 / max(1.0, over[0])  # shares of the squared cumulants that are not chance
+    # shares of the squared cumulants that are not chance
+    third = 1.0 - 1.0 / max(1.0, over[0])
     fourth = 1.0 - 1.0 / max(1.0, over[1])
     # Particles drawn together by the factor sqrt(1 - width^2) keep the shares (1 - width^2)^3 and (1 - width^2)^4.
     shrinkage = max(third ** (1 / 3), fourth**0.25)
@@ -162,7 +164,8 @@ def kernel_width(over: tuple[float, float], size: float) -> float:
 
 def narrow(noise: Array, total: Array, share: float) -> bool:
     """Return True if a covariance (d, d) has less than this share of another in some direction."""
-    difference = noise - share * total  # positive definite unless there is such a direction
+    # positive definite unless there is such a direction
+    difference = noise - share * total
     return not factorise(np.ascontiguousarray(difference), np.empty(difference.shape))
 
 
@@ -191,7 +194,8 @@ def _nonlinear_share(x, noise):
             mean += x[i, a] / n
         for i in range(n):
             variance += (x[i, a] - mean) ** 2 / n
-        for b in range(noise.shape[1]):  # mean 0 and covariance I: the slopes are covariances
+        # mean 0 and covariance I: the slopes are covariances
+        for b in range(noise.shape[1]):
             slope = 0.0
             for i in range(n):
                 slope += (x[i, a] - mean) * noise[i, b] / n
@@ -220,7 +224,8 @@ def _over_chance(z, weights, third, fourth):
                     third[a, b, c] += second * z[i, c]
     third_squared = fourth_squared = 0.0
     for a in range(d):
-        for b in range(a + 1):  # the tensors are symmetric: each entry counts as often as it occurs in all of them
+        # the tensors are symmetric: each entry counts as often as it occurs in all of them
+        for b in range(a + 1):
             fourth_squared += (fourth[a, a] - (d + 2)) ** 2 if a == b else 2.0 * fourth[a, b] ** 2
             for c in range(b + 1):
                 times = 1.0 if a == c else 3.0 if a == b or b == c else 6.0

@@ -91,8 +91,10 @@ class GuidedProposal(BootstrapProposal):
         means, factors, _ = update_gaussians(observation, centres, root, moment_rule(self.rule))
         roots = np.linalg.cholesky(factors @ factors.mT + WIDENING * noises)
         white = rng.standard_normal(particles.x.shape)
-        x = means + (roots @ white[:, :, None])[:, :, 0]  # not wrapped yet: the densities are those of unwrapped angles
-        prior_white = np.linalg.solve(root, (x - centres)[:, :, None])[:, :, 0]  # the transition noise that leads to x
+        # not wrapped yet: the densities are those of unwrapped angles
+        x = means + (roots @ white[:, :, None])[:, :, 0]
+        # the transition noise that leads to x
+        prior_white = np.linalg.solve(root, (x - centres)[:, :, None])[:, :, 0]
         # log N(x; f, Q) - log N(x; m, P), by the white noise and the determinants of both
         log_dets, log_det = (np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root))
         log_ratio = 0.5 * ((white**2).sum(axis=1) - (prior_white**2).sum(axis=1)) + log_dets - log_det
@@ -172,6 +174,7 @@ def first_update(
         x = prior.mean + wrap(start.x - prior.mean, circular)
         posterior = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))
         weighted, evidence = posterior.normalised()
-        if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:  # as even as chance would leave them
+        # as even as chance would leave them
+        if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:
             break
     return posterior

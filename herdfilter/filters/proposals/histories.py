@@ -91,12 +91,7 @@ class HistoryProposal:
         """See `Proposal`."""
         (self._in_modes if contract.jumps(model) else self.proposal).check(model)
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         jumps = contract.jumps(model)
         parts = []
@@ -123,7 +118,8 @@ class HistoryProposal:
         if isinstance(particles, Histories):
             # A Kalman filter needs the transition as a function of noise, and moments of the observation.
             moments = observation is None or observation.in_mode(0).has_moments
-            if transition.motion.modes[0].simulated_only or not moments:  # then all go on as points
+            # then all go on as points
+            if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
         elif particles.modes is None:  # plain particles, as at the first scan: one Gaussian if they look like one
@@ -152,7 +148,8 @@ class HistoryProposal:
         observation: Observation | None,
     ) -> list[Particles]:
         """Move points, of the total weight `log_mass`, by the proposal; the parts are those of modes and detections."""
-        points.n_next = max(1, round(n * np.exp(log_mass)))  # their share of the n particles
+        # their share of the n particles
+        points.n_next = max(1, round(n * np.exp(log_mass)))
         if not contract.jumps(transition.model):
             sources = {0: (points, 1.0)}
             onward = [transition]
@@ -166,7 +163,8 @@ class HistoryProposal:
             else:
                 in_mode = observation.in_mode(mode)
                 successors = parts_from_scan(self.proposal, onward[mode], source, rng, in_mode)
-                observation.log_offset = in_mode.log_offset  # set by the first mode, then used by all
+                # set by the first mode, then used by all
+                observation.log_offset = in_mode.log_offset
             parts += successors if points.modes is None else [label(part, mode, mass) for part in successors]
         return [part.reweighted(np.full(len(part), log_mass)) for part in settled(parts, n, transition.circular)]
 
@@ -198,7 +196,8 @@ class HistoryProposal:
             hypotheses = np.zeros(len(parents), int)
         else:
             updated, log_density, sources, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
-            if observation.log_offset is None and log_density > -np.inf:  # there are no points that have set it
+            # there are no points that have set it
+            if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
         with np.errstate(divide="ignore"):
@@ -226,9 +225,11 @@ class HistoryProposal:
             root = belief.factors[parent]
             moments = self._gaussian(onward, mean, root, n, rng, guide, log_factors)
             rejected[i] = moments is None
-            if not entitled[i]:  # the heaviest, tested only to see whether Gaussians hold at all
+            # the heaviest, tested only to see whether Gaussians hold at all
+            if not entitled[i]:
                 continue
-            if moments is None:  # particles in its place, by the wrapped proposal and the terms of its hypothesis
+            # particles in its place, by the wrapped proposal and the terms of its hypothesis
+            if moments is None:
                 ancestor = Histories.of_gaussians(np.zeros(1), mean[None], (root @ root.T)[None])
                 ancestor.n_next = max(1, round(n * shares[i]))
                 source = ancestor.points(transition.circular, transition.step)
@@ -269,7 +270,8 @@ class HistoryProposal:
             successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
         weighted, log_evidence = successors.reweighted(log_factors(successors.x) + np.zeros(m)).normalised()
-        if log_evidence == -np.inf or weighted.ess < min(n, m / 2):  # Kalman's update missed the posterior
+        # Kalman's update missed the posterior
+        if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
         shape = Gaussianity(weighted, transition.circular)
         return (shape.mean, shape.root @ shape.root.T, log_evidence + log_offset) if shape.excess(n) <= 1 else None
@@ -404,11 +406,7 @@ class Histories(Particles):
         modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
         return Gaussians(weights, self.x, covariance_factor(self.covariances), modes)
 
-    def predicted_observation(
-        self,
-        model: contract.Model,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
         return self.belief(self.weights).predicted_observation(model, UNSCENTED_RULE, step)
 
@@ -420,7 +418,8 @@ class Histories(Particles):
         parts: list[Particles] = []
         if self.gaussian.any():
             plain = not observation.measurement.scans and self.modes is None
-            rule = None if plain and observation.step == 0 else UNSCENTED_RULE  # iterated without a rule
+            # iterated without a rule
+            rule = None if plain and observation.step == 0 else UNSCENTED_RULE
             histories, log_mass = self.take(np.flatnonzero(self.gaussian)).normalised()
             updated, log_density, *_ = histories.belief(histories.weights).branch(observation, rule)
             log_weights = observation.less_offset(np.log(updated.weights) + log_mass + log_density)

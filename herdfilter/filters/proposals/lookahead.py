@@ -90,12 +90,7 @@ class Ancestors(NamedTuple):
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
-    def standard_noise(
-        self,
-        sampler: Sampler | None,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Array:
+    def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
         """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
         if sampler is None:
             return balanced.balanced_noise(n, self.noise_dim, self.transition.step % balanced.SETS)
@@ -108,7 +103,8 @@ class Ancestors(NamedTuple):
         start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
-        d = len(self.root)  # the first d entries of the noise are the state's, about the centre
+        # the first d entries of the noise are the state's, about the centre
+        d = len(self.root)
         return self.transition.propagate(self.transition.wrapped(start + noise[:, :d] @ self.root.T), noise[:, d:])
 
     @property
@@ -142,7 +138,8 @@ class Ancestors(NamedTuple):
 
         Noise that is not additive is linearised by the sigma points of the first member, which must be a Gaussian.
         """
-        if self.means is not None:  # the law of total covariance: of the means, and of the noise
+        # the law of total covariance: of the means, and of the noise
+        if self.means is not None:
             noise = self.transition.factor @ self.transition.factor.T
             means = unwrap(self.means, self.weights, self.transition.circular)
             centred = means - self.weights @ means
@@ -196,7 +193,8 @@ class Ancestors(NamedTuple):
         offsets = offsets[:, :, observation.observed_entries]
         residuals = observation.residuals(by_gain[:, 0] if gains == count else values[len(states) :])
         noises = observation.noises(states)
-        if len(noises) > 1:  # noise that depends on the state: its expectation over each gain's points
+        # noise that depends on the state: its expectation over each gain's points
+        if len(noises) > 1:
             noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
         return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
@@ -436,7 +434,8 @@ def _update_noise(update, weights, points, room):
     for i in range(len(means)):
         g = update.group[i]
         log_density = constants[g]
-        for a in range(k):  # forward substitution with the residual: L^-1 r, and the mean G' L^-1 r
+        # forward substitution with the residual: L^-1 r, and the mean G' L^-1 r
+        for a in range(k):
             row[a] = update.residuals[i, a] - room.means[g, a]
             for b in range(a):
                 row[a] -= lowers[g, a, b] * row[b]
@@ -463,7 +462,8 @@ def _draw(update, members, z, noise, log_ratio):
         for j in range(dim):
             noise[t, j] = update.means[i, j] + z[t, j]
             twice += z[t, j] ** 2
-        for a in range(k):  # (I + T)^-1 G z by forward substitution, and N z = z - G' (I + T)^-1 G z
+        # (I + T)^-1 G z by forward substitution, and N z = z - G' (I + T)^-1 G z
+        for a in range(k):
             entry = 0.0
             for j in range(dim):
                 entry += gains[g, a, j] * z[t, j]

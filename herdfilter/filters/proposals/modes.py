@@ -97,17 +97,13 @@ class ModeProposal:
                 f"model: ModeProposal needs models and transition_matrix; {contract.kind(model)} has none: give it to "
                 f"{type(self.proposal).__name__} alone"
             )
-        if isinstance(self.proposal, RaoBlackwellisedProposal):  # `allot` would drop the Gaussians of its particles
+        # `allot` would drop the Gaussians of its particles
+        if isinstance(self.proposal, RaoBlackwellisedProposal):
             raise TypeError("model: RaoBlackwellisedProposal needs a model without modes, got one that jumps")
         for mode in range(len(model.models)):
             self.proposal.check(contract.in_mode(model, mode))
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         masses = np.asarray(model.initial_modes)
         counts, masses = self._deal(masses, masses, n, rng)
@@ -146,7 +142,8 @@ class ModeProposal:
             else:
                 in_mode = observation.in_mode(mode)
                 part = one_by_one(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
-                observation.log_offset = in_mode.log_offset  # set by the first mode, then used by all
+                # set by the first mode, then used by all
+                observation.log_offset = in_mode.log_offset
             successors.append(label(part.traced(source.ancestors), mode, mass))
         return Particles.join(successors)
 
@@ -186,11 +183,13 @@ class ModeProposal:
             sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
             sources[j].ancestors = leading
         shares = masses
-        if observation is not None:  # the posterior masses, as far as the moments of each mode tell
+        # the posterior masses, as far as the moments of each mode tell
+        if observation is not None:
             log_masses = np.full(len(masses), -np.inf)
             for j, source in sources.items():
                 log_masses[j] = np.log(masses[j]) + log_evidence(onward[j], source, observation.in_mode(j))
-            if np.isfinite(peak := log_masses.max()):  # else no mode explains the observation, and c_j decides
+            # else no mode explains the observation, and c_j decides
+            if np.isfinite(peak := log_masses.max()):
                 after = np.exp(log_masses - peak)
                 shares = (1 - UNINFORMED_SHARE) * after / after.sum() + UNINFORMED_SHARE * masses
         counts, masses = self._deal(shares, masses, particles.n_next, rng)
@@ -199,8 +198,10 @@ class ModeProposal:
         for j, source in sources.items():
             if not counts[j]:
                 continue
-            source.n_next = int(counts[j])  # a proposal that uses the weights makes so many successors
-            if not self.proposal.uses.weights:  # such a proposal makes one successor of each
+            # a proposal that uses the weights makes so many successors
+            source.n_next = int(counts[j])
+            # such a proposal makes one successor of each
+            if not self.proposal.uses.weights:
                 source = scheme.resample(source, rng, transition.circular).traced(source.ancestors)
                 if len(source) != counts[j]:
                     raise ValueError(
@@ -222,9 +223,11 @@ class ModeProposal:
         if self.modes == "random":
             shares = shares / shares.sum()
             counts = rng.multinomial(n, shares)
-            return counts, counts / n * masses / np.where(possible, shares, 1.0)  # importance weights: c_j / share
+            # importance weights: c_j / share
+            return counts, counts / n * masses / np.where(possible, shares, 1.0)
         shares = np.where(possible, EVEN_SHARE / possible.sum() + (1 - EVEN_SHARE) * shares / shares.sum(), 0.0)
-        each = possible & (n >= possible.sum())  # one particle for each mode, if there are enough
+        # one particle for each mode, if there are enough
+        each = possible & (n >= possible.sum())
         counts = each + largest_remainders(shares / shares.sum(), n - int(each.sum()))
         represented = np.where(counts > 0, masses, 0.0)
         return counts, represented / represented.sum() * masses.sum()

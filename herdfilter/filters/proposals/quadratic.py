@@ -109,14 +109,16 @@ def _linearise(
     best = 0
     peak = values.max()
     roots = np.zeros((gains, d, d))
-    scores = np.empty((gains, d))  # r of each group: the slope in the units of its curvature
+    # the residual r at the centre of each group: the slope in the units of its curvature
+    scores = np.empty((gains, d))
     factor = np.empty((dim, d))
     for b in range(gains):
         root = roots[b]
         score = scores[b]
         around = values[n + b * size : n + (b + 1) * size]
         centre = values[members[b]]
-        if around.min() <= LEAST_LOG_LIKELIHOOD or centre <= LEAST_LOG_LIKELIHOOD:  # at the edge of the possible: flat
+        # at the edge of the possible: flat
+        if around.min() <= LEAST_LOG_LIKELIHOOD or centre <= LEAST_LOG_LIKELIHOOD:
             around = np.full(size, centre)
         # Minus the matrix of second differences, and the first differences.
         for a in range(d):
@@ -159,7 +161,8 @@ def _linearise(
     for a in range(d):
         promise += 0.5 * scores[best, a] ** 2
     peak = max(peak, promise)
-    shift = np.empty(d)  # of a particle from the centre of its group, in units of the span
+    # shift of a particle from the centre of its group, in units of the span
+    shift = np.empty(d)
     for i in range(n):
         g = group[i]
         square = 0.0

@@ -95,7 +95,8 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
-        u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)  # ascending for the inverse CDF
+        # ascending for the inverse CDF
+        u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)
         ancestors = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
         x = transition.propagate(particles.x.take(ancestors, axis=0), scipy.special.ndtri(u[:, 1:]))
         successors = Particles.equal(x, ancestors)

@@ -133,12 +133,7 @@ class RankedProposal(SampledProposal):
         """See `BaseProposal`."""
         return balanced.INITIAL_POINTS if self.sampler is None else self.sampler
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         if self.randomised and self.sampler is None:
             return SequentialQuasiMonteCarlo().initial(model, n, rng)
@@ -155,7 +150,8 @@ class RankedProposal(SampledProposal):
         if not transition.simulated_only:
             return self.follow(Ancestors.of(transition, particles), particles.n_next, rng, observation)
         n = particles.n_next
-        if len(particles) == n <= 2 * particles.ess:  # uneven weights cost less than the variance of another selection
+        # uneven weights cost less than the variance of another selection
+        if len(particles) == n <= 2 * particles.ess:
             ancestors = each_its_own(n)
             successors = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors)
         else:
@@ -200,7 +196,8 @@ class RankedProposal(SampledProposal):
         """Return the steps of the ancestors, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
         dim = ancestors.noise_dim
         steps = self._steps(n, rng)
-        if self.randomised and self.sampler is None:  # one more coordinate says which particles stay unguided
+        # one more coordinate says which particles stay unguided
+        if self.randomised and self.sampler is None:
             u = balanced.scrambled_sobol(n, dim + 1, rng)
             return steps, scipy.special.ndtri(u[:, :dim]), u[:, dim]
         noise = ancestors.standard_noise(self.sampler, n, rng)
@@ -256,7 +253,8 @@ def _share_weights(before, log_densities, share, weights, log_ratio):
         if weights[i] > peak:
             peak = weights[i]
     for i in range(len(before)):
-        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]  # out of reach of all: as before
+        # out of reach of all: as before
+        weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
         total += weights[i]
         total_before += before[i]
     for i in range(len(before)):

@@ -101,12 +101,7 @@ class RaoBlackwellisedProposal:
             raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {prior!r}")
         self.proposal.check(_Nonlinear(model))
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         part = _Nonlinear(model)
         part.start(model.initial.weights, model.initial.means, model.initial.distinct_covariances)
@@ -165,11 +160,7 @@ class ConditionalGaussians(Particles):
         covariances = self.covariances
         return mean, covariance + (covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1))
 
-    def predicted_observation(
-        self,
-        model: contract.Model,
-        step: int,
-    ) -> tuple[Array, Array]:
+    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
         measurement = Measurement(model)
         means, covariances, _ = linear_part_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
@@ -228,12 +219,7 @@ class _Gaussians(NamedTuple):
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
         return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v))
 
-    def white(
-        self,
-        x: Array,
-        circular: tuple[int, ...],
-        rows: Any = slice(None),
-    ) -> Array:
+    def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
         """Noise v that leads the members to x (..., dim); zero in directions without variance."""
         inverse = np.linalg.pinv(self.columns[:, self.free])
         offsets = wrap(x - self.means[rows][:, self.free], circular)
@@ -279,13 +265,15 @@ class _Nonlinear:
         self._particles = particles
         self.x: Any = None if particles is None else particles.x[:, self.free]
         self._successors: list[tuple[Array, Array]] = []
-        self._latest: tuple[Any, Any] = (None, None)  # nonlinear parts, and the whole states that belong to them
+        # nonlinear parts, and the whole states that belong to them
+        self._latest: tuple[Any, Any] = (None, None)
 
     def start(self, weights: Array, means: Array, covariances: Array) -> None:
         """Set the Gaussians of the whole state after the step, with their weights."""
         self.weights = weights
         self.gaussians = _Gaussians.of(means, covariances, self.free)
-        self.roots = self.gaussians.columns[:, self.free]  # factors of the covariances of the nonlinear part
+        # factors of the covariances of the nonlinear part
+        self.roots = self.gaussians.columns[:, self.free]
 
     @property
     def initial(self) -> GaussianMixture:
@@ -301,14 +289,7 @@ class _Nonlinear:
         linear_covariances = covariances[:, self.linear[:, None], self.linear]
         return means, slopes @ linear_covariances @ slopes.transpose(0, 2, 1) + transition.covariance
 
-    def transition(
-        self,
-        x: Array,
-        noise: Array,
-        dt: float,
-        control: Any,
-        step: int,
-    ) -> Array:
+    def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """Successors of the nonlinear part, recorded with their linear part."""
         gaussians = self.gaussians
         rows = np.arange(len(x)) if x is self.x else self._find(x)
@@ -364,7 +345,8 @@ class _Nonlinear:
         """Return the whole states (m, d) of successors (m, dim), and the covariances of their linear parts."""
         if x is not self._latest[0]:
             indices = self._all_successors[2](x) if self._successors else np.full(1, -1)
-            if indices.min() < 0:  # points of the predictive mixture, which this model has not made
+            # points of the predictive mixture, which this model has not made
+            if indices.min() < 0:
                 rows = self._draw_components(x)
                 full = self.gaussians.at(rows, x, self.circular)
                 covariances = _rows_of(self.gaussians.conditional, rows)
@@ -392,7 +374,8 @@ class _Nonlinear:
         return self.transition(x, np.zeros(x.shape), dt, control, step)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
-        raise NotImplementedError  # each particle has a covariance of its own: see `_PartTransition`
+        # each particle has a covariance of its own: see `_PartTransition`
+        raise NotImplementedError
 
     def observation_mean(self, x: Array, step: int) -> Array:
         return self.measurement.mean(self.whole_states(x)[0], step)
@@ -426,7 +409,8 @@ def finder(x: Array) -> Callable[[Array], Indices]:
     """Return a function that finds states (m, d) among those of x by their bits: indices (m,), -1 where one is not there."""
 
     def keys(x: Array) -> np.ndarray:
-        bits = np.ascontiguousarray(x + 0.0).view(np.uint64)  # + 0.0 makes -0.0 and 0.0 the same
+        # + 0.0 makes -0.0 and 0.0 the same
+        bits = np.ascontiguousarray(x + 0.0).view(np.uint64)
         return np.asarray((bits ^ (bits >> np.uint64(29))) @ ODD[: x.shape[1]])
 
     stored_keys = keys(x)

@@ -54,12 +54,7 @@ class ScanProposal:
         """See `Proposal`."""
         self.proposal.check(model)
 
-    def initial(
-        self,
-        model: contract.Model,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Particles:
+    def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
         return self.proposal.initial(model, n, rng)
 
@@ -106,13 +101,15 @@ def parts_from_scan(
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
         source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
-        if not proposal.uses.weights and quota != len(particles):  # such a proposal keeps the number of particles
+        # such a proposal keeps the number of particles
+        if not proposal.uses.weights and quota != len(particles):
             source = SystematicResampling().resample(source, rng, transition.circular)
             parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
         else:
             parts.append(proposal.propose(transition, source, rng, guide))
         offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
-        if reader is detection:  # the factor P_D / kappa of the hypothesis, which the likelihood of the detection lacks
+        # the factor P_D / kappa of the hypothesis, which the likelihood of the detection lacks
+        if reader is detection:
             p = model.detection_probabilities(parts[-1].x, step)
             offset = model.log_factors(p, z[None], step)[1] + offset
         offsets.append(offset[0])
@@ -142,10 +139,7 @@ class _UnguidedPart(Measurement):
         return log_sum(terms)
 
 
-def hypothesis_evidence(
-    observation: Observation,
-    predicted: Particles,
-) -> tuple[float, Array]:
+def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple[float, Array]:
     """Return the log-evidence of each hypothesis, by predicted particles: of a miss, and of each detection (k,).
 
     The density of a detection is the mixture of the particles' N(h(x), R), each widened by Scott's rule for the mean
@@ -181,7 +175,8 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
     """
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
-    if peak == -np.inf:  # impossible by all hypotheses: no guidance, and the particles' likelihoods decide
+    # impossible by all hypotheses: no guidance, and the particles' likelihoods decide
+    if peak == -np.inf:
         return np.arange(len(detected)), np.eye(1, len(logs), dtype=np.int64)[0] * n
     shares = np.exp(logs - peak)
     shares /= shares.sum()

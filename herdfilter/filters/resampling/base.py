@@ -62,7 +62,8 @@ def _inverse(weights, u, indices):
     total = 0.0
     for i in range(len(weights)):
         total += weights[i]
-    below = np.nextafter(total, 0.0)  # u * total may round up to the total, which no index reaches
+    # u * total may round up to the total, which no index reaches
+    below = np.nextafter(total, 0.0)
     i = 0
     cumulative = weights[0]
     for j in range(len(u)):

@@ -72,7 +72,8 @@ class OptimalTransportResampling:
     ) -> Particles:
         """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
         n, d = particles.x.shape
-        if particles.n_next != n:  # the plan below is for equal numbers; here ancestors are taken at even steps
+        # the plan below is for equal numbers; here ancestors are taken at even steps
+        if particles.n_next != n:
             steps = (np.arange(particles.n_next) + 0.5) / particles.n_next
             return Particles.equal(particles.x[inverse_cdf(particles.weights, steps)])
         if d > 1 and n > self.largest:
