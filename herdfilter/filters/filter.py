@@ -90,10 +90,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _rewind(self) -> None:
         self._particles: Any = None  # drawn when first needed
-        # the transition to the present step, if the proposal waits for the observation
-        self._waiting: Any = None
-        # the particles after it without an observation, and the generator's state after that
-        self._predicted: Any = None
+        self._waiting: Any = None  # the transition to the present step, until the observation comes
+        self._predicted: Any = None  # particles after it, without one, and the generator's state
         self._resampled = False
         self._untouched = True  # neither predicted nor updated since the start
 
@@ -115,8 +113,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
         if self.proposal.uses.observation:
-            # the user may change the model before the update
-            self._waiting = transition.snapshot()
+            self._waiting = transition.snapshot()  # the model may be changed before the update
             self._particles = particles
             self._predicted = None
         else:
@@ -171,6 +168,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             observation = None
             outcome = results.Outcome.GATED
         if observation is not None:
+            # Weights of the posterior, not normalised: their sum is the evidence.
             if not by_model:
                 # a sensor may lack what the model's own functions have
                 self.proposal.check(measurement.model)
@@ -191,6 +189,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
+        # The record is of the posterior, or of the prediction if the observation was not used.
         mean, covariance = particles.moments(self._circular)
         modes = None if particles.modes is None else self.mode_probabilities
         self.log_likelihood += increment
@@ -245,7 +244,6 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _checked(self, particles: Any, method: str) -> state.Particles:
         """Return what a method of a part has returned; raise an error that names the part if it is not n particles."""
         shape = (self.n_particles, self._motion.dim)
-        # The common case first: this runs twice in every step.
         if type(particles) is state.Particles and particles.x.shape == shape and particles.log_weights.shape == shape[:1]:
             return particles
         part = self.resampling if method == "resample" else self.proposal

@@ -250,10 +250,11 @@ def _observed(
     """Return mean, covariance, draws (m, k) and distribution of the predicted observation; None for what a model lacks."""
     moments: Any = ahead.predicted_observation(sensor) or (None, None)
     mean, covariance = moments
-    if not hasattr(ahead, "particles"):
+    if not hasattr(ahead, "particles"):  # a Gaussian: its moments are the distribution
         return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
     step = ahead.step
     x, weights, state_covariances = _spread(ahead)
+    # Each mode may observe by functions of its own; a model without modes is one.
     measurement = Measurement(model)
     particle_modes = ahead._points().modes if ahead.has_weights else None
     modes = np.zeros(len(x), int) if particle_modes is None else particle_modes

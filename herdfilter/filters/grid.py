@@ -104,6 +104,7 @@ class GridFilter:
         self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
         self.lower = lower
         self.spacing = (upper - lower) / (np.array(self.shape) - 1)
+        # Grid points in the order of an array of this shape, so that (N,) and `shape` are views of each other.
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
         # Probabilities of grid points: the density times the volume of a cell.
         self._initial = np.exp(model.initial.log_density(read_only(self.x))) * self.spacing.prod()
@@ -159,6 +160,7 @@ class GridFilter:
             if observation is None:
                 missing.append(step.z)
             else:
+                # Bayes: prior times likelihood, and their sum is the evidence (less the constant left out).
                 joint = mass * np.exp(observation.log_likelihood(self.x))
                 evidence = joint.sum()
                 if not evidence > 0:
@@ -296,12 +298,14 @@ class GridFilter:
 
         Both use the same cubic weights: one is the transpose of the other.
         """
+        # Points outside the grid are lost; `_predict` checks how much that is.
         inside = np.flatnonzero(((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1))
         size = len(self.x) if back else int(np.prod(padded))
         position = position[inside]
         cell = np.floor(position).astype(int)
         weights = _cubic_weights(position - cell)
         result = np.zeros(size)
+        # Tensor product of four nodes in each dimension; those outside the grid wrap round into the padding.
         for stencil in product(range(4), repeat=len(padded)):
             index = np.ravel_multi_index(tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap")
             share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)

@@ -127,6 +127,7 @@ def run_many(
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
+        # The results of a block come back together: a generator cannot be sent from a process.
         listed = delayed(lambda *call: list(_ends(*call)))
         outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
     with live_line("run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)) as bar:
@@ -138,6 +139,7 @@ def run_many(
                 errors[k] = error
             bar.set_postfix_str(f"{len(errors)} failed" if errors else "", refresh=False)
             bar.update()
+    # One warning of each kind, whatever the number of tracks.
     for kind, of_track in warned.items():
         k = min(of_track)
         warning = kind(f"{len(of_track)} of {len(tracks)} tracks, the first of them track {k}: {of_track[k]}")
@@ -168,6 +170,7 @@ def _ends(
 
     def run_block(filters: list[Any], tracks: list[Any]) -> Iterator[TrackEnd]:
         """Run tracks in one batch; if that fails, each half by itself."""
+        # A track that fails is found by halving, so that all others still run in batches.
         half = len(filters) // 2
         try:
             batch = batched.run_together(filters, tracks, options) if half else None

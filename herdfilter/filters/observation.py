@@ -247,7 +247,7 @@ def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any
         white = np.linalg.solve(covariances, residuals[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
         raise ValueError(
-            f"gate: expected None, as the predicted covariance of the observation is singular to rounding, got "
+            f"gate: expected None, as the covariance predicted for the observation is singular to rounding, got "
             f"{gate:g} at step {step}"
         ) from None
     return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(present.sum(axis=1) / 2, gate))

@@ -61,6 +61,7 @@ class OnlineFilter(Forecaster, Timed):
             "zoned": clock.zoned,
             "by_model_at_start": self._by_model_at_start,
         }
+        # A filter has one generator, or none.
         for _, numbers in FilterState.of(self).streams:
             entries["generator"] = as_text(numbers)
         # A list of the names, so that `restore` notices arrays that were lost on the way.

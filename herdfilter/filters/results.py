@@ -319,6 +319,7 @@ class FilterResult(Views):
             particles, weights, ancestors = zip(*particle_sets, strict=True) if particle_sets else ((), (), ())
             columns = {"particles": np.array(particles), "weights": np.array(weights)}
             columns["ancestors"] = None if any(indices is None for indices in ancestors) else np.array(ancestors)
+        # A run that failed in its first step has no records: `reshape` gives (0, d) and (0, d, d).
         return cls(
             means=np.array([r.mean for r in records]).reshape(-1, model.dim),
             covariances=np.array([r.covariance for r in records]).reshape(-1, model.dim, model.dim),
@@ -492,6 +493,7 @@ def hold_warnings(kind: type[UserWarning] = DegeneracyWarning) -> Iterator[list[
         else:
             outer(warning, stacklevel=stacklevel + 1)
 
+    # A context variable belongs to one thread, so that filters in other threads still warn.
     token = WARN.set(warn)
     try:
         yield caught

@@ -174,6 +174,7 @@ class Particles:
         parts = []
         for mode in np.unique(self.modes):
             members = self.modes == mode
+            # a mode without weight has no moments
             share = self.weights[members].sum()
             if share > 0:
                 weights = self.weights[members] / share
@@ -357,6 +358,7 @@ def predicted_moments(
     values = measurement.mean(x, step)
     size = values.shape[1]
     noises = measurement.noises(x, size, step)
+    # Law of total covariance: noise that depends on the state counts by its expectation.
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
     return *mean_and_covariance(values, weights, measurement.circular(size)), noise
 

@@ -133,6 +133,7 @@ class ExactFlow:
         else:
             means = values(x)
             slopes = as_array("observation_jacobian", jacobian(states, observation.step), (*means.shape, x.shape[1]))
+        # In units of the noise, R^-1/2 H and R^-1/2 r: the flow then has unit noise, however R depends on the state.
         residuals = observation.residuals(means)
         slopes = slopes[:, observation.observed_entries]
         whitenings = self._whitenings
@@ -202,6 +203,7 @@ def _move_offsets(y, shifts, residuals, slopes, drifts, pulls):
     for t in range(n):
         i = min(t, len(slopes) - 1)
         shift = shifts[min(t, len(shifts) - 1)]
+        # A y + b of the step, one observed entry after the other.
         for b in range(residuals.shape[1]):
             # at the prior mean, by the linearisation
             residual = residuals[min(t, len(residuals) - 1), b]

@@ -121,6 +121,7 @@ class BatchedKalmanFilter(Timed):
         if matrices.ndim == 3 and len(matrices) != len(x):
             raise ValueError(f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}")
         factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
+        # Independent states have the weight 1 each: they are no mixture.
         self.states = Gaussians(np.ones(len(x)), x, factors)
         self.log_likelihoods: Array = np.zeros(len(x))
 
@@ -312,6 +313,7 @@ class BatchedKalmanFilter(Timed):
         active = self.take(slice(None))
         ended = []
         for t, step in enumerate(steps):
+            # `ends` descends: the states that go on are the first rows.
             alive = np.count_nonzero(ends > t)
             ended.append(active.take(slice(alive, None)))
             active = active.take(slice(alive))
@@ -322,6 +324,7 @@ class BatchedKalmanFilter(Timed):
             numbers[t] = active.step
             for column, values in zip(columns, (active.means, active.covariances, log_densities, outcomes), strict=True):
                 column[:alive, t] = values
+        # Only now, after all steps have succeeded.
         vars(self).update(vars(active))
         results = []
         for k, n in enumerate(ends.tolist()):

@@ -313,6 +313,7 @@ def linear_transition(
         joint[:, :d, :d] = factors
         joint[:, d:, d:] = np.eye(noise_dim)
         return linearised(rule, function, np.hstack([means, np.zeros((len(means), noise_dim))]), joint)
+    # Points of a rule may lie past the cut of an angle: the model sees wrapped angles only.
     jacobian = transition.motion.jacobian
     function = contract.VectorFunction(
         lambda x: transition.mean(transition.wrapped(x)),
@@ -362,10 +363,10 @@ def linear_observation(
     )
     predicted, slopes, rests = linearised(rule, function, means, factors)
     size = predicted.shape[1]
-    if not measurement.takes_state:
+    if not measurement.takes_state:  # one noise covariance for all
         return Linearisation(predicted, slopes, rests + measurement.noises(means, size, step))
 
-    def entries(x: Array) -> Array:
+    def entries(x: Array) -> Array:  # covariances as vectors, whose mean a rule can take
         noises = measurement.noises(x, size, step)
         return np.broadcast_to(noises, (len(x), size, size)).reshape(len(x), -1)
 

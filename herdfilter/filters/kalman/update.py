@@ -31,6 +31,7 @@ def rotate(noise, slopes, gains, factor):
     k, m = slopes.shape
     for i in range(k):
         for j in range(m):
+            # hypot does not overflow; the rotation takes (noise, slope) to (length, 0)
             if slopes[i, j] != 0.0:
                 length = np.hypot(noise[i, i], slopes[i, j])
                 cosine = noise[i, i] / length
@@ -133,6 +134,7 @@ def factorise_noise(matrix, variances, root):
             remainder = matrix[i, j]
             for k in range(j):
                 remainder -= root[i, k] * root[j, k]
+            # A pivot that vanishes makes its column zero: the noise is singular there, but not yet indefinite.
             if i == j and remainder > SINGULAR_SHARE * matrix[i, i]:
                 root[i, i] = np.sqrt(remainder)
             elif j < i and root[j, j] > 0.0:

@@ -297,6 +297,7 @@ def _cells(x, weights, bits, row, cells):
             mean += weights[i] * row[i]
         for i in range(n):
             variance += weights[i] * (row[i] - mean) ** 2
+        # A logistic function of the standardised value, as in Gerber and Chopin (2015); see `SequentialQuasiMonteCarlo`.
         scale = 1.0 / np.sqrt(variance) if variance > 0.0 else 1.0
         for i in range(n):
             below = (mean - row[i]) * scale

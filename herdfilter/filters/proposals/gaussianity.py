@@ -110,11 +110,14 @@ def _standardise(x, weights, mean, root, inverse, z):
     for i in range(n):
         for a in range(d):
             mean[a] += weights[i] * x[i, a]
+    # The covariance, in the lower triangle of `root`.
     for i in range(n):
         for a in range(d):
             offset = weights[i] * (x[i, a] - mean[a])
             for b in range(a + 1):
                 root[a, b] += offset * (x[i, b] - mean[b])
+    # As a correlation matrix, whose factor has digits left whatever the units. A variance that is small compared with the
+    # squared mean has lost digits by cancellation.
     scale = z[0]
     for a in range(d):
         if not SUSPECT_VARIANCE * mean[a] ** 2 < root[a, a] < np.inf:
@@ -138,6 +141,7 @@ def _standardise(x, weights, mean, root, inverse, z):
             trace += inverse[i, j] ** 2
     if trace > LARGEST_CONDITION:
         return False
+    # Back to the units of the state, then the whitened points.
     for a in range(d):
         for b in range(a + 1):
             root[a, b] *= scale[a]

@@ -131,11 +131,13 @@ def guided_mixture(
     components differ only by rounding in their covariances, and share one: samplers are faster then.
     """
     posterior, _ = update_mixture(observation, prior, rule)
+    # WIDENING keeps every covariance positive definite, relative to the variances of the prior.
     before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
     covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
     spread = np.sqrt(np.diagonal(covariances[0]))
     if (np.ptp(covariances, axis=0) <= EQUAL_COVARIANCES * np.outer(spread, spread)).all():
         covariances = covariances[:1]
+    # A defensive mixture: components that the Kalman filter misjudges still get points.
     weights = (1 - defensive_share) * posterior.weights + defensive_share * prior.weights
     guided = GaussianMixture.unchecked(weights, posterior.means, covariances)
     if not unguided_share:

@@ -326,6 +326,7 @@ def guide_of(observation: Observation | None, hypothesis: int) -> Hypothesis:
     model = observation.model
     scan = observation.z
 
+    # 1 - P_D for a miss, P_D / kappa for a detection; both may depend on the state.
     def log_factors(x: Array) -> Array:
         missed, detected = model.log_factors(model.detection_probabilities(x, step), scan, step)
         if not hypothesis:
@@ -383,6 +384,7 @@ class Histories(Particles):
     def effective_size(self) -> float:
         """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
         weights = self.weights
+        # n w particles of weight 1/n have the sum of squares w / n; a Gaussian with less than one particle's weight has w^2.
         squares = np.where(self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2)
         return float(1.0 / squares.sum())
 
@@ -413,6 +415,7 @@ class Histories(Particles):
     def updated(self, observation: Observation) -> Particles:
         """See `Particles`: Gaussians get a Kalman update."""
         circular = contract.circular_dims(observation.model)
+        # Without moments of the observation no Gaussian can be updated: all become points.
         if not observation.in_mode(0).has_moments:
             return observation.weigh(self.points(circular, observation.step))
         parts: list[Particles] = []

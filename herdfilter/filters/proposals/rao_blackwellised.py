@@ -99,7 +99,7 @@ class RaoBlackwellisedProposal:
             raise TypeError(f"model: {user} needs observations, got scans; take the model without WithClutter")
         if not isinstance(prior := model.initial, GaussianMixture):
             raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {prior!r}")
-        self.proposal.check(_Nonlinear(model))
+        self.proposal.check(_Nonlinear(model))  # the wrapped proposal sees the nonlinear part only
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
@@ -182,6 +182,7 @@ class ConditionalGaussians(Particles):
         cross = cross[..., observation.observed_entries]
         residuals = observation.residuals(means)
         log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
+        # K' = S^-1 P_zx; the update is x + K r, P - P_xz K'.
         gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
         after = self.covariances - cross @ gains
         x = self.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
@@ -307,6 +308,7 @@ class _Nonlinear:
         """Return the predicted Gaussians of ancestors (m, dim) that are not particles, but drawn from a fit to them."""
         particles = self._particles
         mean, covariance = particles.moments(self.all_circular)
+        # One Gaussian: the linear part is its regression on the nonlinear part. Else that of the nearest particle.
         if self._gaussian:
             fitted = _Gaussians.of(mean[None], covariance[None], self.free)
             full = fitted.at(np.zeros(len(x), dtype=np.int64), x, self.circular)

@@ -148,6 +148,7 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     model = observation.model
     scan = observation.z
     step = observation.step
+    # A constant P_D makes the factors numbers; else they are arrays over the particles, to be averaged.
     missed, detected = model.log_factors(model.detection_probabilities(predicted.x, step), scan, step)
     if isinstance(missed, np.ndarray):
         missed = float(log_sum(missed + predicted.log_weights))
@@ -159,6 +160,7 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     noises = measurement.noises(predicted.x, size, step)
     centred = unwrap_angles(means, predicted.weights, measurement.circular(size))
     centred = centred - predicted.weights @ centred
+    # Scott's rule, in the dimension of the observation
     width = predicted.ess ** (-1 / (size + 4))
     noises = noises + width**2 * (predicted.weights * centred.T) @ centred
     densities = detection_log_densities(model, scan, means, noises, step)
@@ -173,6 +175,7 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
     Quotas are largest remainders of the shares of the evidence, to the first of which `BLIND_SHARE` is added. They are
     rounded down, by a quarter at most, to a small number of sizes: points of N(0, I) are cached for each size.
     """
+    # Relative to the largest, so that exp does not underflow.
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
     # impossible by all hypotheses: no guidance, and the particles' likelihoods decide

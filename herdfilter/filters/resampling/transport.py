@@ -82,6 +82,7 @@ class OptimalTransportResampling:
                 "raise `largest`, or take SystematicResampling"
             )
         weights = particles.weights / particles.weights.sum()
+        # Averages of angles are taken of unwrapped values. The weighted mean is added at the end, and so kept exactly.
         x = unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
