@@ -90,33 +90,35 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _rewind(self) -> None:
         self._particles: Any = None  # drawn when first needed
-        self._waiting: Any = None  # the way on from there, of a proposal that waits for the observation
-        self._predicted: Any = None  # the particles at its end without one, and the generator's state after their draw
+        self._waiting: Any = None  # the transition to the present step, until the observation comes
+        self._predicted: Any = None  # particles after it, without one, and the generator's state
         self._resampled = False
-        self._untouched = True
+        self._untouched = True  # neither predicted nor updated since the start
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry the particles over a time `dt` to the next step, resampled before where their weights are too uneven."""
+        """Carry the particles over a time `dt` to the next step; resample them first if their weights are too uneven."""
         if type(dt) is not float or not 0.0 < dt < np.inf:
             dt = series.as_duration("dt", dt)
         if control is not None:
             control = series.as_control(control)
         transition = resolved.Transition(self._motion, dt, control, self.step + 1)
+        # A transition that still waits got no observation: it becomes a prediction.
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
+        # Equal weights have an ESS of n up to rounding, and are not resampled even at resample_below = 1.
         uneven = particles.ess < (1 - 1e-9) * self.resample_below * self.n_particles
         self._resampled = not self.proposal.uses.weights and (uneven or len(particles) != particles.n_next)
         if self._resampled:
             _log.debug("step %d: resampled, effective sample size %.1f", self.step, particles.ess)
             particles = self._checked(self.resampling.resample(particles, self.rng, self._circular), "resample")
         if self.proposal.uses.observation:
-            self._waiting = transition.snapshot()  # of the model as it is now
+            self._waiting = transition.snapshot()  # the model may be changed before the update
             self._particles = particles
             self._predicted = None
         else:
-            moved = self._checked(self.proposal.propose(transition, particles, self.rng), "propose")
-            self._particles = moved.traced(particles.ancestors) if self._resampled else moved
+            predicted = self._checked(self.proposal.propose(transition, particles, self.rng), "propose")
+            self._particles = predicted.traced(particles.ancestors) if self._resampled else predicted
         self.step += 1
         self._clock = self._clock._replace(since=self._clock.since + transition.dt)
         self._untouched = False
@@ -124,8 +126,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def update(self, z: ArrayLike | None, sensor: Any = None, gate: float | None = None) -> results.StepRecord:
         """Weight the particles by the likelihood of an observation of this step: before the first `predict`, of step 0.
 
-        There may be several updates at one step, by one sensor after the other. The first of a Gaussian prior draws the
-        particles anew, with a look at the observation: it may be wide, so that a track starts from its first measurement.
+        There may be several updates at one step, by one sensor after the other. If the prior is Gaussian, the first update
+        draws the particles anew with the observation in view, so that a track can start from a wide prior.
 
         Parameters
         ----------
@@ -166,12 +168,15 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             observation = None
             outcome = results.Outcome.GATED
         if observation is not None:
+            # Weights of the posterior, not normalised: their sum is the evidence.
             if not by_model:
+                # a sensor may lack what the model's own functions have
                 self.proposal.check(measurement.model)
             updated, log_sum = self._weigh(observation).normalised()
             if log_sum > -np.inf:
                 self._particles = updated
                 self._waiting = None
+                # the constant that the log-likelihoods lack
                 increment = log_sum + (observation.log_offset or 0.0)
                 outcome = results.Outcome.UPDATED
                 self._untouched = False
@@ -184,6 +189,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         if self._waiting is not None or self._particles is None:
             self._settle()
         particles = self._particles
+        # The record is of the posterior, or of the prediction if the observation was not used.
         mean, covariance = particles.moments(self._circular)
         modes = None if particles.modes is None else self.mode_probabilities
         self.log_likelihood += increment
@@ -205,7 +211,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         return particles.updated(observation)
 
     def _propose(self, observation: Observation | None = None) -> state.Particles:
-        """Return the particles of the step that waits, their weights times the likelihood, not normalised."""
+        """Make the transition that waits; return the particles, their weights times the likelihood, not normalised."""
         particles = self._particles
         proposal = self.proposal
         if type(particles) is not state.Particles or (observation is not None and observation.measurement.scans):
@@ -215,13 +221,13 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
         return moved.traced(particles.ancestors) if self._resampled else moved
 
     def _current(self) -> state.Particles:
-        """Return the particles where the filter stands: of a step that waits for the observation, those without it.
+        """Return the particles of the present step; where the proposal waits for the observation, a prediction without it.
 
-        These are drawn from where the generator stands, which is then put back: asking does not change what follows.
+        The generator is set back after that draw: whether the prediction is looked at does not change later results.
         """
         if self._particles is None:
-            drawn = self.proposal.initial(self.model, self.n_particles, self.rng)
-            self._particles = self._checked(drawn, "initial")
+            initial = self.proposal.initial(self.model, self.n_particles, self.rng)
+            self._particles = self._checked(initial, "initial")
         if self._waiting is not None and self._predicted is None:
             stream = self.rng.bit_generator
             before = stream.state
@@ -239,7 +245,7 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
             self._waiting = None
 
     def _checked(self, particles: Any, method: str) -> state.Particles:
-        """Return the particles that a method of a part made; an error names it if they are none, or too few."""
+        """Return what a method of a part has returned; raise an error that names the part if it is not n particles."""
         shape = (self.n_particles, self._motion.dim)
         if type(particles) is state.Particles and particles.x.shape == shape and particles.log_weights.shape == shape[:1]:
             return particles

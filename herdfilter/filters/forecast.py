@@ -1,4 +1,4 @@
-"""Forecasts of states and observations: a copy of a filter predicts on, and the filter stays where it stands."""
+"""Forecasts of states and observations: a copy of a filter predicts on, and the filter itself is unchanged."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from herdfilter.models.series import as_objects, series
 from herdfilter.models.with_clutter import WithClutter
 from herdfilter.samplers.quantile import quantiles as mixture_quantiles
 
-LEAST_DRAWS = 1000  # observations drawn at each step, where there are fewer particles
+LEAST_DRAWS = 1000  # fewest observations to draw at each step
 
 
 class Spread(NamedTuple):
-    """A distribution that is asked for quantiles: weighted points (n, m), or Gaussians, of covariances (n or 1, m, m)."""
+    """A distribution to take quantiles of: weighted points (n, m), or Gaussians with covariances (n or 1, m, m)."""
 
     centres: Array
     weights: Array
@@ -37,21 +37,24 @@ class Spread(NamedTuple):
 
     def quantiles(self, levels: Array, circular: tuple[int, ...]) -> Array:
         """Return quantiles (P, m) of each entry; those of points are interpolated between the middles of their weights."""
-        found, order = np.full((len(levels), self.centres.shape[1]), np.nan), np.argsort(levels)
+        values = np.full((len(levels), self.centres.shape[1]), np.nan)
+        order = np.argsort(levels)
         for i, centres in enumerate(self.centres.T):
-            some = ~np.isnan(centres)  # a model may draw observations with missing entries
-            if not some.any():
+            # a model may draw observations with missing entries
+            present = ~np.isnan(centres)
+            if not present.any():
                 continue
-            weights = self.weights[some] / self.weights[some].sum()
-            x = unwrap(centres[some, None], weights, (0,) if i in circular else ())
+            weights = self.weights[present] / self.weights[present].sum()
+            # Quantiles of an angle are those of the unwrapped values, about their circular mean.
+            x = unwrap(centres[present, None], weights, (0,) if i in circular else ())
             if self.covariances is not None and self.covariances[:, i, i].any():
                 variances = np.broadcast_to(self.covariances[:, i, i, None, None], (len(x), 1, 1))
                 mixture = GaussianMixture.unchecked(weights, x, variances)
-                found[order, i] = mixture_quantiles(mixture, levels[order])[0]
+                values[order, i] = mixture_quantiles(mixture, levels[order])[0]
             else:
-                by = x[:, 0].argsort(kind="stable")
-                found[:, i] = np.interp(levels, np.cumsum(weights[by]) - 0.5 * weights[by], x[by, 0])
-        return found
+                ranks = x[:, 0].argsort(kind="stable")
+                values[:, i] = np.interp(levels, np.cumsum(weights[ranks]) - 0.5 * weights[ranks], x[ranks, 0])
+        return values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,8 +109,8 @@ class Forecast(Views):
         return len(self.means)
 
     def __repr__(self) -> str:
-        shown = {"observations": self.observation_means, "particles": self.particles}
-        return summary_repr(self, steps=len(self), dim=self.means.shape[1], **shown)
+        parts = {"observations": self.observation_means, "particles": self.particles}
+        return summary_repr(self, steps=len(self), dim=self.means.shape[1], **parts)
 
     def quantiles(self, probabilities: ArrayLike) -> Array:
         """Quantiles of the state at probabilities (P,), (H, P, d); those of particles are interpolated, angles unwrapped."""
@@ -117,7 +120,7 @@ class Forecast(Views):
         return np.array([spread.quantiles(levels, self.circular) for spread in self.spreads])
 
     def observation_quantiles(self, probabilities: ArrayLike) -> Array:
-        """Quantiles of the observation, (H, P, k): of the mixture of Gaussian noise about all particles, else of draws."""
+        """Quantiles of the observation, (H, P, k): of the mixture of Gaussians about all particles, else of draws."""
         return self._of_observations().quantiles(probabilities)
 
     def plot(  # type: ignore[override]
@@ -142,10 +145,10 @@ class Forecast(Views):
         observations : bool
             Draw the entries of the observation in place of the dimensions of the state.
         """
-        shown = self._of_observations() if observations else self
-        names = [f"z{i}" for i in range(shown.means.shape[1])] if observations and not labels else labels
+        forecast = self._of_observations() if observations else self
+        names = [f"z{i}" for i in range(forecast.means.shape[1])] if observations and not labels else labels
         masses: Any = as_list("quantiles", quantiles, "probabilities")
-        return Views.plot(shown, ax, dims, truth, masses, names)
+        return Views.plot(forecast, ax, dims, truth, masses, names)
 
     def _of_observations(self) -> Forecast:
         """Return the forecast of the observations, as if they were the states."""
@@ -172,10 +175,10 @@ class Forecaster:
         sensor: Sensor | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> Forecast:
-        """Say what states and observations will be at steps ahead; the filter and its generator stay as they are.
+        """Forecast states and observations at steps ahead; the filter and its generator are unchanged.
 
-        It is what the filter would say if no observation came from now on; between `predict` and `update`, from the
-        prediction on. TypeError or ValueError if arguments do not fit together, or as in `predict`.
+        The forecast is what the filter would estimate if no observation came from now on; between `predict` and `update` it
+        starts from the prediction. TypeError or ValueError if arguments do not fit together, or as in `predict`.
 
         Parameters
         ----------
@@ -194,76 +197,96 @@ class Forecaster:
         name, count = ("steps", steps) if times is None else ("len(times)", len(as_list("times", times)))
         count = check_count(name, count, most=MOST_STEPS)
         model = None if sensor is None and unobserved(self.model) else sensed(self.model, sensor)
-        model = model.model if isinstance(model, WithClutter) else model  # the detection of the target
+        # the detection of the target
+        model = model.model if isinstance(model, WithClutter) else model
         noise = as_generator(0 if rng is None else rng)
-        now, own = FilterState.of(self), {} if rng is None else {id(self.rng or noise): noise}
+        now = FilterState.of(self)
+        generators = {} if rng is None else {id(self.rng or noise): noise}
+        # The memo of `deepcopy` shares the model, which may be large or not copyable, and swaps the generator.
         try:
             self._settle()
             shared = [self.model, *(part for part in vars(self).values() if isinstance(part, Resolved))]
-            ahead = copy.deepcopy(self, {id(part): part for part in shared} | own)
+            ahead = copy.deepcopy(self, {id(part): part for part in shared} | generators)
         finally:
             now.give_back(self)
-        rows, spreads, seen_spreads = list[Any](), list[Spread](), list[Any]()
+        rows: list[Any] = []
+        spreads: list[Spread] = []
+        observation_spreads: list[Any] = []
         entries = series([None] * count, dt, controls, times, start, clock=self._clock)
         for entry in entries:
-            if entry.dt > 0:
+            if entry.dt > 0:  # with dt = 0 the first step is the present one
                 ahead.predict(entry.dt, entry.control)
             spread = _spread(ahead)
-            *seen, seen_spread = 4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
+            *observed, observation_spread = 4 * (None,) if model is None else _observed(model, ahead, sensor, noise)
             points = spread[:2] if hasattr(ahead, "particles") else (None, None)
-            rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *seen))
+            rows.append((ahead.mean, ahead.covariance, ahead.step, *points, *observed))
             spreads.append(spread)
-            seen_spreads.append(seen_spread)
+            observation_spreads.append(observation_spread)
+        # Columns in the order of the fields of `Forecast`.
         columns: list[Any] = [None if column[0] is None else np.array(column) for column in zip(*rows, strict=True)]
         angles = () if columns[5] is None else Measurement(model).circular(columns[5].shape[1])
         columns += [as_objects([entry.time for entry in entries]), contract.circular_dims(self.model), angles]
-        columns += [contract.position_dims(self.model), spreads, seen_spreads]
+        columns += [contract.position_dims(self.model), spreads, observation_spreads]
         return Forecast(*columns)
 
 
 def _spread(ahead: Any) -> Spread:
-    """Return the distribution of the state where a filter stands."""
+    """Return the distribution of the state at a filter's present step."""
     if ahead.has_weights:
         points = ahead._points()
         return Spread(points.x, points.weights, points.covariances)
-    if hasattr(ahead, "particles"):
+    if hasattr(ahead, "particles"):  # an ensemble: members of equal weight
         n = len(ahead.particles)
         return Spread(ahead.particles, np.full(n, 1 / n))
     return Spread(ahead.mean[None], np.ones(1), ahead.covariance[None])
 
 
-def _observed(model: Any, ahead: Any, sensor: Sensor | None, rng: np.random.Generator) -> tuple[Any, ...]:
-    """Return mean, covariance, draws (m, k) and distribution of the observation where a filter stands; None without."""
+def _observed(
+    model: Any,
+    ahead: Any,
+    sensor: Sensor | None,
+    rng: np.random.Generator,
+) -> tuple[Any, ...]:
+    """Return mean, covariance, draws (m, k) and distribution of the predicted observation; None for what a model lacks."""
     moments: Any = ahead.predicted_observation(sensor) or (None, None)
     mean, covariance = moments
-    if not hasattr(ahead, "particles"):
+    if not hasattr(ahead, "particles"):  # a Gaussian: its moments are the distribution
         return mean, covariance, None, Spread(mean[None], np.ones(1), covariance[None])
-    (x, weights, about), step = _spread(ahead), ahead.step
+    step = ahead.step
+    x, weights, state_covariances = _spread(ahead)
+    # Each mode may observe by functions of its own; a model without modes is one.
     measurement = Measurement(model)
     particle_modes = ahead._points().modes if ahead.has_weights else None
     modes = np.zeros(len(x), int) if particle_modes is None else particle_modes
     by_mode = {mode: measurement.modes[mode] for mode in np.unique(modes).tolist()}
-    by_draws = any(one.draws for one in by_mode.values())
+    by_draws = any(part.draws for part in by_mode.values())
     if mean is None and not by_draws:
         return None, None, None, None
+    # Equal draws: states at even steps through the weights, then one observation of each.
     m = max(len(x), LEAST_DRAWS)
-    chosen = inverse_cdf(weights, (np.arange(m) + 0.5) / m)
-    states = x[chosen]
-    if about is not None:
-        states = states + contract.correlated(rng.standard_normal(states.shape), about if len(about) == 1 else about[chosen])
-    draws = np.concatenate([part.sample(states[modes[chosen] == mode], rng, step) for mode, part in by_mode.items()])
+    indices = inverse_cdf(weights, (np.arange(m) + 0.5) / m)
+    states = x[indices]
+    if state_covariances is not None:
+        shared = len(state_covariances) == 1
+        spread = state_covariances if shared else state_covariances[indices]
+        states = states + contract.correlated(rng.standard_normal(states.shape), spread)
+    draws = np.concatenate([part.sample(states[modes[indices] == mode], rng, step) for mode, part in by_mode.items()])
     k = draws.shape[1]
     if by_draws:
+        # the model draws observations but has no moments: those of the complete draws
         if mean is None:
-            whole = draws[~np.isnan(draws).any(axis=1)]
-            mean, covariance = np.full(k, np.nan), np.full((k, k), np.nan)
-            if n := len(whole):
-                mean, covariance = mean_and_covariance(whole, np.full(n, 1 / n), measurement.circular(k))
+            complete = draws[~np.isnan(draws).any(axis=1)]
+            mean = np.full(k, np.nan)
+            covariance = np.full((k, k), np.nan)
+            if n := len(complete):
+                mean, covariance = mean_and_covariance(complete, np.full(n, 1 / n), measurement.circular(k))
         return mean, covariance, draws, Spread(draws, np.full(m, 1 / m))
-    if about is not None:
-        centres, noises, _ = linear_part_observation(measurement, x, about, np.array(model.linear), step)
+    # Gaussian noise needs no draws: the observation is a mixture with one component for each particle.
+    if state_covariances is not None:
+        centres, noises, _ = linear_part_observation(measurement, x, state_covariances, np.array(model.linear), step)
         return mean, covariance, draws, Spread(centres, weights, noises)
-    centres, noises = np.empty((len(x), k)), np.empty((len(x), k, k))
+    centres = np.empty((len(x), k))
+    noises = np.empty((len(x), k, k))
     for mode, part in by_mode.items():
         members = modes == mode
         centres[members] = part.mean(x[members], step)

@@ -22,8 +22,8 @@ from herdfilter.models.trial import check_state
 
 CELLS_PER_SD = 4  # fewest grid cells per standard deviation of the transition noise, in its narrowest direction
 LOST_MASS = 1e-6  # largest share of the probability that may leave the grid in one step
-WIDEST_GAP = 2.0  # of images of neighbours, in standard deviations of the noise: their sum then ripples by 1.4 %
-WIDE_MASS = 1e-3  # largest share of the probability at grid points whose images are further apart
+WIDEST_GAP = 2.0  # between images of neighbours, in standard deviations of the noise: their sum then ripples by 1.4 %
+WIDE_MASS = 1e-3  # largest share of the probability at grid points whose images are further apart than that
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,14 +80,21 @@ class GridFilter:
     (True, True)
     """
 
-    def __init__(self, model: contract.Model, lower: ArrayLike, upper: ArrayLike, points: int | Sequence[int]) -> None:
+    def __init__(
+        self,
+        model: contract.Model,
+        lower: ArrayLike,
+        upper: ArrayLike,
+        points: int | Sequence[int],
+    ) -> None:
         contract.require(model, "GridFilter", ("transition_mean", "transition_covariance", "initial"))
         contract.require_likelihood(to_check(model), "GridFilter")
         check_state(model, "GridFilter", "log_density")
         if contract.circular_dims(model):
             raise ValueError(f"model: expected no angles in the state, got circular={contract.circular_dims(model)}")
         d = model.dim
-        lower, upper = _corner("lower", lower, d), _corner("upper", upper, d)
+        lower = _corner("lower", lower, d)
+        upper = _corner("upper", upper, d)
         if not (lower < upper).all():
             raise ValueError(f"upper: expected more than lower {lower.tolist()}, got {upper.tolist()}")
         counts = [points] * d if as_any("points", points).ndim == 0 else as_list("points", points, "a number or d of them")
@@ -95,13 +102,16 @@ class GridFilter:
             raise ValueError(f"points: expected {d} numbers, got {len(counts)}")
         self.model = model
         self.shape = tuple(check_count("points", count, minimum=8) for count in counts)
-        self.lower, self.spacing = lower, (upper - lower) / (np.array(self.shape) - 1)
+        self.lower = lower
+        self.spacing = (upper - lower) / (np.array(self.shape) - 1)
+        # Grid points in the order of an array of this shape, so that (N,) and `shape` are views of each other.
         self.x = lower + self.spacing * np.indices(self.shape).reshape(d, -1).T
+        # Probabilities of grid points: the density times the volume of a cell.
         self._initial = np.exp(model.initial.log_density(read_only(self.x))) * self.spacing.prod()
-        held = self._initial.sum()
-        if abs(held - 1) > LOST_MASS:
+        mass = self._initial.sum()
+        if abs(mass - 1) > LOST_MASS:
             raise ValueError(
-                f"lower, upper, points: expected a grid that resolves the initial distribution, got mass {held:g}"
+                f"lower, upper, points: expected a grid that resolves the initial distribution, got mass {mass:g}"
             )
 
     def run(
@@ -133,10 +143,13 @@ class GridFilter:
         return self._filter(series(observations, dt, controls, times, start, late), keep_masses)
 
     def _filter(self, steps: Sequence[Step], keep_masses: bool) -> GridResult:
-        """Filter steps that are checked."""
+        """Filter steps that have been checked."""
         d = self.model.dim
-        means, covariances = np.empty((len(steps), d)), np.empty((len(steps), d, d))
-        mass, log_likelihood, time_index = self._initial, 0.0, 0
+        means = np.empty((len(steps), d))
+        covariances = np.empty((len(steps), d, d))
+        mass = self._initial
+        log_likelihood = 0.0
+        time_index = 0
         masses = np.empty((len(steps), len(self.x))) if keep_masses else None
         missing = []
         for k, step in enumerate(steps):
@@ -147,6 +160,7 @@ class GridFilter:
             if observation is None:
                 missing.append(step.z)
             else:
+                # Bayes: prior times likelihood, and their sum is the evidence (less the constant left out).
                 joint = mass * np.exp(observation.log_likelihood(self.x))
                 evidence = joint.sum()
                 if not evidence > 0:
@@ -158,6 +172,7 @@ class GridFilter:
             means[k], covariances[k] = self._moments(mass)
             if masses is not None:
                 masses[k] = mass
+        # One warning for all steps of a series.
         with hold_warnings(UserWarning) as warnings:
             for z in missing:
                 warn_if_partial(z)
@@ -189,6 +204,7 @@ class GridFilter:
         check_flags(keep_masses=keep_masses)
         steps = series(observations, dt, controls, times, start, late)
         filtered = self._filter(steps, True)
+        # Backwards: p(later observations | x), up to a factor, which times the filtered posterior is the smoothed one.
         later: Array = np.ones(len(self.x))
         time_index = sum(step.dt > 0 for step in steps)
         means, covariances, masses = filtered.means, filtered.covariances, np.asarray(filtered.masses)
@@ -200,7 +216,7 @@ class GridFilter:
             if step.dt > 0:
                 later = self._predict(later, step.dt, step.control, time_index, back=True)
                 time_index -= 1
-            later = later / later.max()
+            later = later / later.max()  # against underflow
             masses[k - 1] *= later
             masses[k - 1] /= masses[k - 1].sum()
             means[k - 1], covariances[k - 1] = self._moments(masses[k - 1])
@@ -212,46 +228,58 @@ class GridFilter:
         centred = self.x - mean
         return mean, (mass[:, None] * centred).T @ centred
 
-    def _predict(self, mass: Array, dt: float, control: Any, step: int, back: bool = False) -> Array:
+    def _predict(
+        self,
+        mass: Array,
+        dt: float,
+        control: Any,
+        step: int,
+        back: bool = False,
+    ) -> Array:
         """Return the probability of each grid point at the next step, (N,) -> (N,); the transpose of that map if `back`."""
         from scipy import fft
 
         Q = Transition(self.model, dt, None, step).noise.matrix
+        # A wavenumber above the grid's Nyquist limit is lost: the noise must have damped it before.
         cells = np.sqrt(max(np.linalg.eigvalsh(Q / np.outer(self.spacing, self.spacing))[0], 0.0))
         if cells < CELLS_PER_SD:
             raise ValueError(
                 f"points: expected at least {CELLS_PER_SD} grid cells to a standard deviation of the noise "
                 f"of step {step}, got {cells:.2g}"
             )
-        reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)  # else the noise wraps round
+        # The transform is periodic: without padding by 8 standard deviations the noise would wrap round.
+        reach = np.ceil(8 * np.sqrt(np.diagonal(Q)) / self.spacing).astype(int)
         padded = tuple(fft.next_fast_len(int(n), real=True) for n in self.shape + reach)
         target = Transition(self.model, dt, control, step).mean(self.x)
         if not back:
             self._check_gaps(mass, target, Q, step)
         position = (target - self.lower) / self.spacing
+        # Convolution with N(0, Q): a product with its characteristic function exp(-omega' Q omega / 2).
         transform = fft.rfftn(mass.reshape(self.shape) if back else self._spread(mass, position, padded), s=padded)
         axes = [fft.fftfreq(n, h) for n, h in zip(padded, self.spacing, strict=True)]
         axes[-1] = fft.rfftfreq(padded[-1], self.spacing[-1])
         omega = 2 * np.pi * np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         transform *= np.exp(-0.5 * ((omega @ Q) * omega).sum(axis=-1))
-        moved = fft.irfftn(transform, s=padded)
+        blurred = fft.irfftn(transform, s=padded)
         if back:
-            return np.maximum(self._spread(moved, position, padded, back), 0.0)
-        moved = np.maximum(moved[tuple(slice(n) for n in self.shape)].ravel(), 0.0)  # rounding, in the far tails
-        lost = 1 - moved.sum()
+            return np.maximum(self._spread(blurred, position, padded, back), 0.0)
+        # rounding in the far tails
+        predicted = np.maximum(blurred[tuple(slice(n) for n in self.shape)].ravel(), 0.0)
+        lost = 1 - predicted.sum()
         if lost > LOST_MASS:
             raise ValueError(
                 f"lower, upper: expected a grid that holds the state, got a loss of {lost:.2g} at step {step}; move "
                 "them apart"
             )
-        after: Array = moved / moved.sum()
-        return after
+        normalised: Array = predicted / predicted.sum()
+        return normalised
 
     def _check_gaps(self, mass: Array, target: Array, Q: Array, step: int) -> None:
-        """Raise ValueError where the transition moves likely neighbours so far apart that the noise does not join them."""
+        """Raise ValueError if the transition moves likely neighbours so far apart that the noise leaves gaps."""
         whitened = np.linalg.solve(np.linalg.cholesky(Q), target.T).reshape(-1, *self.shape)
         for axis in range(len(self.shape)):
             gaps = np.sqrt((np.diff(whitened, axis=axis + 1) ** 2).sum(axis=0))
+            # the probability at the first of two neighbours whose images are too far apart
             share = np.delete(mass.reshape(self.shape), -1, axis)[gaps > WIDEST_GAP].sum()
             if share > WIDE_MASS:
                 raise ValueError(
@@ -259,21 +287,33 @@ class GridFilter:
                     f"got {gaps.max():.2g} at step {step}, with {100 * share:.2g} % of the probability beyond; use more"
                 )
 
-    def _spread(self, values: Array, position: Array, padded: tuple[int, ...], back: bool = False) -> Array:
-        """Distribute values at positions (N, d), in cells, over the points of a padded periodic grid; or collect them."""
+    def _spread(
+        self,
+        values: Array,
+        position: Array,
+        padded: tuple[int, ...],
+        back: bool = False,
+    ) -> Array:
+        """Distribute values at positions (N, d), in cells, over a padded periodic grid; with `back`, interpolate there.
+
+        Both use the same cubic weights: one is the transpose of the other.
+        """
+        # Points outside the grid are lost; `_predict` checks how much that is.
         inside = np.flatnonzero(((position >= 0) & (position <= np.array(self.shape) - 1)).all(axis=1))
-        size, position = len(self.x) if back else int(np.prod(padded)), position[inside]
+        size = len(self.x) if back else int(np.prod(padded))
+        position = position[inside]
         cell = np.floor(position).astype(int)
         weights = _cubic_weights(position - cell)
-        found = np.zeros(size)
+        result = np.zeros(size)
+        # Tensor product of four nodes in each dimension; those outside the grid wrap round into the padding.
         for stencil in product(range(4), repeat=len(padded)):
             index = np.ravel_multi_index(tuple((cell + np.array(stencil) - 1).T), padded, mode="wrap")
             share = np.prod([weights[node][:, axis] for axis, node in enumerate(stencil)], axis=0)
             if back:
-                found[inside] += share * values.ravel()[index]
+                result[inside] += share * values.ravel()[index]
             else:
-                found += np.bincount(index, values[inside] * share, size)
-        return found if back else found.reshape(padded)
+                result += np.bincount(index, values[inside] * share, size)
+        return result if back else result.reshape(padded)
 
     def __repr__(self) -> str:
         upper = self.lower + self.spacing * (np.array(self.shape) - 1)

@@ -1,4 +1,4 @@
-"""One filter for each of many tracks, on all cores, with one line that tells how far it is."""
+"""One filter for each of many tracks, on several cores, with a progress line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from herdfilter.filters.results import DegeneracyWarning, FilterResult, hold_war
 _log = logging.getLogger(__name__)
 
 BLOCK = 64
-"""Most tracks of a block, unless it is a batch of one process: their filters live until the last of them is done."""
+"""Most tracks of a block, whose filters stay in memory together; Kalman filters in one process are not limited."""
 
 
 class TracksError(RuntimeError):
@@ -51,7 +51,8 @@ class TracksError(RuntimeError):
             f"{len(errors)} of {len(results)} tracks failed, the first of them track {first} with "
             f"{type(errors[first]).__name__}: {errors[first]}; the results of the others are in the attribute results"
         )
-        self.results, self.errors = results, errors
+        self.results = results
+        self.errors = errors
 
     def __reduce__(self) -> tuple[type, tuple[list[FilterResult | None], dict[int, Exception]]]:
         return type(self), (self.results, self.errors)
@@ -78,9 +79,9 @@ def run_many(
         For each track, what ``run`` takes; or a mapping of its keyword arguments, ``observations`` among them, where tracks
         differ in times or controls.
     workers : int
-        Processes that share the work; with 1, this one does it. With more the filters live and end in the others.
+        Processes that share the work; with 1 it is done in this process, else the filters are built in the others.
     progress : bool
-        Whether to tell on the error output how far it is, where it takes more than a second.
+        Whether to show progress on the error output, where it takes more than a second.
     **options
         Further keyword arguments of ``run``, the same for all tracks.
 
@@ -113,33 +114,37 @@ def run_many(
             "list_of_observations: expected the observations of one track after the other, got "
             f"{short_repr(list_of_observations)}"
         )
-    workers, tracks = check_count("workers", workers), list(list_of_observations)
+    workers = check_count("workers", workers)
+    tracks = list(list_of_observations)
     results: list[FilterResult | None] = [None] * len(tracks)
     errors: dict[int, Exception] = {}
     warned: dict[type, dict[int, Any]] = {}
     check_flags(progress=progress)
+    # Each worker should get a block; in one process, Kalman filters of all tracks can share one batch.
     size = (min(BLOCK, -(-len(tracks) // workers)) if workers > 1 else len(tracks)) or 1
     calls: Iterable[Any] = ((build, k, tracks[k : k + size], options) for k in range(0, len(tracks), size))
     outcomes: Iterable[Iterable[TrackEnd]] = starmap(_ends, calls)
     if workers > 1 and len(tracks) > 1:
         from joblib import Parallel, delayed
 
+        # The results of a block come back together: a generator cannot be sent from a process.
         listed = delayed(lambda *call: list(_ends(*call)))
         outcomes = Parallel(n_jobs=workers, return_as="generator")(listed(*call) for call in calls)
     with live_line("run_many", len(tracks), unit="tracks", visible=progress and bool(tracks)) as bar:
-        for k, (result, error, held) in enumerate(chain.from_iterable(outcomes)):
+        for k, (result, error, caught) in enumerate(chain.from_iterable(outcomes)):
             results[k] = result
-            for warning in held:
+            for warning in caught:
                 warned.setdefault(type(warning), {})[k] = warning
             if error is not None:
                 errors[k] = error
             bar.set_postfix_str(f"{len(errors)} failed" if errors else "", refresh=False)
             bar.update()
+    # One warning of each kind, whatever the number of tracks.
     for kind, of_track in warned.items():
         k = min(of_track)
         warning = kind(f"{len(of_track)} of {len(tracks)} tracks, the first of them track {k}: {of_track[k]}")
         if kind is DegeneracyWarning:
-            warning.steps = {k: one.steps for k, one in of_track.items()}
+            warning.steps = {k: track_warning.steps for k, track_warning in of_track.items()}
         warnings.warn(warning, stacklevel=2)
     if errors:
         raise TracksError(results, errors)
@@ -149,16 +154,23 @@ def run_many(
 TrackEnd = tuple[FilterResult | None, Exception | None, list[UserWarning]]
 
 
-def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: Mapping[str, Any]) -> Iterator[TrackEnd]:
-    """Yield the ends of tracks, counted from `start`: in one batch if their filters can run so, else one after the other.
+def _ends(
+    build: Callable[[int], Any],
+    start: int,
+    tracks: list[Any],
+    options: Mapping[str, Any],
+) -> Iterator[TrackEnd]:
+    """Yield how each track ended, counted from `start`: in one batch if the filters can run so, else one by one.
 
-    If a batch fails and none of its tracks by itself, a function of the model may take no more rows than those of one track,
-    which is logged; any other error is a fault of the program.
+    If a batch fails although each of its tracks succeeds alone, a function of the model may not accept the rows of several
+    tracks; a TypeError or ValueError is then logged, and any other error, a fault of the program, is raised.
     """
-    failures: list[Exception] = []  # of a batch, unless one of its tracks failed by itself
+    # errors of batches whose tracks have all succeeded alone so far
+    failures: list[Exception] = []
 
     def run_block(filters: list[Any], tracks: list[Any]) -> Iterator[TrackEnd]:
         """Run tracks in one batch; if that fails, each half by itself."""
+        # A track that fails is found by halving, so that all others still run in batches.
         half = len(filters) // 2
         try:
             batch = batched.run_together(filters, tracks, options) if half else None
@@ -169,15 +181,16 @@ def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: M
         results: Iterable[FilterResult | None] = [None] * len(filters) if batch is None else batch
         for online, track, result in zip(filters, tracks, results, strict=True):
             raised = None
-            with hold_warnings(UserWarning) as held:
+            with hold_warnings(UserWarning) as caught:
                 try:
                     if result is None:
-                        given = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
-                        result = online.run(**given)
+                        arguments = {**options, **(track if isinstance(track, Mapping) else {"observations": track})}
+                        result = online.run(**arguments)
                 except Exception as error:
-                    result, raised = getattr(error, "result", None), error
-                    failures.clear()
-            yield result, raised, held
+                    result = getattr(error, "result", None)
+                    raised = error
+                    failures.clear()  # the batch failed because this track does
+            yield result, raised, caught
 
     while tracks:
         filters: list[Any] = []
@@ -185,17 +198,20 @@ def _ends(build: Callable[[int], Any], start: int, tracks: list[Any], options: M
             for k in range(len(tracks)):
                 if k < BLOCK or isinstance(filters[0], KalmanFilter):
                     filters.append(build(start + k))
-        except Exception as error:  # of this track: those before it are a block
+        except Exception as error:  # the tracks before this one are a block; then it is tried again, as the first
             if not filters:
                 yield None, error, []
+        # a shared filter would mix the tracks
         if len({*map(id, filters)}) < len(filters):
             raise ValueError(f"build: expected a new filter for each track, got one {type(filters[0]).__name__} for several")
-        done = len(filters)
-        if done:
-            yield from run_block(filters, tracks[:done])
+        count = len(filters)
+        if count:
+            yield from run_block(filters, tracks[:count])
+        # The batch failed, but each of its tracks succeeded alone.
         if failures:
             if not isinstance(failures[0], TypeError | ValueError):
                 raise failures[0]
             _log.warning("run_many: tracks ran one by one, which takes longer, as in one batch they raise %r", failures[0])
             failures.clear()
-        start, tracks = start + (done or 1), tracks[done or 1 :]
+        start += count or 1
+        tracks = tracks[count or 1 :]

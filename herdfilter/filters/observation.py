@@ -1,4 +1,4 @@
-"""What was observed at a step, read once for the filter, its proposal and Kalman's update alike."""
+"""An observation of one step, read once for the filter, its proposal and the Kalman update alike."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from herdfilter.models.with_clutter import WithClutter, read_scan
 
 
 class Observation:
-    """An observation, not missing altogether, and the model that reads it.
+    """An observation with at least one entry present, and the model that reads it.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class Observation:
     step : int
         Its time index.
     log_offset : float or None
-        The constant that all log-likelihoods lack; None stands for the largest of those that are first asked for. Weights
-        are the same without it, and a large one would leave them no digits; the filter adds it to the evidence.
+        The constant that is subtracted from all log-likelihoods; None until the first ones are computed, of which it is the
+        largest. Weights do not depend on it, but a large one would cost them all digits; the filter adds it to the evidence.
 
     Examples
     --------
@@ -52,7 +52,13 @@ class Observation:
     True
     """
 
-    def __init__(self, model: contract.Model | Measurement, z: Array, step: int, log_offset: float | None = 0.0) -> None:
+    def __init__(
+        self,
+        model: contract.Model | Measurement,
+        z: Array,
+        step: int,
+        log_offset: float | None = 0.0,
+    ) -> None:
         self.measurement = measurement = model if isinstance(model, Measurement) else Measurement(model)
         self.model = measurement.model
         self.z = z
@@ -64,16 +70,23 @@ class Observation:
         return summary_repr(self, model=self.model, z=self.z, step=self.step, log_offset=self.log_offset)
 
     @classmethod
-    def read(cls, model: contract.Model | Measurement, z: Any, step: int, partial: bool | None = None) -> Observation | None:
-        """Read what a user gives as an observation; None if it is missing.
+    def read(
+        cls,
+        model: contract.Model | Measurement,
+        z: Any,
+        step: int,
+        partial: bool | None = None,
+    ) -> Observation | None:
+        """Read an observation as a user passes it; None if it is missing.
 
-        It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. What a mask
-        hides, and ``pandas.NA``, is NaN. The model's ``partial_observations`` decides unless `partial` is given, and a
-        likelihood that is derived leaves NaN out. ValueError if `z` is no array of numbers, or one of them is infinite.
+        It is missing if it is None or NaN in all entries; without `partial`, also if it is NaN in any entry. Masked entries
+        and ``pandas.NA`` count as NaN. `partial` defaults to the model's ``partial_observations``, and to True where the
+        likelihood is derived from mean and covariance. ValueError if `z` is not an array of finite numbers.
         """
         if z is None:
             return None
         measurement = model if isinstance(model, Measurement) else Measurement(model)
+        # an empty scan is an observation: that of a miss
         if isinstance(measurement.model, WithClutter):
             scan = read_scan(measurement.model, z, step)
             if scan is not None and scan[0] is not measurement.model:
@@ -86,6 +99,7 @@ class Observation:
                 raise ValueError(f"z: expected None or an array of numbers, got {short_repr(z)} at step {step}") from None
         if z.ndim > 1 and len(z) > 1 and measurement.has_moments:
             raise ValueError(f"z: expected the entries of one observation, got shape {z.shape} at step {step}")
+        # the common case; False if any entry is NaN
         if z.size and np.abs(z).max() <= LARGEST:
             return cls(measurement, z, step, None)
         if np.isinf(z).any():
@@ -98,8 +112,8 @@ class Observation:
         return None if missing else cls(measurement, z, step, None)
 
     def log_likelihood(self, x: Array, modes: NDArray[np.int64] | None = None) -> Array:
-        """Log-likelihood of each state (n, d) by the model, in its mode (n,) if the model jumps: (n,), less `log_offset`."""
-        if modes is None:
+        """Log-likelihood (n,) of states (n, d), each in its mode (n,) if the model jumps, less `log_offset`."""
+        if modes is None:  # one model for all particles
             return self.less_offset(self.measurement.log_likelihood(self.z, x, self.step))
         values = np.empty(len(x))
         for mode in np.unique(modes):
@@ -108,13 +122,14 @@ class Observation:
         return self.less_offset(values)
 
     def less_offset(self, values: Array) -> Array:
-        """Return log-likelihoods (n,) less `log_offset`, which is the largest of them unless it is known."""
+        """Return log-likelihoods (n,) less `log_offset`, which is set to the largest of them if it is None."""
         if self.log_offset is None and values.max() > -np.inf:
             self.log_offset = float(values.max())
         offset = self.log_offset or 0.0
-        if abs(offset) < LARGEST:  # then no difference overflows
+        # no difference can overflow; `errstate` would cost more than the subtraction
+        if abs(offset) < LARGEST:
             return values - offset
-        with np.errstate(over="ignore"):  # so much less than the largest that nothing is left
+        with np.errstate(over="ignore"):  # to -inf: a weight of zero
             return values - offset
 
     def weigh(self, particles: Particles) -> Particles:
@@ -128,7 +143,7 @@ class Observation:
 
     @property
     def guides(self) -> bool:
-        """True if particles can be moved with a look at it: by its moments or, unless it is a scan, by its likelihood."""
+        """True if it can guide particles: by its moments, or by its likelihood unless it is a scan."""
         return self.has_moments or not self.measurement.scans
 
     def in_mode(self, mode: int) -> Observation:
@@ -140,7 +155,7 @@ class Observation:
         return type(self)(model, self.z, self.step, self.log_offset)
 
     def after(self, transition: Transition) -> Observation:
-        """Return the observation as that of states and noise side by side, (n, d + noise_dim), before a transition."""
+        """Return the observation as a function of state and noise before a transition, rows (n, d + noise_dim)."""
         return self.by(_BeforeTransition(transition, self.measurement))
 
     @cached_property
@@ -180,13 +195,14 @@ class Observation:
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
         self.expect(matrices.shape[-1:], "observation_mean")
+        # nothing is missing: no copy
         if len(self.observed_entries) == matrices.shape[-1]:
             return matrices
         rows, columns = np.ix_(self.observed_entries, self.observed_entries)
         return matrices[..., rows, columns]
 
     def expect(self, shape: tuple[int, ...], where: str) -> None:
-        """Raise ValueError unless the vector has this shape, that of the result of the model's function `where`."""
+        """Raise ValueError unless the vector has the shape of the result of the model's function `where`."""
         if self.vector.shape[-1:] != shape:
             raise ValueError(f"z: expected shape {shape}, as {where} has, got {np.shape(self.z)}")
 
@@ -198,9 +214,9 @@ class Observation:
         return (wrap(residuals, self.circular) if self.circular else residuals)[..., self.observed_entries]
 
     def beyond(self, gate: float, moments: tuple[Array, Array] | None) -> bool:
-        """Return True if it lies outside the ellipsoid that holds its prediction, N(`moments`), with probability `gate`.
+        """Return True if it lies outside the ellipsoid that has the probability `gate` under its prediction, N(`moments`).
 
-        Missing entries do not count. TypeError without moments, as of a model that has a likelihood only or takes scans.
+        Missing entries do not count. TypeError without moments: the model has only a likelihood, or takes scans.
         """
         gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
         if moments is None or self.measurement.scans:
@@ -212,7 +228,7 @@ class Observation:
 
 
 class Observations(Observation):
-    """Observations z (K, k) at a step, one of each of K states; NaN where entries are missing."""
+    """Observations z (K, k) at a step, one for each of K states; NaN where entries are missing."""
 
     @property
     def vector(self) -> Array:
@@ -225,26 +241,28 @@ def outside(residuals: Array, covariances: Array, gate: float, step: int) -> Any
 
     NaN stands for missing entries, which are uncorrelated with the others.
     """
+    # The squared Mahalanobis distance is chi-square with as many degrees of freedom as entries are present; its quantile is
+    # twice the inverse of the regularised incomplete gamma function.
     present = ~np.isnan(residuals)
     residuals = np.where(present, residuals, 0.0)
     try:
         white = np.linalg.solve(covariances, residuals[:, :, None])[:, :, 0]
     except np.linalg.LinAlgError:
         raise ValueError(
-            f"gate: expected None, as the covariance that is predicted for the observation is singular to rounding, got "
+            f"gate: expected None, as the covariance predicted for the observation is singular to rounding, got "
             f"{gate:g} at step {step}"
         ) from None
     return np.asarray((residuals * white).sum(axis=1) > 2 * gammaincinv(present.sum(axis=1) / 2, gate))
 
 
 class _BeforeTransition(Measurement):
-    """How states and noise, side by side, are observed after a transition."""
+    """The measurement of the state that (state, noise) leads to, as a function of both."""
 
     def __init__(self, transition: Transition, measurement: Measurement) -> None:
         self.__dict__ |= measurement.__dict__
         self.transition = transition
         self.measurement = measurement
-        self.jacobian = None
+        self.jacobian = None  # that of the measurement alone does not apply
         self.state_circular = transition.circular
 
     def mean(self, joint: Array, step: int) -> Array:
@@ -257,18 +275,19 @@ class _BeforeTransition(Measurement):
 def linear_part_observation(
     measurement: Measurement, x: Array, covariances: Array, dims: np.ndarray, step: int
 ) -> tuple[Array, Array, Array]:
-    """Moments of the observation by each N(x[i], covariances[i]) of linear dimensions, given the others.
+    """Moments of the observation predicted by each N(x[i], covariances[i]), in whose dimensions `dims` it is linear.
 
-    Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and those of state and observation (n, d, k).
+    Return means (n, k), covariances (n, k, k) or (1, k, k), noise included, and cross-covariances of state and observation
+    (n, d, k).
     """
     jacobian = measurement.jacobian
     function = contract.VectorFunction(
         lambda x: measurement.mean(x, step), measurement.circular, jacobian and (lambda x: jacobian(x, step))
     )
     means, slopes = contract.linear_slopes(function, x, covariances, dims)
-    noises = measurement.noises(x, means.shape[1], step)
-    cross = (
-        covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], means.shape[1]))
-    )
+    k = means.shape[1]
+    noises = measurement.noises(x, k, step)
+    # P H' and H P H' + R; where only the nonlinear part is observed the slopes H are zero, and one row serves all.
+    cross = covariances[:, :, dims] @ slopes.transpose(0, 2, 1) if slopes.any() else np.zeros((1, x.shape[1], k))
     observed = noises + slopes @ cross[:, dims]
     return means, observed, np.broadcast_to(cross, (len(observed), *cross.shape[1:]))

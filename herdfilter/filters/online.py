@@ -1,4 +1,4 @@
-"""What the filters of one state share: the loop over a series, and a state that can be put away as arrays."""
+"""What the filters of one state share: the loop over a series, and a state that can be saved as arrays."""
 
 from __future__ import annotations
 
@@ -32,27 +32,28 @@ class OnlineFilter(Forecaster, Timed):
     log_likelihood: float
     record: StepRecord | None
     rng: Any = None  # the generator of a filter that draws
-    has_weights = False  # True of a filter of weighted particles, which a run may keep
+    has_weights = False  # True for a filter of weighted particles, which a run can keep
     _needs_sensor = True  # False if the model has observation functions of its own
-    _by_model_at_start = False  # True if the model's own observation functions have read one of the initial state
+    # True once the model's own functions have read an observation of the initial state
+    _by_model_at_start = False
 
     _repr_html_ = html_repr
 
     @property
     def state(self) -> dict[str, np.ndarray]:
-        """The filter's present state as plain arrays: all that `restore` needs to go on to the last bit.
+        """The filter's present state as plain arrays: all that `restore` needs to continue with the same bits.
 
         Particles and weights, or the moments of a Kalman filter; step, time and log-likelihood; the state of the random
-        generator; a prediction that waits for its observation; of which filter and proposal it is, and the version of this
-        list. ``np.savez(path, **pf.state)`` keeps it on the disk. The model and the options of the parts are not in it, nor
-        are `record` and the ancestors of particles. ValueError if the prediction that waits has a control input that is no
-        array, number or text.
+        generator; a prediction that waits for its observation; the kinds of filter and proposal, and the version of this
+        list. ``np.savez(path, **pf.state)`` writes it to disk. The model and the options of the parts are not in it, nor
+        are `record` and the ancestors of particles. ValueError if a prediction waits whose control input is not an array,
+        number or text.
         """
         clock = self._clock
-        given = {
+        entries = {
             "version": VERSION,
             "filter": self._kind(),
-            **self._held(),
+            **self._own_entries(),
             "step": self.step,
             "log_likelihood": self.log_likelihood,
             "time": clock.since,
@@ -60,28 +61,32 @@ class OnlineFilter(Forecaster, Timed):
             "zoned": clock.zoned,
             "by_model_at_start": self._by_model_at_start,
         }
+        # A filter has one generator, or none.
         for _, numbers in FilterState.of(self).streams:
-            given["generator"] = as_text(numbers)
-        return {name: np.array(value) for name, value in {**given, "entries": " ".join(given)}.items()}
+            entries["generator"] = as_text(numbers)
+        # A list of the names, so that `restore` notices arrays that were lost on the way.
+        return {name: np.array(value) for name, value in {**entries, "entries": " ".join(entries)}.items()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go to where a filter of the same kind and size stood.
+        """Take over the state of a filter of the same kind and size.
 
         Parameters
         ----------
         state : mapping
-            What `state` gave, or ``np.load(path)`` of it. The generator of this filter is set to where that one's stood.
+            The attribute `state` of that filter, or ``np.load(path)`` of it. The random generator is set as well.
 
         Raises
         ------
         TypeError, ValueError
-            If it is not the state of such a filter, or an array has another type, shape or meaning than there: weights that
-            do not sum to 1, a covariance that is indefinite. This filter then stays where it is.
+            If it is not the state of such a filter, or an array has a wrong type, shape or meaning: weights that do not sum
+            to 1, a covariance that is indefinite. This filter is then unchanged.
         """
         saved = SavedState(state, self.model)
         saved.expect("version", VERSION)
         saved.expect("filter", self._kind())
-        now, changes = FilterState.of(self), self._taken_up(saved)
+        now = FilterState.of(self)
+        # Everything is read and checked before anything changes.
+        changes = self._restored_attributes(saved)
         names = "step", "log_likelihood", "time", "zoned", "by_model_at_start"
         step, total, since, zoned, by_model = (saved.read(name).item() for name in names)
         origin = saved.read("origin")[()]
@@ -91,14 +96,18 @@ class OnlineFilter(Forecaster, Timed):
         FilterState(now.attributes | changes, streams).give_back(self)
 
     def _kind(self) -> str:
-        """Return what a filter must share with one whose state it takes up."""
-        n_particles, proposal = getattr(self, "n_particles", None), getattr(self, "proposal", None)
+        """Describe what a filter must have in common with one whose state it takes over."""
+        n_particles = getattr(self, "n_particles", None)
+        proposal = getattr(self, "proposal", None)
         return summary_repr(self, n_particles=n_particles, proposal=proposal, of=getattr(proposal, "proposal", None))
 
     def reset(self) -> None:
-        """Go back to the initial state, step 0 and time 0; random draws go on from where the generator stands."""
-        self.step, self.log_likelihood, self.record = 0, 0.0, None
-        self._clock, self._by_model_at_start = Clock(), False
+        """Go back to the initial state, step 0 and time 0; the random generator is not set back."""
+        self.step = 0
+        self.log_likelihood = 0.0
+        self.record = None
+        self._clock = Clock()
+        self._by_model_at_start = False
         self._rewind()
 
     def run(
@@ -121,23 +130,23 @@ class OnlineFilter(Forecaster, Timed):
             One observation per step; None or NaN where it is missing. Or readings ``(time, sensor, z)`` of any sensors in
             any order; those of the same time are updates at one step, and None for a sensor is the model's own.
         dt : float or sequence of float, length T
-            Time from the step before to each observation, 1 unless `times` are given; a `timedelta` counts in seconds. A
-            first entry of 0 makes the first observation one of the state where the filter stands.
+            Time from the step before to each observation, 1 unless `times` are given; a `timedelta` counts in seconds. With
+            a first entry of 0 the first observation is one of the filter's present state.
         controls : sequence, length T, optional
             Control input on the way to each observation.
         keep_particles : bool
-            Keep all particles, weights and ancestors in the result, where the filter has some.
+            Keep all particles, weights and ancestors in the result, if the filter has any.
         times : array_like, shape (T,), optional
             In place of `dt`: the time of each observation, increasing. Durations and dates count in seconds. Dates in the
             index of a table of pandas, or in the first coordinate of an array of xarray, are taken unless `dt` is given.
         watcher : Watcher, optional
-            Looks at the filter between prediction and update, and after the update, of every step.
+            Looks at the filter in every step, between prediction and update and after the update.
         start : float or date, optional
-            Time of the state where the filter now stands: its own `time` unless given, which is 0 at first, so that the
-            first dates need it, and numbers that count from elsewhere, such as seconds since 1970.
+            Time of the filter's present state; by default its `time`, 0 at first. It is needed where the first times are
+            dates, or numbers with another origin such as seconds since 1970.
         late : {"raise", "replay"}
-            What to do with a reading whose time is before that of the one that came ahead of it: refuse it, or take it up in
-            its place. See `Replay` for readings that come one by one.
+            What to do with readings that are not in the order of their times: refuse them, or sort them. See `Replay` for
+            readings that arrive one by one.
         gate : float, optional
             As in `update`, for all observations.
 
@@ -159,6 +168,7 @@ class OnlineFilter(Forecaster, Timed):
         steps = series(observations, dt, controls, times, start, late, clock=self._clock)
         with hold_warnings(UserWarning) as warnings:
             result: FilterResult | None = None
+            # A model of compiled functions names the module of a compiled loop; None if the loop cannot run this filter.
             engine: str = getattr(self.model, "series_engine", "")
             if engine and watcher is None and gate is None:
                 result = import_module(engine).run(self, steps, keep_particles)
@@ -175,11 +185,11 @@ class OnlineFilter(Forecaster, Timed):
             )
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
-        """Return the model that reads an observation: the filter's own, or one with the functions of a sensor."""
+        """Return the model that reads an observation: the filter's own, or the same with the functions of a sensor."""
         return sensed(self.model, sensor)
 
     def _checked_model(self, model: Model) -> Model:
-        """Check state and likelihood; return the model as a proposal checks it, with some sensor if it needs one."""
+        """Check state and likelihood; return the model for a proposal to check, with a stand-in for sensors to come."""
         observed_model = to_check(model)
         modes = range(len(model.models)) if contract.jumps(model) else ()
         for checked_model in (*(contract.in_mode(model, mode) for mode in modes), model):
@@ -188,14 +198,14 @@ class OnlineFilter(Forecaster, Timed):
         return observed_model
 
     def _settle(self) -> None:
-        """Let a prediction stand that waits for its observation."""
+        """Make a prediction final that waits for its observation."""
 
-    def _held(self) -> dict[str, Any]:
-        """Return the filter's own part of `state`."""
+    def _own_entries(self) -> dict[str, Any]:
+        """Return the entries of `state` that this kind of filter adds."""
         raise NotImplementedError
 
-    def _taken_up(self, state: SavedState) -> dict[str, Any]:
-        """Return the attributes that the filter's own part of a state stands for; ValueError if it does not fit."""
+    def _restored_attributes(self, state: SavedState) -> dict[str, Any]:
+        """Return the attributes that these entries of a state stand for; ValueError if they do not fit."""
         raise NotImplementedError
 
     def _rewind(self) -> None:

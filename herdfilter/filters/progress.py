@@ -1,4 +1,4 @@
-"""Progress on the error output, so that nobody waits in the dark."""
+"""Progress on the error output: a line that is redrawn, or lines of a log."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ from herdfilter._checks import printable
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-LOG_SECONDS = 4.5  # between two lines in a log; on a terminal and in a notebook one line is drawn anew all the time
-FIRST_SECONDS = 1.0  # work that is done sooner is not shown
-COMPILE_SECONDS = 3.0  # compiling that is done sooner is not shown
+LOG_SECONDS = 4.5  # between two lines in a log; on a terminal and in a notebook one line is redrawn
+FIRST_SECONDS = 1.0  # shorter work is not shown
+COMPILE_SECONDS = 3.0  # shorter compilation is not shown
 
 _last_line = [time.monotonic()]  # when the latest line of the log was written
 
 
 @contextmanager
 def live_line(
-    text: str, total: int | None = None, done: int = 0, unit: str = "", visible: bool = True
+    text: str,
+    total: int | None = None,
+    done: int = 0,
+    unit: str = "",
+    visible: bool = True,
 ) -> Iterator[tqdm[Any]]:
-    """Show what is being done, and for how long; with a `total`, how far the work is: ``update(n)`` of the bar counts."""
+    """Show `text` and the time elapsed; with a `total` also the progress, which ``update(n)`` of the bar advances."""
     from tqdm import tqdm
 
     redraws = sys.stderr.isatty() or is_notebook()
@@ -50,6 +54,7 @@ def live_line(
     start = time.monotonic()
     over = threading.Event()
 
+    # A thread, as the work may take minutes between two calls of `update`.
     def show() -> None:
         while not over.wait(0.2):
             now = time.monotonic()
@@ -75,14 +80,14 @@ def live_line(
 
 
 def _columns() -> int:
-    """Return the columns for a line: one less than the terminal's, as in the last some terminals begin a new line."""
+    """Return the width for a line: one less than the terminal's, as some terminals wrap when the last column is written."""
     with suppress(OSError, ValueError):  # no terminal
         return (os.get_terminal_size(sys.stderr.fileno()).columns or 80) - 1
     return 79
 
 
 def is_notebook() -> bool:
-    """Return True in the kernel of a notebook, whose error output is no terminal but can redraw a line."""
+    """Return True in the kernel of a notebook, whose error output is not a terminal but can redraw a line."""
     ipython = sys.modules.get("IPython")
     return getattr(ipython and ipython.get_ipython(), "kernel", None) is not None
 
@@ -94,11 +99,12 @@ def say(line: str) -> None:
 
 
 class _Compilation(event.Listener):
-    """Says once, on a terminal or in a notebook, that functions of this package take long to compile."""
+    """Announces once, on a terminal or in a notebook, that functions of this package take long to compile."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self.told = False
+        self.announced = False
+        # functions that are being compiled, each called by the one before
         self._depth = 0
         self._latest = 0.0
 
@@ -110,15 +116,15 @@ class _Compilation(event.Listener):
             self.seconds += now - self._latest
         self._depth += 1 if event.is_start else -1
         self._latest = now
-        if self.seconds > COMPILE_SECONDS and not self.told:
-            self.told = True
-            with suppress(AttributeError, OSError, ValueError):  # there is no error output
+        if self.seconds > COMPILE_SECONDS and not self.announced:
+            self.announced = True
+            with suppress(AttributeError, OSError, ValueError):  # without an error output
                 if sys.stderr.isatty() or is_notebook():
                     from tqdm import tqdm
 
                     tqdm.write(f"herdfilter compiles, once ({self.seconds:.0f} s so far)", file=sys.stderr)
 
-    on_end = on_start
+    on_end = on_start  # one method for both, so that nested compilations are counted once
 
 
 compilation = _Compilation()

@@ -1,4 +1,4 @@
-"""Readings that arrive late: the filter goes back to where it stood, and takes up again what came after."""
+"""Readings that arrive late: the filter is set back to the state before them, and later readings are used again."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from herdfilter.models.series import Clock, Timed
 
 
 class Replay:
-    """A filter or a tracker that takes readings one by one as they arrive, late ones in their places.
+    """A filter or a tracker that takes readings one by one as they arrive, and puts late ones in their places.
 
-    Before every reading it keeps where the filter stands, random numbers included; a late one sets the filter back and is
-    followed anew by those that it should have come before. Then all is as if the readings had come in the order of their
-    times, to the last bit.
+    The state of the filter before every reading is kept, that of its random generator included. A late reading sets the
+    filter back, and the readings after it are used again. The result is, bit by bit, as if all readings had arrived in the
+    order of their times.
 
     Parameters
     ----------
     filter : ParticleFilter, Kalman filter or LMBTracker
-        Where it stands is the state at `start`. It is moved along: look at it at any time, but leave its `predict` and
-        `update` to this.
+        Its present state is that at `start`. You may read its estimates at any time, but do not call its `predict` and
+        `update`.
     lag : float or timedelta
-        How much older than the latest reading one may be: with durations and dates, in seconds. What is older is forgotten.
+        How much older than the latest reading a reading may be; in seconds with durations and dates.
     start : float or date, optional
-        Time of the state where the filter stands, ``filter.time`` unless given; needed where readings have dates.
+        Time of the filter's present state, by default ``filter.time``; needed where readings have dates.
 
     Examples
     --------
@@ -53,16 +53,21 @@ class Replay:
         self.lag = float(Clock().elapsed([lag], "lag")[0])
         if not self.lag >= 0:
             raise ValueError(f"lag: expected a duration of at least 0, got {short_repr(lag)}")
-        self._kept: list[_Reading] = []
+        self._recent: list[_Reading] = []  # in the order of their times, back to the lag
         self._clock = self._first = getattr(filter, "_clock", Clock()) if start is None else Clock.at(start)
 
     def __repr__(self) -> str:
         return summary_repr(self, filter=self.filter, lag=self.lag, start=self.start)
 
     def update(
-        self, time: Any, z: ArrayLike | None, sensor: Sensor | None = None, control: Any = None, gate: float | None = None
+        self,
+        time: Any,
+        z: ArrayLike | None,
+        sensor: Sensor | None = None,
+        control: Any = None,
+        gate: float | None = None,
     ) -> StepRecord | Any:
-        """Take up a reading; return the record of the latest one, this or another.
+        """Use a reading; return the record of the latest one, which may be another.
 
         Parameters
         ----------
@@ -80,11 +85,12 @@ class Replay:
         ValueError
             If the time is before `start`, or older than the lag allows.
         Exception
-            Whatever the filter raises; then it stands where it stood, and the reading is not kept.
+            Whatever the filter raises; the filter is then as before, and the reading is not kept.
         """
         if gate is not None and hasattr(self.filter, "tracks"):
             raise ValueError(f"gate: expected None, as a tracker has gates of its own, got {short_repr(gate)}")
-        since, latest = float(self._clock.elapsed([time], "time")[0]), self._clock.since
+        since = float(self._clock.elapsed([time], "time")[0])
+        latest = self._clock.since
         if since < self._first.since:
             raise ValueError(f"time: expected a time not before the start, {self._first.time}, got {time}")
         if since < latest - self.lag:
@@ -92,16 +98,18 @@ class Replay:
                 f"time: expected at most {self.lag} before the latest reading, got {time}, which is "
                 f"{latest - since} before it; choose a larger lag"
             )
-        now, clock = FilterState.of(self.filter), self._clock
+        now = FilterState.of(self.filter)
+        clock = self._clock
         options = {name: value for name, value in (("sensor", sensor), ("gate", gate)) if value is not None}
-        kept = [reading for reading in self._kept if reading.since <= since]
-        late = self._kept[len(kept) :]
+        used = [reading for reading in self._recent if reading.since <= since]
+        later = self._recent[len(used) :]
+        # Set the filter back before the later readings, then use this one and them again, with new snapshots.
         try:
-            if late:
-                clock = late[0].clock
-                late[0].before.give_back(self.filter)
-            for reading in (_Reading(since, z, control, options, clock, now), *late):
-                kept.append(reading._replace(clock=clock, before=FilterState.of(self.filter)))
+            if later:
+                clock = later[0].clock
+                later[0].before.give_back(self.filter)
+            for reading in (_Reading(since, z, control, options, clock, now), *later):
+                used.append(reading._replace(clock=clock, before=FilterState.of(self.filter)))
                 if reading.since > clock.since:
                     self.filter.predict(reading.since - clock.since, reading.control)
                     clock = clock._replace(since=reading.since)
@@ -111,7 +119,8 @@ class Replay:
         except BaseException:
             now.give_back(self.filter)
             raise
-        self._clock, self._kept = clock, [reading for reading in kept if reading.since >= clock.since - self.lag]
+        self._clock = clock
+        self._recent = [reading for reading in used if reading.since >= clock.since - self.lag]
         return record
 
 
@@ -121,4 +130,5 @@ class _Reading(NamedTuple):
     control: Any
     options: dict[str, Any]
     clock: Clock
-    before: FilterState  # where clock and filter stood before it
+    # the state of the filter before this reading, as `clock` is that of the clock
+    before: FilterState

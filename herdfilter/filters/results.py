@@ -49,14 +49,17 @@ class Views:
         import pandas as pd
 
         result: Any = self
-        means, covariances = result.means, result.covariances
+        means = result.means
+        covariances = result.covariances
         names = _names(labels, means.shape[1])
-        steps, times = getattr(self, "steps", None), getattr(self, "times", None)
+        steps = getattr(self, "steps", None)
+        times = getattr(self, "times", None)
         columns: dict[str, Any] = {"step": np.arange(1, len(means) + 1) if steps is None else steps}
         if times is not None:
             columns["time"] = times
         for i, name in enumerate(names):
             columns[f"{name}_mean"] = means[:, i]
+            # rounding may leave -1e-17
             columns[f"{name}_sd"] = np.sqrt(np.maximum(covariances[:, i, i], 0.0))
         for name, attribute in {"ess": "ess", "resampled": "resampled", "log_likelihood": "log_likelihoods"}.items():
             if hasattr(self, attribute):
@@ -98,45 +101,49 @@ class Views:
         observations : mapping of int to array_like, shape (T,), optional
             Dimension -> readings of it, drawn as dots.
         """
+        # Matplotlib is slow to import, and most runs draw nothing.
         from herdfilter.pictures.axes import as_mass, axes_or_new, name_axes, panels, text_colour
         from herdfilter.pictures.tracks import check_truth, plot_state_over_time, plot_times, plot_track
 
         result: Any = self
         steps, dim = result.means.shape
-        places, names = panels(ax, dims, dim, getattr(self, "position_dims", ())), _names(labels, dim)
+        targets = panels(ax, dims, dim, getattr(self, "position_dims", ()))
+        names = _names(labels, dim)
         masses: Any = np.array([] if ellipses is None else ellipses)
         for mass in np.atleast_1d(masses).tolist():
             as_mass("quantiles" if masses.ndim else "ellipses", mass)
         angles = tuple(getattr(self, "circular", ()) if circular is None else circular)
-        every = [i for _, drawn in places for i in drawn]
-        actual = None if truth is None else check_truth(truth, every, dim)
-        if actual is not None and len(actual) != len(result.means):
-            raise ValueError(f"truth: expected a row for each of {len(result.means)} steps, got {len(actual)}")
-        if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {*every}:
-            expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, every))}) to its readings"
+        all_dims = [i for _, panel_dims in targets for i in panel_dims]
+        true_states = None if truth is None else check_truth(truth, all_dims, dim)
+        if true_states is not None and len(true_states) != len(result.means):
+            raise ValueError(f"truth: expected a row for each of {len(result.means)} steps, got {len(true_states)}")
+        if not isinstance(observations, Mapping | None) or not {*(observations or {})} <= {*all_dims}:
+            expected = f"a mapping from a dimension that is drawn ({', '.join(map(str, all_dims))}) to its readings"
             raise ValueError(f"observations: expected {expected}, got {short_repr(observations)}")
         readings = {i: as_numbers("observations", z, (None,), missing=True) for i, z in (observations or {}).items()}
         readings = {i: as_array("observations", z, (steps,), finite=False) for i, z in readings.items()}
-        axes = [axes_or_new(one) for one, _ in places]
-        for one, (_, drawn) in zip(axes, places, strict=True):
-            own = None if actual is None else actual[:, [every.index(i) for i in drawn]]
-            dots = [readings[i] for i in drawn if i in readings]
-            if len(dots) == len(drawn):
+        axes = [axes_or_new(panel) for panel, _ in targets]
+        for panel, (_, panel_dims) in zip(axes, targets, strict=True):
+            truth_here = None if true_states is None else true_states[:, [all_dims.index(i) for i in panel_dims]]
+            # Readings of both dimensions make dots in the plane, of one dimension dots over time.
+            dots = [readings[i] for i in panel_dims if i in readings]
+            if len(dots) == len(panel_dims):
                 x = dots if len(dots) == 2 else [plot_times(self, steps)[0], *dots]
-                one.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
-            if len(drawn) == 1:
-                if not one.get_ylabel():
-                    one.set_ylabel(names[drawn[0]])
-                plot_state_over_time(self, drawn[0], one, own, ellipses, angles, label=self.name_in_pictures)
+                panel.plot(*x, ".", color=text_colour(), markersize=3, alpha=0.6, label="readings")
+            if len(panel_dims) == 1:
+                # a forecast is drawn into the axes of the past
+                if not panel.get_ylabel():
+                    panel.set_ylabel(names[panel_dims[0]])
+                plot_state_over_time(self, panel_dims[0], panel, truth_here, ellipses, angles, label=self.name_in_pictures)
                 continue
-            name_axes(one, *(names[i] for i in drawn))
-            if own is not None:
-                turned = [k for k, i in enumerate(drawn) if i in angles]
-                plot_track(own, None, one, circular=turned, color=text_colour(), linewidth=1, label="truth")
-            around = {} if ellipses is None else {"covariances": result.covariances, "mass": masses.max()}
-            plot_track(result.means, ax=one, dims=drawn, circular=angles, label=self.name_in_pictures, **around)
-        for one in axes[:-1]:
-            one.set_xlabel("")
+            name_axes(panel, *(names[i] for i in panel_dims))
+            if truth_here is not None:
+                panel_angles = [k for k, i in enumerate(panel_dims) if i in angles]
+                plot_track(truth_here, None, panel, circular=panel_angles, color=text_colour(), linewidth=1, label="truth")
+            regions = {} if ellipses is None else {"covariances": result.covariances, "mass": masses.max()}
+            plot_track(result.means, ax=panel, dims=panel_dims, circular=angles, label=self.name_in_pictures, **regions)
+        for panel in axes[:-1]:
+            panel.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]
 
 
@@ -191,9 +198,9 @@ class StepRecord:
     mode_probabilities : ndarray, shape (J,), or None
         Of a model that jumps between J modes.
     distinct_ancestors : float
-        Number of particles of the step before that have a successor: few tell a collapse that `ess` hides, where all
-        successors of few particles have equal weights. NaN of a proposal that makes its particles of all together, and in
-        filters without particles.
+        Number of particles of the step before that have a successor. A small number shows a collapse that `ess` hides:
+        equal weights of the successors of a few particles. NaN for a proposal that draws from a fit to all particles, and
+        in filters without particles.
 
     Examples
     --------
@@ -302,16 +309,17 @@ class FilterResult(Views):
         cls,
         records: list[StepRecord],
         model: Any,
-        kept: list[tuple[Array, ...]] | None = None,
+        particle_sets: list[tuple[Array, ...]] | None = None,
         times: Sequence[Any] | None = None,
     ) -> FilterResult:
-        """Stack step records; particles, weights and ancestors kept beside them; times of as many of the first steps."""
+        """Stack step records, and particles, weights and ancestors if kept; an error leaves fewer records than times."""
         modes = [r.mode_probabilities for r in records]
         columns: dict[str, Any] = {}
-        if kept is not None:
-            particles, weights, ancestors = zip(*kept, strict=True) if kept else ((), (), ())
+        if particle_sets is not None:
+            particles, weights, ancestors = zip(*particle_sets, strict=True) if particle_sets else ((), (), ())
             columns = {"particles": np.array(particles), "weights": np.array(weights)}
             columns["ancestors"] = None if any(indices is None for indices in ancestors) else np.array(ancestors)
+        # A run that failed in its first step has no records: `reshape` gives (0, d) and (0, d, d).
         return cls(
             means=np.array([r.mean for r in records]).reshape(-1, model.dim),
             covariances=np.array([r.covariance for r in records]).reshape(-1, model.dim, model.dim),
@@ -332,7 +340,7 @@ class FilterResult(Views):
 class DegenerateWeightsError(RuntimeError):
     """The likelihood of an observation vanished at every particle.
 
-    The filter stands at the prediction: the observation may be skipped or replaced.
+    The filter keeps its prediction: the observation may be skipped or replaced.
 
     Attributes
     ----------
@@ -365,6 +373,7 @@ class DegenerateWeightsError(RuntimeError):
         self.n = n
         self.result: FilterResult | None = None
 
+    # Errors are pickled when a worker process raises them; the default would pass the text as `step`.
     def __reduce__(self) -> tuple[type, tuple[int, int], dict[str, FilterResult | None]]:
         return type(self), (self.step, self.n), {"result": self.result}
 
@@ -425,11 +434,11 @@ class PartialObservationWarning(UserWarning):
     """
 
 
-FEWEST_TO_WARN = 10  # particles below which that is nothing to warn of
+FEWEST_TO_WARN = 10  # with fewer particles a collapse is expected, and no warning is given
 
 
 def warn_of_step(record: StepRecord, z: Any, n: int) -> None:
-    """Warn that few of n particles are left after an update, or that an observation with some numbers was left out."""
+    """Warn that few of n particles are left after an update, or that an observation with a NaN was left out whole."""
     if record.outcome is Outcome.UPDATED:
         warn_of_loss(record.step, n, record.ess < ALONE)
     elif record.outcome is Outcome.MISSING and z is not None:
@@ -437,7 +446,7 @@ def warn_of_step(record: StepRecord, z: Any, n: int) -> None:
 
 
 def warn_of_loss(step: int, n: int, alone: bool) -> None:
-    """Warn that one of n particles has all the weight, or else that few are the ancestors of all."""
+    """Warn that one of n particles has all the weight if it is `alone`, else that all descend from few."""
     if n >= FEWEST_TO_WARN:
         weights = f"one of {n} particles has all the weight"
         families = f"{n} particles come from few, and have not spread,"
@@ -446,11 +455,11 @@ def warn_of_loss(step: int, n: int, alone: bool) -> None:
             "more particles, RegularisedResampling() where the transition has little noise, or a filter such as auto"
         )
         warning.steps = [step]
-        WARN.get()(warning, stacklevel=4)
+        WARN.get()(warning, stacklevel=4)  # the line that calls `update`
 
 
 def warn_if_partial(z: Any) -> None:
-    """Warn if an observation that was taken for missing has an entry that is not NaN."""
+    """Warn if an observation that counted as missing has an entry that is not NaN."""
     if not np.isnan(as_numbers("z", z, (None,), missing=True)).all():
         warning = PartialObservationWarning(
             "an observation with NaN in some entries is left out whole, as log_likelihood is not said to take NaN; if it "
@@ -460,7 +469,7 @@ def warn_if_partial(z: Any) -> None:
 
 
 def warn_of_run(warnings: list[Any]) -> None:
-    """Give the warnings of the steps of a run, one of each kind."""
+    """Issue the warnings of all steps of a run, one of each kind."""
     for kind in dict.fromkeys(map(type, warnings)):
         of_kind: list[Any] = [warning for warning in warnings if type(warning) is kind]
         if kind is DegeneracyWarning:
@@ -469,23 +478,24 @@ def warn_of_run(warnings: list[Any]) -> None:
 
 
 WARN: ContextVar[Any] = ContextVar("WARN", default=warnings.warn)
-"""The function that takes a warning of a filter and a stacklevel, in this thread."""
+"""The function that issues a filter's warnings in this thread, by warning and stacklevel."""
 
 
 @contextmanager
 def hold_warnings(kind: type[UserWarning] = DegeneracyWarning) -> Iterator[list[Any]]:
-    """Hold back warnings of a kind in a list; `warnings.catch_warnings` would hold back those of all threads."""
-    held: list[Any] = []
+    """Collect warnings of a kind in a list; `warnings.catch_warnings` would collect those of all threads."""
+    caught: list[Any] = []
     outer = WARN.get()
 
     def warn(warning: UserWarning, stacklevel: int) -> None:
         if isinstance(warning, kind):
-            held.append(warning)
+            caught.append(warning)
         else:
             outer(warning, stacklevel=stacklevel + 1)
 
+    # A context variable belongs to one thread, so that filters in other threads still warn.
     token = WARN.set(warn)
     try:
-        yield held
+        yield caught
     finally:
         WARN.reset(token)

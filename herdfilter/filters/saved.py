@@ -1,4 +1,4 @@
-"""Where a filter stands: taken as one frozen thing and given back, or read from arrays."""
+"""The state of a filter: a snapshot to return to, or one read from arrays."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from herdfilter.models.series import as_duration
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FilterState:
-    """The state of a filter or a tracker; what it holds is replaced at every step, never changed.
+    """A snapshot of a filter or a tracker. No copies are needed: its attributes are replaced at every step, never changed.
 
-    That is its particles or belief, a transition that waits for its observation, step, clock and log-likelihood; and the
-    states of its generators, and of those of its tracks. `OnlineFilter.state` is the same as arrays.
+    These are its particles or belief, a transition that waits for its observation, step, clock and log-likelihood; and the
+    states of its random generators, those of its tracks included. `OnlineFilter.state` is the same as arrays.
     """
 
     attributes: dict[str, Any]
@@ -32,11 +32,11 @@ class FilterState:
     def of(cls, online: Any) -> FilterState:
         """Take the state of a filter or a tracker."""
         filters = [online, *(track.filter for track in getattr(online, "tracks", ()))]
-        generators = [one.rng for one in filters if isinstance(getattr(one, "rng", None), np.random.Generator)]
+        generators = [part.rng for part in filters if isinstance(getattr(part, "rng", None), np.random.Generator)]
         return cls(dict(vars(online)), [(rng.bit_generator, rng.bit_generator.state) for rng in generators])
 
     def give_back(self, online: Any) -> None:
-        """Let the filter or tracker stand there again."""
+        """Put the filter or tracker back into this state."""
         vars(online).clear()
         vars(online).update(self.attributes)
         for stream, state in self.streams:
@@ -56,14 +56,14 @@ MEANINGS: dict[str, Any] = {
     )
     for name in names.split()
 }
-"""Last part of the name of an array in a state -> the code of its type, a test of its values, and what is expected.
+"""Last part of the name of an array in a state -> type code, test of the values, and what to say that is expected.
 
-Other arrays are `NUMBERS`: means, members, factors of covariances.
+All other arrays, such as means and factors of covariances, are `NUMBERS`.
 """
 
 
 class SavedState:
-    """A state that `restore` is given: each entry is checked when it is read."""
+    """A state that was passed to `restore`: each entry is checked when it is read."""
 
     def __init__(self, entries: Mapping[str, Any], model: Model) -> None:
         if not isinstance(entries, Mapping):
@@ -75,16 +75,18 @@ class SavedState:
             raise ValueError(f"state: expected what the attribute state of a filter has, got none of {', '.join(missing)}")
         count = len(model.models) if jumps(model) else 1
         modes = "i", lambda x: np.isin(x, range(count)).all(), f"from 0 to {count - 1}"
-        self.entries, self.meanings = entries, {**MEANINGS, "modes": modes}
+        self.entries = entries
+        self.meanings = {**MEANINGS, "modes": modes}
 
     def expect(self, name: str, value: Any) -> None:
-        """Raise ValueError unless an entry is this number or text."""
-        found = str(self.entries.get(name, "none"))
-        if found != str(value):
-            raise ValueError(f"state: expected {name} {value}, as this filter has, got {short_repr(found)}")
+        """Raise ValueError unless an entry equals this number or text."""
+        entry = str(self.entries.get(name, "none"))
+        if entry != str(value):
+            raise ValueError(f"state: expected {name} {value}, as this filter has, got {short_repr(entry)}")
 
     def read(self, name: str, shape: tuple[int, ...] = ()) -> np.ndarray:
-        """Return a copy of an array; ValueError unless it has this shape, and the type and the meaning of its name."""
+        """Return a copy of an array; ValueError unless it has this shape, and the type and range that belong to its name."""
+        # "gaussian.means" of a belief within a belief has the meaning of "means".
         array = as_any(f"state: {name}", self.entries.get(name))
         code, fits, expected = self.meanings.get(name.rpartition(".")[2], NUMBERS)
         if array.shape != shape or code not in array.dtype.str or not fits(array):
@@ -95,7 +97,7 @@ class SavedState:
         return array.astype(np.int64 if code == "i" else array.dtype.newbyteorder("="))
 
     def transition(self, model: Model) -> Transition | None:
-        """Return the transition that waits for its observation, by a model; None if there is none."""
+        """Return the transition that waits for its observation, made with `model`; None if none waits."""
         if "pending_dt" not in self.entries:
             return None
         control = None
@@ -105,23 +107,26 @@ class SavedState:
         return Transition(model, dt, control, self.read("step").item()).snapshot()
 
     def generator(self, stream: Any) -> Any:
-        """Return the state of a generator such as `stream`."""
-        trial, text = copy.deepcopy(stream), str(self.entries.get("generator"))
+        """Return the saved state of a generator of the kind of `stream`; ValueError if it is that of another kind."""
+        text = str(self.entries.get("generator"))
+        trial = copy.deepcopy(stream)
+        # A copy takes the state and must show the same text. Positions in buffers are checked here, since NumPy reads memory
+        # at any that it is given: 624 words of MT19937, 4 of Philox.
         with suppress(Exception):
             trial.state = numbers = json.loads(text)
-            places = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}  # NumPy reads the memory at any
-            if 0 <= places["pos"] <= 624 and 0 <= places["buffer_pos"] <= 4 and as_text(trial.state) == text:
+            positions = {"pos": 0, "buffer_pos": 0, **numbers, **numbers["state"]}
+            if 0 <= positions["pos"] <= 624 and 0 <= positions["buffer_pos"] <= 4 and as_text(trial.state) == text:
                 return trial.state
         raise ValueError(f"state: expected a generator {type(stream).__name__}, as this filter has, got {short_repr(text)}")
 
 
 def as_text(numbers: Any) -> str:
-    """Return the state of a generator as a text."""
+    """Return the state of a generator as JSON."""
     return json.dumps(numbers, default=np.ndarray.tolist)
 
 
 def waiting_arrays(transition: Transition) -> dict[str, Any]:
-    """Return what `SavedState.transition` needs besides a model, of a transition that waits for its observation."""
+    """Return the entries from which `SavedState.transition` restores a transition that waits for its observation."""
     if transition.control is None:
         return {"pending_dt": transition.dt}
     return {"pending_dt": transition.dt, "pending_control": _as_array(transition.control)}
@@ -130,6 +135,7 @@ def waiting_arrays(transition: Transition) -> dict[str, Any]:
 def _as_array(control: Any) -> np.ndarray:
     """Return a control input as an array for a state; ValueError if it is no array, number or text."""
     array = np.array(as_any("control", control))
+    # pickled, or a table that would lose its labels
     if array.dtype.hasobject or hasattr(control, "to_numpy"):
         raise ValueError(f"control: expected an array, a number or a text, as a state keeps them, got {short_repr(control)}")
     return array

@@ -16,7 +16,7 @@ class Watcher(Protocol):
     """Looks at a filter while it runs, and changes nothing."""
 
     def predicted(self, online: Any, z: ArrayLike | None) -> None:
-        """Look at a filter that stands at its prediction, before it takes up `z`."""
+        """Look at a filter after its prediction, before its update with `z`."""
 
     def updated(self, online: Any) -> None:
         """Look at a filter after its update."""
@@ -30,23 +30,23 @@ def run(
     gate: float | None = None,
     collect: Callable[..., Any] | None = None,
 ) -> Any:
-    """Predict to, and update with, each observation in turn.
+    """Predict to, and update with, each observation in turn; where no time passes, only update.
 
-    Where no time passes there is an update alone. `collect` makes the result, a `FilterResult` unless given, from the
-    records, the model, the particles kept and the times. If an error is raised, its attribute ``result`` holds the steps
-    completed.
+    `collect` makes the result, by default a `FilterResult`, from the records, the model, the particles kept and the times.
+    If an error is raised, its attribute ``result`` holds the steps completed.
     """
     if watcher is not None:
         check_methods("watcher", watcher, "predicted", "updated")
     collect = FilterResult.collect if collect is None else collect
     gated = {} if gate is None else {"gate": gate}
-    kept: list[tuple[Any, ...]] | None = [] if keep_particles and online.has_weights else None
+    particle_sets: list[tuple[Any, ...]] | None = [] if keep_particles and online.has_weights else None
     records: list[Any] = []
     times = [step.time for step in steps]
     try:
         for step in steps:
             if step.dt > 0:
                 online.predict(step.dt, step.control)
+            # the time as given; `predict` has added up rounded time steps
             online._clock = step.clock
             if watcher is not None:
                 watcher.predicted(online, step.z)
@@ -54,9 +54,9 @@ def run(
             records.append(online.update(step.z, *sensor, **gated))
             if watcher is not None:
                 watcher.updated(online)
-            if kept is not None:
-                kept.append((online.particles, online.weights, online.ancestors))
-    except (Exception, KeyboardInterrupt) as error:
-        error.result = collect(records, online.model, kept, times)  # type: ignore[union-attr]
+            if particle_sets is not None:
+                particle_sets.append((online.particles, online.weights, online.ancestors))
+    except (Exception, KeyboardInterrupt) as error:  # an interrupted run, too, keeps the steps completed
+        error.result = collect(records, online.model, particle_sets, times)  # type: ignore[union-attr]
         raise
-    return collect(records, online.model, kept, times)
+    return collect(records, online.model, particle_sets, times)

@@ -1,4 +1,4 @@
-"""Weighted particles that know their ancestors, and what a filter says of the state by them."""
+"""Weighted particles that know their ancestors, and the estimates that a filter makes from them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from herdfilter.models.sensors import Sensor, sensed, unobserved
 
 Indices = NDArray[np.integer[Any]]
 NEGLIGIBLE_SET = 0.01  # sets lighter than this fraction of one particle's weight are dropped when sets are merged
-COMPUTED = ("weights", "_ess", "_normalised")  # from the fields of particles, when first asked for
+COMPUTED = ("weights", "_ess", "_normalised")  # cached on first use; a changed copy must compute them anew
 ALONE = 1.1  # effective sample size below which one particle has all the weight
-NO_WEIGHT = 1e-12  # of the successors of an ancestor: rounding
-NEGLIGIBLE_FAMILY = 1e-3  # families of less weight do not count beside one that has the rest
+NO_WEIGHT = 1e-12  # an ancestor whose successors weigh less than this in total counts as lost
+NEGLIGIBLE_FAMILY = 1e-3  # lighter families are ignored when the gaps between families are judged
 ARRAYS = {"weights": "weights", "log_weights": "log_weights", "modes": "modes", "particles": "x"}
 """Name in a saved state -> attribute; a kind of particles adds those of its own."""
 
@@ -93,7 +93,12 @@ class Particles:
 
     @classmethod
     def unchecked(
-        cls, particles: Array, log_weights: Array, modes: Any = None, n_next: Any = None, ancestors: Any = None
+        cls,
+        particles: Array,
+        log_weights: Array,
+        modes: Any = None,
+        n_next: Any = None,
+        ancestors: Any = None,
     ) -> Self:
         """Build without validation, for arrays that are valid by construction."""
         self = object.__new__(cls)
@@ -121,15 +126,15 @@ class Particles:
 
     @classmethod
     def of(cls, particles: Any) -> Self:
-        """Return particles as those of this kind."""
-        alike: Self = particles
-        return alike
+        """Convert particles to this kind; here they are returned as they are."""
+        converted: Self = particles
+        return converted
 
     def __len__(self) -> int:
         return len(self.x)
 
     def fits(self, shape: tuple[int, int]) -> bool:
-        """Return True if they may be the particles (n, d) of a filter."""
+        """Return True if these can be the particles (n, d) of a filter."""
         return np.shape(self.x) == shape and np.shape(self.log_weights) == shape[:1]
 
     @cached_property
@@ -160,7 +165,7 @@ class Particles:
         return mean_and_covariance(self.x, self.weights, circular)  # angles unwrapped, or an error
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
-        """Points that stand for the whole distribution at a step: the particles themselves, unless they have a spread."""
+        """Points that represent the whole distribution at a step: the particles, unless each carries a Gaussian."""
         return self
 
     def updated(self, observation: Any) -> Particles:
@@ -175,6 +180,7 @@ class Particles:
         parts = []
         for mode in np.unique(self.modes):
             members = self.modes == mode
+            # a mode without weight has no moments
             share = self.weights[members].sum()
             if share > 0:
                 weights = self.weights[members] / share
@@ -194,7 +200,9 @@ class Particles:
         for name in self.FIELDS:
             if name not in fields:
                 rows = self.__dict__[name]
-                fields[name] = rows if rows is None or len(rows) < len(self.x) else rows.take(which, axis=0)  # one for all
+                # one covariance for all particles
+                shared = rows is None or len(rows) < len(self.x)
+                fields[name] = rows if shared else rows.take(which, axis=0)
         particles = object.__new__(type(self))
         particles.__dict__ = fields
         return particles
@@ -228,8 +236,8 @@ class Particles:
         return joined
 
     def traced(self, indices: Indices | None) -> Self:
-        """Let the ancestors be counted among the particles that their set was taken from, at these indices; return self."""
-        if self.ancestors is each_its_own(len(self.x)):
+        """Count ancestors in a larger set, from which those that they index now were taken at `indices`; return self."""
+        if self.ancestors is each_its_own(len(self.x)):  # the cached identity: no look-up
             self.ancestors = indices
         elif self.ancestors is not None:
             self.ancestors = None if indices is None else indices[self.ancestors]
@@ -243,6 +251,7 @@ class Particles:
         """
         if self._normalised is not None:
             return self._normalised  # type: ignore[no-any-return]
+        # The largest weight is scaled to 1 first, so that exp neither overflows nor loses all weights.
         peak = self.log_weights.max()
         if peak == -np.inf:
             return self, -np.inf
@@ -258,22 +267,23 @@ class Particles:
     def counts(self, circular: tuple[int, ...]) -> tuple[float, float, bool]:
         r"""Return the effective sample size, the number of ancestors, and whether few particles are left.
 
-        The number is NaN where ancestors are not known, and leaves out those without weight. Few are left if one has all
-        the weight, or if the effective sample size hides it: fewer than :math:`\sqrt n` ancestors count,
-        :math:`m = 1 / \sum_j v_j^2` with the total weights :math:`v_j` of their successors, though more of the particles do;
-        and the transition noise has not closed the gaps between their families: in some dimension less than the share
+        The number is NaN where ancestors are not known; ancestors without weight are not counted. Few particles are left if
+        one has all the weight. Or they descend from few, which the effective sample size does not show: with the total
+        weights :math:`v_j` of the successors of each ancestor, :math:`m = 1 / \sum_j v_j^2` is below :math:`\sqrt n \le`
+        ESS, and the transition noise has not closed the gaps between these families: in some dimension less than
         :math:`1 / m^2` of the variance is within families.
         """
         ess = self.ess
         if self.ancestors is None:
             return ess, math.nan, ess < ALONE
-        if self.ancestors is each_its_own(len(self.x)):
+        if self.ancestors is each_its_own(len(self.x)):  # every family has one member
             return ess, float(len((self.weights > NO_WEIGHT).nonzero()[0])), ess < ALONE
         weights = np.bincount(self.ancestors, self.weights)
         distinct = float(len((weights > NO_WEIGHT).nonzero()[0]))
         count = 1 / float(weights @ weights)
         if not count < math.sqrt(len(self.x)) <= ess:
             return ess, distinct, ess < ALONE
+        # Analysis of variance: what is left of each dimension's variance after that between families is within them.
         families = np.flatnonzero(weights > NEGLIGIBLE_FAMILY)
         x = unwrap(self.x, self.weights, circular) if circular else self.x
         centred = x - self.weights @ x
@@ -283,7 +293,13 @@ class Particles:
         return ess, distinct, len(families) == 1 or bool((within * count**2 < total).any())
 
     @classmethod
-    def checked(cls, particles: Any, part: object, method: str, shape: tuple[int, int]) -> Particles:
+    def checked(
+        cls,
+        particles: Any,
+        part: object,
+        method: str,
+        shape: tuple[int, int],
+    ) -> Particles:
         """Return the result of a part's method if it is particles of this shape, else raise an error that names it."""
         if isinstance(particles, Particles) and particles.fits(shape):
             return particles
@@ -299,27 +315,29 @@ class Particles:
 
     def arrays(self) -> dict[str, Any]:
         """Return all that `restored` needs, as arrays by name."""
+        # Fields of this kind only, such as covariances, are saved under their own names.
         names = ARRAYS | {name: name for name in self.FIELDS[len(Particles.FIELDS) :]}
         arrays = {name: getattr(self, attribute) for name, attribute in names.items()}
         return {name: array for name, array in arrays.items() if array is not None}
 
     @staticmethod
     def restored(saved: Any, n_next: int, dim: int) -> Particles:
-        """Return the particles of a `SavedState`, of the kind that has the arrays that are there."""
+        """Return the particles of a `SavedState`; the arrays it contains tell of which kind they are."""
         kinds: list[type[Particles]] = sorted((Particles, *Particles.__subclasses__()), key=lambda kind: -len(kind.FIELDS))
         kind = next(kind for kind in kinds if {*kind.FIELDS[len(Particles.FIELDS) :]} <= {*saved.entries})
         n = np.size(saved.entries["weights"])
+        # `weights` are stored beside their logarithms, as exp does not give the same bits everywhere.
         names = [name for name in ARRAYS if name in saved.entries]
         arrays = {ARRAYS[name]: saved.read(name, (n, dim) if name == "particles" else (n,)) for name in names}
         particles = kind.unchecked(arrays["x"], arrays["log_weights"], n_next=n_next)
         vars(particles).update(arrays, **kind.restored_spread(saved, n, dim))
         if not (np.abs(np.exp(particles.log_weights) - particles.weights) <= SUM_ERROR).all():
-            raise ValueError("state: expected log_weights that are the logarithms of weights, got others")
+            raise ValueError("state: expected log_weights that are the logarithms of weights, got other numbers")
         return particles
 
     @classmethod
     def restored_spread(cls, saved: Any, n: int, dim: int) -> dict[str, Array]:
-        """Return the arrays of a saved state that this kind of particles has besides points."""
+        """Read the arrays of a saved state that this kind has beyond those of plain particles."""
         return {}
 
     def __repr__(self) -> str:
@@ -328,10 +346,10 @@ class Particles:
 
 @lru_cache(maxsize=64)
 def each_its_own(n: int) -> Indices:
-    """Return the ancestors of n particles each of which has a successor of its own; read-only."""
-    own = np.arange(n)
-    own.flags.writeable = False
-    return own
+    """Return the indices 0 to n - 1, the ancestors where each particle has one successor; shared, so read-only."""
+    identity = np.arange(n)
+    identity.flags.writeable = False
+    return identity
 
 
 def predicted_observations(sets: Sequence[Particles], measurement: Measurement, step: int) -> tuple[Array, Array]:
@@ -360,12 +378,13 @@ def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: 
     values = measurement.mean(x, step)
     size = values.shape[1]
     noises = measurement.noises(x, size, step)
+    # Law of total covariance: noise that depends on the state counts by its expectation.
     noise = noises[0] if len(noises) == 1 else np.tensordot(weights, noises, 1)
     return *mean_and_covariance(values, weights, measurement.circular(size)), noise
 
 
 class ParticleEstimates:
-    """What a filter of particles says of the state where it stands."""
+    """The estimates of a particle filter at its present step."""
 
     n_particles: int
     step: int
@@ -395,8 +414,8 @@ class ParticleEstimates:
     def particles(self) -> Array:
         """The particles, shape (n, d); where each carries a Gaussian (`RaoBlackwellisedProposal`), the means of these.
 
-        A proposal that looks at the observation has none between `predict` and `update`: its prediction is drawn when
-        it is asked for, and asking does not change what follows.
+        A proposal that looks at the observation has not moved them yet between `predict` and `update`. A prediction is then
+        drawn on request, and the request does not change later results.
         """
         return self._points().x
 
@@ -407,9 +426,9 @@ class ParticleEstimates:
 
     @property
     def ancestors(self) -> Indices | None:
-        """Index, among the particles of the step before, of the one that each comes from, shape (n,).
+        """Index (n,) of each particle's ancestor among the particles of the step before.
 
-        None at the start, and of a proposal that makes its particles of all of those together, by a fit.
+        None at the start, and after a proposal that draws its particles from a fit to all of them.
         """
         return self._points().ancestors
 
@@ -430,7 +449,7 @@ class ParticleEstimates:
 
     @property
     def mode_probabilities(self) -> Array:
-        """Probability of each mode of a model that jumps between J of them, shape (J,); of any other, of its one mode."""
+        """Probability of each of the J modes that the model jumps between, shape (J,); 1 for a model without modes."""
         particles = self._current()
         if particles.modes is None:
             return np.ones(1)
@@ -464,10 +483,11 @@ class ParticleEstimates:
         return supposed, log_evidence
 
     def combine(self, others: Sequence[Any], weights: Array) -> Self:
-        """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
+        """Unite the particles of several filters at the same step, whose weights (H,) scale those of their particles.
 
-        The next step makes as many particles of the union as one filter has.
+        The next step brings the union back to the number of particles of one filter.
         """
+        # The heaviest set is kept even if all are light.
         heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
         union: Self = copy.copy(others[heavy[0]])
         vars(union)["record"] = None
@@ -484,18 +504,18 @@ class ParticleEstimates:
         """Return the particles, with points in place of the Gaussians of histories."""
         return self._current().points(self._circular, self.step)
 
-    def _held(self) -> dict[str, Any]:
+    def _own_entries(self) -> dict[str, Any]:
         flags = {"resampled": self._resampled, "untouched": self._untouched}
         if self._waiting is None:
             return self._current().arrays() | flags
-        held: dict[str, Any] = self._particles.arrays() | flags | waiting_arrays(self._waiting)
-        return held
+        entries: dict[str, Any] = self._particles.arrays() | flags | waiting_arrays(self._waiting)
+        return entries
 
-    def _taken_up(self, entries: Any) -> dict[str, Any]:
+    def _restored_attributes(self, entries: Any) -> dict[str, Any]:
         particles = Particles.restored(entries, self.n_particles, self.model.dim)
         flags = {f"_{name}": entries.read(name).item() for name in ("resampled", "untouched")}
         return {"_particles": particles, "_waiting": entries.transition(self.model), "_predicted": None, **flags}
 
     def __repr__(self) -> str:
-        shown = ("n_particles", "proposal", "resampling", "step", "log_likelihood")
-        return summary_repr(self, model=self.model, dim=self.model.dim, **{name: getattr(self, name) for name in shown})
+        names = ("n_particles", "proposal", "resampling", "step", "log_likelihood")
+        return summary_repr(self, model=self.model, dim=self.model.dim, **{name: getattr(self, name) for name in names})

@@ -25,11 +25,11 @@ from herdfilter.models.trial import check_state
 class DaumHuangFilter(EnsembleKalmanFilter):
     """Particle flow filter EDH, or with ``local=True`` LEDH (Ding and Coates 2012, algorithms 1 and 2).
 
-    Particles go through the transition with noise of their own. An observation moves them along the flow that takes a
-    Gaussian prior to its posterior, with the observation linearised at their mean, or for each particle at its own
-    place, anew in every step of pseudo-time. There are neither weights nor resampling. The prior's mean is that of the
-    particles, its covariance that of a Kalman filter which runs beside them and takes over their mean in every step.
-    The paper takes Euler's steps of pseudo-time; we solve each exactly, which is stable however sharp the likelihood.
+    Particles go through the transition with independent noise. An observation moves them along the flow that takes a
+    Gaussian prior to its posterior. The observation is linearised at their mean, or (`local`) at each particle, anew in
+    every step of pseudo-time. There are neither weights nor resampling. The prior's mean is that of the particles, its
+    covariance that of a Kalman filter which runs beside them and takes over their mean in every step. The paper takes
+    Euler steps of pseudo-time; we solve each step exactly, which is stable however sharp the likelihood.
 
     The particles follow the posterior only if the model is linear and Gaussian. The weights of `FlowProposal` correct the
     error of the flow. `log_likelihood` is that of the Kalman filter, started in every step from the particles' mean; like
@@ -86,6 +86,7 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         beside: Any = kalman(model) if callable(kalman) else None
         if not keeps_one_gaussian(beside):
             raise TypeError(f"kalman: expected a filter such as UnscentedKalmanFilter, got {kalman!r}")
+        # the Gaussian is kept in the belief: of that filter only rule and prior are used
         self.rule = beside.rule
         self._initial_gaussian = beside.belief
         super().__init__(model, n_particles, rng)
@@ -96,16 +97,18 @@ class DaumHuangFilter(EnsembleKalmanFilter):
     def _moments(self, belief: Ensemble) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance = moments(belief.members, np.full(n, 1 / n), contract.circular_dims(self.model))
-        return mean, covariance * n / (n - 1)
+        return mean, covariance * n / (n - 1)  # unbiased
 
     def _predict(self, transition: Transition) -> FlowEnsemble:
-        """Move each member with noise of its own, and the Gaussian from their mean."""
+        """Move each member with independent noise; the Gaussian starts from their mean."""
+        # the Kalman filter takes over the particles' mean
         before = replace(self.belief.gaussian, means=self.mean[None])
         return FlowEnsemble(super()._predict(transition).members, before.predict(transition, self.rule))
 
     def _update(self, observation: Observation) -> tuple[FlowEnsemble, float]:
         """Move the members along the flow."""
         prior = self.belief.gaussian
+        # A prior at step 0 may be wide: the update is iterated (rule None).
         posterior, log_densities = prior.update(observation, self.rule if observation.step else None)
         n = self.n_particles
         circular = contract.circular_dims(self.model)
@@ -117,8 +120,8 @@ class DaumHuangFilter(EnsembleKalmanFilter):
         movers = [(origin, offsets)]
         if not self.local:
             movers.insert(0, (origin, np.zeros((1, len(origin)))))
-        moved, _ = flow.migrate(prior.covariances[0], *movers)
-        return FlowEnsemble(wrap(origin + moved[-1], circular), posterior), float(log_densities[0])
+        migrated, _ = flow.migrate(prior.covariances[0], *movers)
+        return FlowEnsemble(wrap(origin + migrated[-1], circular), posterior), float(log_densities[0])
 
     def _combine(self, beliefs: Sequence[Any], weights: Array) -> FlowEnsemble:
         gaussian = Gaussians.join([belief.gaussian for belief in beliefs], weights)

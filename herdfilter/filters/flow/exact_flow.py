@@ -28,7 +28,7 @@ def pseudo_times(steps: int, ratio: float = 1.2) -> Array:
 
 
 class ExactFlow:
-    r"""The flow that takes up one observation.
+    r"""The flow that moves offsets from a Gaussian prior to the posterior given one observation.
 
     With the likelihood to the power :math:`\lambda`, the prior N(0, P) of offsets y from the prior mean, the linearised
     observation H with noise R and the residual r, particles follow :math:`dy / d\lambda = A y + b` with
@@ -37,7 +37,7 @@ class ExactFlow:
         b = (I + 2 \lambda A) (I + \lambda A) P H^\top R^{-1} r
 
     (Daum, Huang and Noushin 2010; Ding and Coates 2012; there about the origin of the state). H and r are computed anew
-    for every step of pseudo-time and stay within it. The step is the exact solution in place of Euler's: it is
+    for every step of pseudo-time and constant within it. The step is solved exactly, not by Euler's method: it is
     invertible however sharp the likelihood, and if the observation is linear one step is enough.
 
     Parameters
@@ -67,14 +67,19 @@ class ExactFlow:
     """
 
     def __init__(self, observation: Observation, times: Array) -> None:
-        self.observation, self.times = observation, times
+        self.observation = observation
+        self.times = times
         self._whitenings: Array | None = None  # None if the noise depends on the state
         if not contract.takes_state(observation.model):
             size = len(np.atleast_1d(observation.model.observation_covariance(observation.step)))
             noise = Measurement(observation.model).noise(size, observation.step).matrix
             self._whitenings = inverse_factor(observation.part(noise)[None], observation.step)
 
-    def migrate(self, covariance: Array, *movers: tuple[Array, Array]) -> tuple[list[Array], Array]:
+    def migrate(
+        self,
+        covariance: Array,
+        *movers: tuple[Array, Array],
+    ) -> tuple[list[Array], Array]:
         """Carry offsets from prior means along the flow.
 
         Parameters
@@ -82,8 +87,8 @@ class ExactFlow:
         covariance : ndarray, shape (d, d)
             Prior covariance P.
         *movers : tuple of ndarray
-            Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the m places of the
-            first mover. The n places of the others are carried along: each by its own linearisation if m is n, all by the
+            Prior means, (d,) or one per offset, and offsets from them. The observation is linearised at the m states of the
+            first mover. The n states of the others are carried along: each by its own linearisation if m is n, all by the
             same if m is 1.
 
         Returns
@@ -91,30 +96,31 @@ class ExactFlow:
         offsets : list of ndarray
             Those of each mover.
         log_determinants : ndarray, shape (m,)
-            Of the derivative of the map of each linearisation, which is taken as given.
+            Of the derivative of each affine map, its linearisation held fixed.
         """
         origins, offsets = [list(each) for each in zip(*movers, strict=True)]
         covariance = as_array("covariance", covariance, (offsets[0].shape[1],) * 2)
         log_determinants = np.zeros(len(offsets[0]))
         scale = np.sqrt(np.diagonal(covariance))
         for start, end in zip(self.times[:-1], self.times[1:], strict=True):
-            places = origins[0] + offsets[0]
-            residuals, slopes = self._linearise(places, scale)
+            centres = origins[0] + offsets[0]
+            residuals, slopes = self._linearise(centres, scale)
             # equal slopes, as a linear observation has them, share one eigendecomposition
-            alike = slopes[:1] if (slopes == slopes[0]).all() else slopes
-            drifts, pulls, logs = _flow_gains(alike, covariance, start, end)
+            distinct_slopes = slopes[:1] if (slopes == slopes[0]).all() else slopes
+            drifts, pulls, logs = _flow_gains(distinct_slopes, covariance, start, end)
             for i, (origin, y) in enumerate(zip(origins, offsets, strict=True)):
-                offsets[i] = _move_offsets(y, places - origin, residuals, alike, drifts, pulls)
+                offsets[i] = _move_offsets(y, centres - origin, residuals, distinct_slopes, drifts, pulls)
             log_determinants += logs
         return offsets, log_determinants
 
     def _linearise(self, x: Array, scale: Array) -> tuple[Array, Array]:
-        """Return residuals (m, kept) and slopes (m, kept, d) at m states, in units of the noise there.
+        """Return residuals (m, k) and slopes (m, k, d) of the observed entries at m states, in units of the noise there.
 
-        The slopes are the model's, or central differences.
+        The slopes are the model's Jacobian, or central differences.
         """
-        observation, model, step = self.observation, self.observation.model, self.observation.step
-        circular, jacobian = contract.circular_dims(model), observation.measurement.jacobian
+        observation = self.observation
+        circular = contract.circular_dims(observation.model)
+        jacobian = observation.measurement.jacobian
 
         def values(states: Array) -> Array:
             return observation.mean(wrap_angles(states, circular))
@@ -126,11 +132,13 @@ class ExactFlow:
             )
         else:
             means = values(x)
-            slopes = as_array("observation_jacobian", jacobian(states, step), (*means.shape, x.shape[1]))
-        residuals, slopes = observation.residuals(means), slopes[:, observation.observed_entries]
+            slopes = as_array("observation_jacobian", jacobian(states, observation.step), (*means.shape, x.shape[1]))
+        # In units of the noise, R^-1/2 H and R^-1/2 r: the flow then has unit noise, however R depends on the state.
+        residuals = observation.residuals(means)
+        slopes = slopes[:, observation.observed_entries]
         whitenings = self._whitenings
         if whitenings is None:
-            whitenings = inverse_factor(observation.noises(states), step)
+            whitenings = inverse_factor(observation.noises(states), observation.step)
         if len(whitenings) == 1:
             return residuals @ whitenings[0].T, whitenings[0] @ slopes
         return (whitenings @ residuals[:, :, None])[:, :, 0], whitenings @ slopes
@@ -143,9 +151,13 @@ def _flow_gains(slopes, covariance, start, end):
     The first gain multiplies the residual at the prior mean, the second the observed part of the offset.
     """
     m, k, d = slopes.shape
-    drifts, pulls, log_determinants = np.zeros((m, d, k)), np.zeros((m, d, k)), np.zeros(m)
-    cross, observed = np.empty((k, d)), np.empty((k, k))
-    shares, vectors = np.empty(k), np.ones((1, 1))
+    drifts = np.zeros((m, d, k))
+    pulls = np.zeros((m, d, k))
+    log_determinants = np.zeros(m)
+    cross = np.empty((k, d))
+    observed = np.empty((k, k))
+    shares = np.empty(k)
+    vectors = np.ones((1, 1))
     for i in range(m):  # loops, as BLAS does not pay for matrices this small
         for b in range(k):
             for a in range(d):
@@ -164,11 +176,15 @@ def _flow_gains(slopes, covariance, start, end):
             shares, vectors = np.linalg.eigh(observed)
         for j in range(k):
             share = max(shares[j], 0.0)
-            before, after = 1 + start * share, 1 + end * share
+            before = 1 + start * share
+            after = 1 + end * share
+            # With the likelihood to the power l the posterior has the variance 1 / (1 + l share) of the prior's, and the
+            # mean l / (1 + l share) times the residual; the flow keeps an offset's distance in standard deviations.
             shrunk = np.sqrt(before / after)
             log_determinants[i] += np.log(shrunk)
             drift = end / after - shrunk * start / before
-            pull = (end - start) / (after * (1 + shrunk))  # (1 - shrunk) / share, without 0 / 0
+            # (1 - shrunk) / share, without 0 / 0
+            pull = (end - start) / (after * (1 + shrunk))
             for a in range(d):
                 reach = 0.0
                 for b in range(k):
@@ -182,15 +198,19 @@ def _flow_gains(slopes, covariance, start, end):
 @njit(**CALLED)
 def _move_offsets(y, shifts, residuals, slopes, drifts, pulls):
     """Return offsets (n, d) after a step. The other arguments have one row, or one per offset."""
-    (n, d), k = y.shape, residuals.shape[1]
-    moved = y.copy()
+    n, d = y.shape
+    offsets = y.copy()
     for t in range(n):
-        i, at = min(t, len(slopes) - 1), min(t, len(shifts) - 1)
-        for b in range(k):
-            residual, observed = residuals[min(t, len(residuals) - 1), b], 0.0
+        i = min(t, len(slopes) - 1)
+        shift = shifts[min(t, len(shifts) - 1)]
+        # A y + b of the step, one observed entry after the other.
+        for b in range(residuals.shape[1]):
+            # at the prior mean, by the linearisation
+            residual = residuals[min(t, len(residuals) - 1), b]
+            observed = 0.0
             for a in range(d):
-                residual += slopes[i, b, a] * shifts[at, a]
+                residual += slopes[i, b, a] * shift[a]
                 observed += slopes[i, b, a] * y[t, a]
             for a in range(d):
-                moved[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * observed
-    return moved
+                offsets[t, a] += drifts[i, a, b] * residual - pulls[i, a, b] * observed
+    return offsets

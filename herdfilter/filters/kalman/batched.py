@@ -1,4 +1,4 @@
-"""Kalman filters of many states of one model at once, in arrays (K, d) and (K, d, d)."""
+"""Kalman filters of many states of one model in arrays (K, d) and (K, d, d)."""
 
 from __future__ import annotations
 
@@ -31,19 +31,21 @@ KINDS = {
     gaussian_filters.CubatureKalmanFilter,
     gaussian_filters.SmartSamplingKalmanFilter,
 }
-"""Filters that a batch can stand for: not subclasses, which may have methods of their own."""
+"""Filters that a batch can replace; subclasses are excluded, as they may override methods."""
 
 
 def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Name the states in an error of `predict` or `update` that some have alone, and others do not."""
+    """Name the failing states in an error of `predict` or `update`, if they are some but not all."""
 
     @wraps(method)
     def named(self: Any, *args: Any, **options: Any) -> Any:
+        # as a positional argument, so that its rows can be taken below
         if "z" in options:
             args = (options.pop("z"),)
         try:
             return method(self, *args, **options)
         except Exception as error:
+            # Each state alone, on a copy: this costs time, but only after an error.
             failing = []
             for k in range(len(self)):
                 try:
@@ -61,8 +63,8 @@ def _naming_states(method: Callable[..., Any]) -> Callable[..., Any]:
 class BatchedKalmanFilter(Timed):
     """Kalman filters of K independent states of one model, which predict and update in single calls of NumPy.
 
-    Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: to the last bit
-    if the model has no angles and its functions give a state the same bits, whichever others stand beside it.
+    Each state is filtered as by `UnscentedKalmanFilter`, `ExtendedKalmanFilter` or `CubatureKalmanFilter`: bit by bit
+    if the model has no angles and its functions return the same bits for a state whichever rows are beside it.
 
     Parameters
     ----------
@@ -96,11 +98,16 @@ class BatchedKalmanFilter(Timed):
     ([2.1, 12.2, 17.9], (3, 2, 2))
     """
 
-    _single: Any = None  # a filter of one state, if the batch stands for such
+    # one of the filters that the batch replaces, if it was made from some
+    _single: Any = None
     _observed_by: Any = KalmanFilter._observed_by
 
     def __init__(
-        self, model: contract.Model, means: ArrayLike, covariances: ArrayLike, rule: str | MomentRule = "unscented"
+        self,
+        model: contract.Model,
+        means: ArrayLike,
+        covariances: ArrayLike,
+        rule: str | MomentRule = "unscented",
     ) -> None:
         contract.require(model, "BatchedKalmanFilter", ("dim", *contract.ADDITIVE), ("dim", *contract.FROM_NOISE))
         contract.require(to_check(model), "BatchedKalmanFilter", contract.OBSERVED)
@@ -114,27 +121,30 @@ class BatchedKalmanFilter(Timed):
         if matrices.ndim == 3 and len(matrices) != len(x):
             raise ValueError(f"covariances: expected one, or one for each of {len(x)} means, got {len(matrices)}")
         factors = np.broadcast_to(covariance_factor(matrices), (*x.shape, model.dim)).copy()
+        # Independent states have the weight 1 each: they are no mixture.
         self.states = Gaussians(np.ones(len(x)), x, factors)
         self.log_likelihoods: Array = np.zeros(len(x))
 
     @classmethod
     def of(cls, filters: Sequence[Any]) -> Self | None:
-        """Return a batch that stands where filters stand; None unless they differ in nothing but their Gaussians."""
+        """Return a batch with the states of filters; None unless they differ in nothing but their Gaussians."""
         first: Any = next(iter(filters), None)
         if type(first) not in KINDS or contract.has_scans(first.model) or len({*map(id, filters)}) < len(filters):
             return None
-        if len({(type(one), id(one.model), getattr(one, "rule", 0), one.step, one._clock) for one in filters}) > 1:
+        if len({(type(kf), id(kf.model), getattr(kf, "rule", 0), kf.step, kf._clock) for kf in filters}) > 1:
             return None
-        if not first.step and any(one._by_model_at_start for one in filters):
+        # a second observation is an error of its own
+        if not first.step and any(kf._by_model_at_start for kf in filters):
             return None
+        # without `__init__`: all has been checked by the filters
         batch = cls.__new__(cls)
         batch._single = first
         batch.model = first.model
         batch.rule = first.rule
         batch.step = first.step
         batch._clock = first._clock
-        batch.states = Gaussians.join([one.belief for one in filters])
-        batch.log_likelihoods = np.array([one.log_likelihood for one in filters])
+        batch.states = Gaussians.join([kf.belief for kf in filters])
+        batch.log_likelihoods = np.array([kf.log_likelihood for kf in filters])
         return batch
 
     def __len__(self) -> int:
@@ -154,7 +164,7 @@ class BatchedKalmanFilter(Timed):
         return summary_repr(self, model=self.model, states=len(self), dim=self.means.shape[1], step=self.step)
 
     def take(self, rows: Any) -> Self:
-        """Return a batch of chosen states, by an index of NumPy such as integers (n,), which may be repeated."""
+        """Return a batch of the states at an index of NumPy, such as integers (n,), which may be repeated."""
         return self._standing_at(self.states.take(rows), self.log_likelihoods[rows])
 
     def join(self, other: Self) -> Self:
@@ -241,9 +251,15 @@ class BatchedKalmanFilter(Timed):
         """Return what the rule takes the observations of all states for."""
         return linear_observation(measurement, self.states.means, self.states.factors, self.rule, self.step)
 
-    def _corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
-        """Return states of this step, each given its own observation, and log-densities; `linear` is of the same states."""
-        with np.errstate(over="ignore", invalid="ignore"):  # named below
+    def _corrected(
+        self,
+        prior: Gaussians,
+        observations: Observations,
+        linear: Linearisation,
+    ) -> tuple[Gaussians, Array]:
+        """Update states with an observation each, linearised in `linear`; return them and the log-densities."""
+        # overflow raises an error of its own below
+        with np.errstate(over="ignore", invalid="ignore"):
             states, log_densities = prior.update(observations, self.rule if self.step else None, linear)
         finite = np.isfinite(states.means).all(axis=1) & np.isfinite(log_densities)
         finite &= np.isfinite(states.factors).all(axis=(1, 2))
@@ -266,11 +282,15 @@ class BatchedKalmanFilter(Timed):
         return self._run(observations, None, gate, dt=dt, controls=controls, times=times)[0]
 
     def _run(
-        self, observations: ArrayLike, lengths: np.ndarray | None, gate: float | None = None, **timing: Any
+        self,
+        observations: ArrayLike,
+        lengths: np.ndarray | None,
+        gate: float | None = None,
+        **timing: Any,
     ) -> tuple[list[FilterResult], list[Self]]:
-        """Do as `run`; return also the batches of states that end together, the last states first.
+        """As `run`; return also the batches of states that have ended, in the order in which they did.
 
-        With `lengths` (K,), in descending order, each state stops after as many steps, and then leaves the batch.
+        With `lengths` (K,), in descending order, each state leaves the batch after so many steps: the last states first.
         """
         z = as_numbers("observations", observations, (None, len(self), None), missing=True)
         z = z[:, :, None] if z.ndim == 2 else z
@@ -279,24 +299,29 @@ class BatchedKalmanFilter(Timed):
         steps = series(z, **timing, clock=self._clock)
         T, count, _ = z.shape
         d = self.means.shape[1]
+        # Results are collected in columns (K, T, ...) and divided among the states at the end.
         ends = np.full(count, T) if lengths is None else lengths
         numbers = np.empty(T, dtype=int)
         times = as_objects([step.time for step in steps])
         columns = [np.empty((count, T, *shape)) for shape in ((d,), (d, d), ())]
         columns.append(np.empty((count, T), dtype=object))
-        going, ended = self.take(slice(None)), []
+        # a copy, so that an error leaves this batch as it was
+        active = self.take(slice(None))
+        ended = []
         for t, step in enumerate(steps):
+            # `ends` descends: the states that go on are the first rows.
             alive = np.count_nonzero(ends > t)
-            ended.append(going.take(slice(alive, None)))
-            going = going.take(slice(alive))
+            ended.append(active.take(slice(alive, None)))
+            active = active.take(slice(alive))
             if step.dt > 0:
-                going.predict(step.dt, step.control)
-            going._clock = step.clock
-            log_densities, outcomes = going.update(z[t, :alive], None, gate)
-            numbers[t] = going.step
-            for column, values in zip(columns, (going.means, going.covariances, log_densities, outcomes), strict=True):
+                active.predict(step.dt, step.control)
+            active._clock = step.clock
+            log_densities, outcomes = active.update(z[t, :alive], None, gate)
+            numbers[t] = active.step
+            for column, values in zip(columns, (active.means, active.covariances, log_densities, outcomes), strict=True):
                 column[:alive, t] = values
-        vars(self).update(vars(going))
+        # Only now, after all steps have succeeded.
+        vars(self).update(vars(active))
         results = []
         for k, n in enumerate(ends.tolist()):
             means, covariances, log_densities, outcomes = (column[k, :n].copy() for column in columns)
@@ -314,10 +339,10 @@ class BatchedKalmanFilter(Timed):
                     position_dims=contract.position_dims(self.model),
                 )
             )
-        return results, [*ended, going]
+        return results, [*ended, active]
 
     def hand_back(self, filters: Sequence[Any]) -> None:
-        """Let each of K filters stand where its state stands."""
+        """Write the K states back into K filters."""
         for k, online in enumerate(filters):
             online.step = self.step
             online._clock = self._clock
@@ -325,28 +350,36 @@ class BatchedKalmanFilter(Timed):
             online.log_likelihood = float(self.log_likelihoods[k])
 
 
-def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping[str, Any]) -> list[FilterResult] | None:
-    """Run Kalman filters on a track each, in one batch; None if filters or tracks do not fit together.
+def run_together(
+    filters: Sequence[Any],
+    tracks: Sequence[Any],
+    options: Mapping[str, Any],
+) -> list[FilterResult] | None:
+    """Run Kalman filters on one track each, in one batch; None if filters or tracks cannot share a batch.
 
-    Filters and results are as after runs one by one; after an error the filters are as before.
+    Filters and results are as after runs one by one; after an error the filters are unchanged.
     """
     batch = BatchedKalmanFilter.of(filters)
     timing = {name: value for name, value in options.items() if name in ("dt", "controls", "times")}
+    # Options of single filters, such as a watcher, and tracks with times of their own need one run each.
     if batch is None or {*options} - {*timing, "gate"} or not all(map(_is_plain, tracks)):
         return None
     z = [as_numbers("observations", track, (None, None), missing=True) for track in tracks]
     z = [rows[:, None] if rows.ndim == 1 else rows for rows in z]
     lengths = np.array([len(rows) for rows in z])
+    # Time steps or controls given one by one fit tracks of one length only.
     sizes = {rows.shape[1:] for rows in z if len(rows)}
     ragged = len(set(lengths.tolist())) > 1
     if len(sizes) != 1 or (ragged and any(np.ndim(value) for value in timing.values())):
         return None
+    # Longest tracks first: the tracks that have ended are then always the last rows of the batch.
     order = np.argsort(-lengths, kind="stable")
     padded = np.full((lengths.max(), len(z), *sizes.pop()), np.nan)
     for row, k in enumerate(order):
         padded[: lengths[k], row] = z[k]
     results: Any
     results, ended = batch.take(order)._run(padded, lengths[order], **options)
+    # Put the filters where single runs would have left them: record, belief, step and clock.
     in_order = [filters[k] for k in order]
     for online, result in zip(in_order, results, strict=True):
         if len(result):
@@ -357,10 +390,10 @@ def run_together(filters: Sequence[Any], tracks: Sequence[Any], options: Mapping
     for part in ended:
         part.hand_back(in_order[len(in_order) - len(part) :])
         del in_order[len(in_order) - len(part) :]
-    return [results[row] for row in np.argsort(order)]
+    return [results[row] for row in np.argsort(order)]  # back in the order of the tracks
 
 
 def _is_plain(track: Any) -> bool:
-    """Return True if the observations of a track have no times of their own."""
+    """Return True if a track is an array of observations, without times of its own."""
     readings = isinstance(track, list | tuple) and any(is_reading("observations", entry) for entry in track)
     return not (readings or isinstance(track, Mapping) or own_times(track) is not None)

@@ -86,7 +86,12 @@ class KalmanFilter(OnlineFilter):
         self.step += 1
         self._clock = self._clock.later(dt)
 
-    def update(self, z: ArrayLike | None, sensor: Sensor | None = None, gate: float | None = None) -> StepRecord:
+    def update(
+        self,
+        z: ArrayLike | None,
+        sensor: Sensor | None = None,
+        gate: float | None = None,
+    ) -> StepRecord:
         """Update with an observation of this step: before the first `predict`, of the initial state.
 
         Several updates may follow at one step, by one sensor after the other.
@@ -113,18 +118,24 @@ class KalmanFilter(OnlineFilter):
             If moments or log-likelihood overflow; the prediction is kept.
         """
         self._check_order(sensor)
-        belief, increment, outcome = self.belief, 0.0, Outcome.MISSING
+        # Everything is computed before anything is stored, so that an error leaves the prediction.
+        belief = self.belief
+        increment = 0.0
+        outcome = Outcome.MISSING
         observation = Observation.read(self._observed_by(sensor), z, self.step, partial=True)
         if observation is not None and gate is not None and observation.beyond(gate, self.predicted_observation(sensor)):
-            observation, outcome = None, Outcome.GATED
-        with np.errstate(over="ignore", invalid="ignore"):  # named below
+            observation = None
+            outcome = Outcome.GATED
+        # overflow raises an error of its own below
+        with np.errstate(over="ignore", invalid="ignore"):
             if observation is not None:
                 belief, increment = self._update(observation)
                 outcome = Outcome.UPDATED
             mean, covariance = self._moments(belief)
             mean = wrap(mean, circular_dims(self.model))
-            ess, modes = self._ess(belief), self._probabilities(belief)
-            record = StepRecord(self.step, mean, covariance, ess, False, increment, outcome, modes)
+            modes = self._probabilities(belief)
+            record = StepRecord(self.step, mean, covariance, self._ess(belief), False, increment, outcome, modes)
+        # With P_D = 1 every hypothesis needs a detection; an empty scan, or one out of reach, has the density 0.
         if observation is not None and has_scans(observation.model) and increment == -np.inf:
             raise ValueError(
                 f"z: expected a scan with a detection of the target, which cannot be missed, got {short_repr(z)} at step "
@@ -132,7 +143,8 @@ class KalmanFilter(OnlineFilter):
             )
         if not all(np.isfinite(part).all() for part in (mean, covariance, increment)):
             raise overflow_error(z, self.step)
-        self.belief, self.record = belief, record
+        self.belief = belief
+        self.record = record
         self.log_likelihood += increment
         self._by_model_at_start |= self.step == 0 and sensor is None
         return record
@@ -151,28 +163,30 @@ class KalmanFilter(OnlineFilter):
 
         A Gaussian has the mean and the covariance of the mixture; an ensemble has its share of the members of each.
         """
-        combined = copy.copy(self)
-        combined.belief = self._combine([other.belief for other in others], weights)
+        combined = copy.copy(self)  # shallow: beliefs are replaced, never changed
+        combined.belief = self._combine([component.belief for component in others], weights)
         combined.record = None
         return combined
 
     def _observed_by(self, sensor: Sensor | None) -> Model:
         model = sensed(self.model, sensor)
+        # the model's own functions were checked when the filter was built
         if sensor is not None:
             require(model, type(self).__name__, OBSERVED)
         return model
 
-    def _held(self) -> dict[str, Any]:
-        held: dict[str, Any] = {name: brief(getattr(self, name)) for name in self._settings}
-        _exchange_arrays(self.belief, held.setdefault)
-        return held
+    def _own_entries(self) -> dict[str, Any]:
+        entries: dict[str, Any] = {name: brief(getattr(self, name)) for name in self._settings}
+        _exchange_arrays(self.belief, entries.setdefault)
+        return entries
 
-    def _taken_up(self, state: SavedState) -> dict[str, Any]:
+    def _restored_attributes(self, state: SavedState) -> dict[str, Any]:
         for name in self._settings:
             state.expect(name, brief(getattr(self, name)))
 
         def read(name: str, value: Array) -> Array:
-            rows = np.shape(state.entries.get("weights", value))[:1]  # of histories there are as many as weights
+            # a mixture may have any number of components
+            rows = np.shape(state.entries.get("weights", value))[:1]
             return state.read(name, (*rows, *value.shape[1:]))
 
         return {"belief": _exchange_arrays(self.belief, read)}
@@ -180,7 +194,8 @@ class KalmanFilter(OnlineFilter):
     def _rewind(self) -> None:
         self.belief = self._initial_belief
 
-    _settings: tuple[str, ...] = ()  # attributes in which a filter must be equal to one whose state it takes up
+    # attributes that a filter must share with one whose state it takes over
+    _settings: tuple[str, ...] = ()
 
     def _predict(self, transition: Transition) -> Any:
         """Return the belief at the step that `transition` leads to."""
@@ -213,8 +228,12 @@ class KalmanFilter(OnlineFilter):
         return summary_repr(self, model=self.model, dim=self.model.dim, step=self.step, log_likelihood=self.log_likelihood)
 
 
-def _exchange_arrays(belief: Any, exchange: Callable[[str, Array], Array], prefix: str = "") -> Any:
-    """Return a belief with what `exchange` gives for each of its arrays, by name; so also in a belief that it holds."""
+def _exchange_arrays(
+    belief: Any,
+    exchange: Callable[[str, Array], Array],
+    prefix: str = "",
+) -> Any:
+    """Return a belief with each array replaced by ``exchange(name, array)``; nested beliefs are included."""
     changes: dict[str, Any] = {}
     for field in fields(belief):
         value = getattr(belief, field.name)
@@ -234,7 +253,7 @@ def overflow_error(z: ArrayLike | None, step: int) -> ValueError:
 
 
 class IndefiniteCovarianceError(RuntimeError):
-    """A covariance lost its positive definiteness by more than rounding; the filter stays where it was before the call.
+    """A covariance lost its positive definiteness by more than rounding; the filter is as before the call.
 
     Attributes
     ----------

@@ -23,8 +23,8 @@ from herdfilter.models.trial import check_state
 class EnsembleKalmanFilter(KalmanFilter):
     """Kalman filter whose covariances are those of a random ensemble (Evensen 1994).
 
-    Each of the n members goes through the transition with noise of its own, and is corrected by the gain of the
-    ensemble towards an observation with noise added to it (Burgers, van Leeuwen and Evensen 1998). There is neither
+    Each of the n members goes through the transition with independent noise, and is corrected by the ensemble's gain
+    towards the observation plus independent noise (Burgers, van Leeuwen and Evensen 1998). There is neither
     inflation nor localisation. filterpy's ``EnsembleKalmanFilter`` draws from the global generator, knows no angles, and
     after an update its covariance is not that of its ensemble.
 
@@ -50,7 +50,12 @@ class EnsembleKalmanFilter(KalmanFilter):
 
     belief: Ensemble
 
-    def __init__(self, model: contract.Model, n_particles: int = 100, rng: np.random.Generator | int | None = None) -> None:
+    def __init__(
+        self,
+        model: contract.Model,
+        n_particles: int = 100,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
         user = "EnsembleKalmanFilter"
         check_state(model, user, "sample")
         contract.require(model, user, contract.ADDITIVE, ("transition", "noise_dim"), ("sample_transition",))
@@ -80,37 +85,41 @@ class EnsembleKalmanFilter(KalmanFilter):
         return float(self.n_particles)
 
     def _update(self, observation: Observation) -> tuple[Ensemble, float]:
-        """Correct each member by the gain of the ensemble, towards the observation with noise of its own."""
+        """Correct each member by the ensemble's gain, towards the observation plus independent noise."""
         n = self.n_particles
         circular = contract.circular_dims(self.model)
         members = _unwrap_evenly(self.particles, circular)
         means = Measurement(observation.model).mean(self.particles, observation.step)
         means = _unwrap_evenly(means, Measurement(observation.model).circular(means.shape[1]))
+        # Sample covariances P_xz and P_zz of the ensemble, the mean noise covariance added to the latter.
         predicted = means.mean(axis=0)
         spread = (means - predicted) / (n - 1)
         cross = (members - members.mean(axis=0)).T @ spread
         noises = Measurement(observation.model).noises(self.particles, len(predicted), observation.step)
         covariance = (means - predicted).T @ spread + noises.mean(axis=0)
         observation.expect(predicted.shape, "observation_mean")
+        # missing entries do not correct
         cross = cross[None, :, observation.observed_entries]
         whitening = inverse_factor(observation.part(covariance)[None], observation.step)
         noise = contract.correlated(
             self.rng.standard_normal((n, len(observation.observed_entries))), observation.part(noises)
         )
+        # The gain P_xz S^-1 without S^-1: with W = L^-1 and S = L L' it is P_xz W' W.
         residuals = observation.residuals(means) + noise
         corrections = (residuals[None] @ whitening.transpose(0, 2, 1) @ (whitening @ cross.transpose(0, 2, 1)))[0]
         white = (whitening @ observation.residuals(predicted[None])[:, :, None])[0, :, 0]
-        log_root = np.log(np.diagonal(whitening[0])).sum()
+        log_root = np.log(np.diagonal(whitening[0])).sum()  # -log |S| / 2
         log_density = log_root - 0.5 * ((white * white).sum() + len(white) * np.log(2 * np.pi))
         return Ensemble(wrap(self.particles + corrections, circular)), float(log_density)
 
     def _predicted_observation(self, model: contract.Model) -> tuple[Array, Array]:
         n = self.n_particles
         mean, covariance, noise = predicted_moments(Measurement(model), self.particles, np.full(n, 1 / n), self.step)
+        # the unbiased covariance, as in the update
         return mean, covariance * (n / (n - 1)) + noise
 
     def _combine(self, beliefs: Sequence[Ensemble], weights: Array) -> Ensemble:
-        """Take as many members as there are, from each its share, at even steps through it."""
+        """Take n members of all ensembles, at even steps through their weights."""
         n = self.n_particles
         members = np.concatenate([belief.members for belief in beliefs])
         return Ensemble(members[inverse_cdf(np.repeat(weights / n, n), (np.arange(n) + 0.5) / n)])

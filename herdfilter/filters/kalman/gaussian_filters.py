@@ -21,14 +21,14 @@ from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import Model, circular_dims, has_scans
 from herdfilter.models.resolved import Measurement, Transition
 
-VANISHING_SHARE = 1e-16  # weight of hypotheses that change no moment of a mixture
+VANISHING_SHARE = 1e-16  # hypotheses of less weight do not change the moments of a mixture, and are dropped
 
 
 class GaussianFilter(KalmanFilter):
-    """Base of the Kalman filters that keep `Gaussians`: here a single one, or of a model that jumps one for each mode.
+    """Base of the Kalman filters that keep `Gaussians`: a single one, or one for each mode of a model that jumps.
 
-    A scan is taken up by probabilistic data association without a gate (Bar-Shalom and Tse 1975): the Gaussian becomes the
-    moments of the mixture over all hypotheses.
+    Scans are used by probabilistic data association without a gate (Bar-Shalom and Tse 1975): the Gaussian gets the moments
+    of the mixture over all hypotheses.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class GaussianFilter(KalmanFilter):
 
     def _update(self, observation: Observation) -> tuple[Gaussians, float]:
         scan = has_scans(observation.model)
-        # a prior may be wide, and the rule's points far from where the first observation puts the state
+        # A prior may be wide, and the rule's points far from the posterior: the first update is iterated (rule None).
         rule = self.rule if scan or observation.step else None
         updated, log_density, *_ = self.belief.branch(observation, rule, negligible=VANISHING_SHARE)
         return updated.merged(circular_dims(self.model)) if scan else updated, log_density
@@ -141,13 +141,20 @@ class UnscentedKalmanFilter(GaussianFilter):
     5.0 49.0
     """
 
-    def __init__(self, model: Model, alpha: float = 1.0, beta: float = 0.0, kappa: float = 1.0) -> None:
+    def __init__(
+        self,
+        model: Model,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        kappa: float = 1.0,
+    ) -> None:
         points = ScaledSigmaPoints(
             as_positive("alpha", alpha), float(as_array("beta", beta, ())), float(as_array("kappa", kappa, ()))
         )
         rule = PointRule(points)
         super().__init__(model, rule)
-        rule.points(model.dim)  # names a kappa that is out of range here and now
+        # raises the error for a kappa out of range here, not in the first step
+        rule.points(model.dim)
 
 
 class CubatureKalmanFilter(GaussianFilter):

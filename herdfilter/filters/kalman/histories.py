@@ -1,4 +1,4 @@
-"""The mixture Kalman filter: histories of modes and associations, with a Kalman filter for each."""
+"""The mixture Kalman filter: histories of modes and associations, each with a Kalman filter."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from herdfilter.models.resolved import Transition
 class MixtureKalmanFilter(ModeFilter):
     r"""Particles that are histories of modes and associations, each with its Kalman filter (Chen and Liu 2000).
 
-    All J modes continue every history, with its weight times T and times the density that its Kalman filter predicts for
-    the observation. A scan of k detections makes 1 + k of each: one of a miss, and one of every detection, with their terms
-    of the likelihood (`herdfilter.models.WithClutter`). At most n histories go on to the next step, chosen as by Fearnhead
+    Every history is continued by all J modes, with its weight times T times the density of the observation that its Kalman
+    filter predicts. A scan of k detections branches each into 1 + k, a miss and every detection, with their terms
+    of the likelihood (`herdfilter.models.WithClutter`). At most n histories go on to the next step, selected as by Fearnhead
     and Clifford (2003). With c such that :math:`\sum_k \min(w_k / c, 1) = n`, weights above c stay as they are. The others,
-    in the order of their histories, are selected at even steps of the sum of their weights, with the weight c each. No
+    in the order of their histories, are selected at even steps of their cumulative weight, with the weight c each. No
     random number is used. On linear Gaussian models this is exact as long as n holds all histories, and close to it after.
 
     Parameters
@@ -48,13 +48,18 @@ class MixtureKalmanFilter(ModeFilter):
     ([0.32, 0.2, 0.69, 0.96, 0.69], True)
     """
 
-    def __init__(self, model: Model, n_particles: int = 100, rule: str | MomentRule = "unscented") -> None:
+    def __init__(
+        self,
+        model: Model,
+        n_particles: int = 100,
+        rule: str | MomentRule = "unscented",
+    ) -> None:
         self.n_particles = check_count("n_particles", n_particles)
         super().__init__(model, rule)
 
     def _predict(self, transition: Transition) -> Gaussians:
-        chosen, weights = select_histories(self.belief.weights, self.n_particles)
-        selected = replace(self.belief.take(chosen), weights=weights)
+        indices, weights = select_histories(self.belief.weights, self.n_particles)
+        selected = replace(self.belief.take(indices), weights=weights)
         return selected.split(transition.model.transition_matrix).predict(transition, self.rule)
 
     def _update(self, observation: Observation) -> tuple[Gaussians, float]:
@@ -64,7 +69,7 @@ class MixtureKalmanFilter(ModeFilter):
         return float(1 / (belief.weights @ belief.weights))
 
     def _combine(self, beliefs: Sequence[Gaussians], weights: Array) -> Gaussians:
-        return Gaussians.join(beliefs, weights)  # the next step makes room
+        return Gaussians.join(beliefs, weights)  # the next prediction selects n of them
 
 
 def select_histories(weights: Array, room: int) -> tuple[NDArray[np.int64], Array]:
@@ -77,18 +82,18 @@ def select_histories(weights: Array, room: int) -> tuple[NDArray[np.int64], Arra
     if len(positive) <= room:
         return positive, weights[positive]
     ordered = np.sort(weights)[::-1]
-    sums = np.cumsum(ordered[::-1])[::-1]  # from each on
-    # weights stay up to the first that is no more than the others' share in the room left
+    sums = np.cumsum(ordered[::-1])[::-1]  # of each weight and all smaller ones
+    # The threshold c: weights are large until one is at most the mean of what remains over the number of places left.
     large = int(np.argmax(ordered[:room] * (room - np.arange(room)) <= sums[:room]))
     if ordered[large] * (room - large) > sums[large]:
         large = room
     ranks = np.argsort(-weights, kind="stable")
-    kept = np.zeros(len(weights))
-    kept[ranks[:large]] = weights[ranks[:large]]
-    others = np.sort(ranks[large:])
-    share = weights[others].sum() / (room - large)
+    selected = np.zeros(len(weights))
+    selected[ranks[:large]] = weights[ranks[:large]]
+    small = np.sort(ranks[large:])
+    share = weights[small].sum() / (room - large)
     steps = (np.arange(room - large) + 0.5) * share
-    total = np.cumsum(weights[others])
-    kept[others[np.minimum(np.searchsorted(total, steps), len(others) - 1)]] = share
-    chosen = np.flatnonzero(kept)
-    return chosen, kept[chosen]
+    total = np.cumsum(weights[small])
+    selected[small[np.minimum(np.searchsorted(total, steps), len(small) - 1)]] = share
+    indices = np.flatnonzero(selected)
+    return indices, selected[indices]

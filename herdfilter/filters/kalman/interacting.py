@@ -16,7 +16,7 @@ from herdfilter.models.resolved import Transition
 
 
 class ModeFilter(GaussianFilter):
-    """Base of the Kalman filters of models that jump, whose Gaussians go on by the models of their modes."""
+    """Base of the Kalman filters of models that jump, whose Gaussians each follow the model of their mode."""
 
     def __init__(self, model: Model, rule: str | MomentRule) -> None:
         super().__init__(with_modes(model, type(self).__name__), rule)
@@ -67,5 +67,6 @@ class InteractingMultipleModel(ModeFilter):
 
     def _predict(self, transition: Transition) -> Gaussians:
         belief = self.belief
+        # mu_i T_ij (K, J): its columns are the unnormalised mixing weights, their sums the predicted probabilities c_j
         joint = belief.weights[:, None] * transition.model.transition_matrix[belief.modes]
         return belief.mixed(joint, transition.circular).predict(transition, self.rule)

@@ -1,4 +1,4 @@
-"""Rules that take a function of Gaussian variables for a linear one: by its Jacobian, or over points of N(0, I)."""
+"""Moment rules: how a function of a Gaussian is approximated as linear, by its Jacobian or by regression over points."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from herdfilter.samplers.sigma_points import SigmaPoints
 
 
 class Linearisation(NamedTuple):
-    """What K functions of Gaussians are taken for.
+    """Linear approximations of K functions of Gaussians.
 
-    With x = mean + factor @ u and u ~ N(0, I), the value is ``means + slopes @ u`` and a rest that u says nothing about.
+    With x = mean + factor @ u and u ~ N(0, I), the value is ``means + slopes @ u`` plus a rest that is independent of u.
     """
 
     means: Array  # (K, k)
     slopes: Array  # (K, k, m)
-    rests: Array  # covariances, (K or 1, k, k)
+    rests: Array  # covariances of the rest, (K or 1, k, k)
 
     @property
     def covariances(self) -> Array:
@@ -36,16 +36,16 @@ class Linearisation(NamedTuple):
         return covariances
 
     def take(self, rows: Any) -> Linearisation:
-        """Return chosen ones, by an index of NumPy."""
+        """Select rows by any index of NumPy."""
         rests = self.rests if len(self.rests) == 1 else self.rests[rows]
         return Linearisation(self.means[rows], self.slopes[rows], rests)
 
 
-QUARTER_TURN = 0.5 * np.pi  # points whose angles differ by less from the mean's are no more than half a turn apart
+QUARTER_TURN = 0.5 * np.pi  # points within this of the mean's angle are at most half a turn apart, and can be unwrapped
 
 
 class MomentRule(Protocol):
-    """A rule that takes a function of Gaussian variables for a linear one; exact if it is linear.
+    """A rule that approximates a function of Gaussian variables as linear; exact if it is linear.
 
     The K variables have means (K, m) and covariances ``factors @ factors.T``; factors are (K, m, m), or (1, m, m) if they
     share one.
@@ -62,6 +62,7 @@ class LinearRule:
     def __call__(self, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
         """See `MomentRule`."""
         if function.jacobian is None:
+            # steps of a standard deviation in each dimension
             centres, J = central_differences(function, means, np.sqrt((factors**2).sum(axis=2)))
         else:
             centres = function.values(means)
@@ -72,7 +73,7 @@ class LinearRule:
 
 StandardPoints = Callable[[int], tuple[Array, Array, Array]]
 """Dimension m -> points (n, m) with the mean and covariance of N(0, I), their weights, and weights for covariances (n,).
-It is hashable, since the points are cached."""
+Hashable, since the points are cached."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +86,15 @@ class PointRule:
         """See `MomentRule`."""
         z, weights, spread_weights = _cached_points(self.standard, means.shape[1])
         y, near = self._values(function, means, factors)
-        # angles are unwrapped about a mean whose weights are positive: any direction in their midst serves
+        # Angles are unwrapped about a mean with positive weights: any direction among the values will do.
         circular = function.circular(y.shape[-1])
         if near is None:
             y = unwrap(y, np.abs(weights), circular)
-        else:  # what was found nearer to the mean holds for the points
+        else:  # values from a share of the way are extrapolated linearly to the points
             centres = function.at(means[:, None])
             y = centres + wrap(y - centres, circular) / near[:, :, None]
-        (count, p, k), m = y.shape, z.shape[1]
-        linear = Linearisation(np.empty((count, k)), np.zeros((count, k, m)), np.empty((count, k, k)))
+        count, p, k = y.shape
+        linear = Linearisation(np.empty((count, k)), np.zeros((count, k, z.shape[1])), np.empty((count, k, k)))
         regress(np.ascontiguousarray(y), z, weights, spread_weights, np.empty((2, k, p)), *linear)
         return linear
 
@@ -101,13 +102,19 @@ class PointRule:
         """Return the points of N(0, I), the first of them 0, and their weights; (p, dim) and (p,)."""
         return _cached_points(self.standard, dim)[:2]
 
-    def _values(self, function: VectorFunction, means: Array, factors: Array) -> tuple[Array, Array | None]:
-        """Return the values at the points (K, p, k), and the shares (K, p) of the way to them at which these were taken.
+    def _values(
+        self,
+        function: VectorFunction,
+        means: Array,
+        factors: Array,
+    ) -> tuple[Array, Array | None]:
+        """Return the values (K, p, k), and the shares (K, p) of the way from mean to point at which they were taken.
 
-        None stands for all of the way. Points whose angles are beyond a quarter of a turn are drawn nearer to the mean,
-        since the function does not tell what is beyond half a turn from what is on the other side.
+        None stands for the whole way. Points whose angles are more than a quarter turn from the mean's are moved nearer to
+        it, since a function of angles cannot tell more than half a turn from a smaller turn the other way.
         """
-        offsets, near = _cached_points(self.standard, means.shape[1])[0] @ factors.mT, None
+        offsets = _cached_points(self.standard, means.shape[1])[0] @ factors.mT
+        near = None
         if function.angles:
             reach = np.abs(offsets[..., list(function.angles)]).max(axis=2)
             if reach.max() > QUARTER_TURN:
@@ -123,14 +130,17 @@ def _cached_points(standard: StandardPoints, m: int) -> tuple[Array, Array, Arra
 
 @njit(**IN_PLACE)
 def regress(y, z, weights, spread_weights, room, means, slopes, rests):
-    """Fill in means, slopes and rests of values (K, p, k) at points (p, m), by least squares; slopes are zeros before.
+    """Fill in means, slopes and rests of values (K, p, k) at points (p, m), by least squares; slopes are passed as zeros.
 
-    Inner loops run along rows in the cache: the values of each Gaussian are first transposed, into `room` (2, k, p).
+    The values of each Gaussian are first transposed into the workspace `room` (2, k, p), so that inner loops run along rows.
     """
-    (count, p, k), m = y.shape, z.shape[1]
-    centred, weighted = room[0], room[1]
+    count, p, k = y.shape
+    m = z.shape[1]
+    centred = room[0]
+    weighted = room[1]
     for c in range(count):
         for i in range(k):
+            # relative to the first value, to keep the digits of small differences
             mean = 0.0
             for t in range(p):
                 centred[i, t] = y[c, t, i] - y[c, 0, i]
@@ -138,7 +148,7 @@ def regress(y, z, weights, spread_weights, room, means, slopes, rests):
             means[c, i] = y[c, 0, i] + mean
             for t in range(p):
                 centred[i, t] -= mean
-                for a in range(m):
+                for a in range(m):  # the points have covariance I: slopes are covariances
                     slopes[c, i, a] += spread_weights[t] * centred[i, t] * z[t, a]
             for t in range(p):
                 for a in range(m):
@@ -165,14 +175,14 @@ class ScaledSigmaPoints:
             raise ValueError(f"kappa: expected a number above {-m} in {m} dimensions, got {self.kappa:g}")
         sampler = SigmaPoints("unscented", self.alpha**2 * (m + self.kappa) - m)
         points = sampler.sample(_standard_normal(m), 2 * m + 1)
-        spread = points.weights.copy()
-        spread[0] += 1 - self.alpha**2 + self.beta
-        return points.x, points.weights, spread
+        spread_weights = points.weights.copy()
+        spread_weights[0] += 1 - self.alpha**2 + self.beta
+        return points.x, points.weights, spread_weights
 
 
 @dataclass(frozen=True)
 class OptimalPoints:
-    """`n` points of equal weight, optimal by localized cumulative distributions."""
+    """`n` points of equal weight that minimise the distance of localized cumulative distributions."""
 
     n: int
 
@@ -197,17 +207,22 @@ LINEAR_RULE = LinearRule()
 UNSCENTED_RULE = PointRule(ScaledSigmaPoints(1.0, 0.0, 1.0))
 CUBATURE_RULE = PointRule(_cubature_points)
 RULES: dict[str, MomentRule] = {"extended": LINEAR_RULE, "unscented": UNSCENTED_RULE, "cubature": CUBATURE_RULE}
-"""The rules that have a name: that of their Kalman filter."""
+"""Rules by the names of their Kalman filters."""
 
 
 def moment_rule(rule: str | MomentRule) -> MomentRule:
-    """Return the rule of that name, or the rule itself; raise ValueError with the known names if there is none."""
+    """Return the rule of that name, or the rule itself; ValueError with the known names for others."""
     if callable(rule) and not isinstance(rule, type):
         return rule
     return RULES[one_of("rule", rule, RULES)]  # type: ignore[arg-type]
 
 
-def linearised(rule: MomentRule, function: VectorFunction, means: Array, factors: Array) -> Linearisation:
+def linearised(
+    rule: MomentRule,
+    function: VectorFunction,
+    means: Array,
+    factors: Array,
+) -> Linearisation:
     """Return the linearisation by a rule; raise TypeError unless the rule returns three arrays."""
     linear = rule(function, means, factors)
     if not (isinstance(linear, tuple) and len(linear) == 3):

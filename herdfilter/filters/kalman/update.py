@@ -1,4 +1,4 @@
-"""Kalman's update in numbers: of many Gaussians by one observation, and by a scan of detections, in square roots.
+"""The square-root Kalman update of many Gaussians, compiled.
 
 A Gaussian is its mean and a factor F of its covariance F F'. Nothing is subtracted from a covariance, so that the posterior
 keeps its digits however wide the prior is (Kailath, Sayed and Hassibi 2000, "Linear Estimation", chapter 12).
@@ -17,39 +17,50 @@ from herdfilter.filters.observation import Observation
 from herdfilter.samplers.compiled import IN_PLACE, PLAIN
 
 RELATIVE_TOLERANCE = 1e-8  # negative eigenvalues down to this share of the variances are rounding, and are raised to zero
-SINGULAR_SHARE = 1e-14  # of a variance: what is left of it beside other entries is rounding, if the matrix is singular
+SINGULAR_SHARE = 1e-14  # a conditional variance below this share of the variance is rounding: the matrix is singular
 
 
 @njit(**PLAIN)
 def rotate(noise, slopes, gains, factor):
-    """Turn columns into each other until the slopes (k, m) vanish into the noise (k, k), which stays lower triangular.
+    """Rotate the columns of [noise slopes; gains factor] until the slopes (k, m) are zero, in place.
 
-    Gains (d, k) and a factor (d, m) below them take part. Givens rotations keep digits of small numbers beside large ones.
+    The noise (k, k) stays lower triangular; gains are (d, k), the factor (d, m). The product of the array with its transpose
+    does not change: the noise becomes S with S S' = A A' + R, the gains G with G S' = F A' (Kailath and others 2000, array
+    algorithms). Givens rotations, unlike Householder reflections, keep the digits of small numbers beside large ones.
     """
     k, m = slopes.shape
     for i in range(k):
         for j in range(m):
+            # hypot does not overflow; the rotation takes (noise, slope) to (length, 0)
             if slopes[i, j] != 0.0:
                 length = np.hypot(noise[i, i], slopes[i, j])
-                cosine, sine = noise[i, i] / length, slopes[i, j] / length
-                noise[i, i], slopes[i, j] = length, 0.0
+                cosine = noise[i, i] / length
+                sine = slopes[i, j] / length
+                noise[i, i] = length
+                slopes[i, j] = 0.0
                 for a in range(i + 1, k):
-                    above, below = noise[a, i], slopes[a, j]
-                    noise[a, i], slopes[a, j] = cosine * above + sine * below, cosine * below - sine * above
+                    first = noise[a, i]
+                    second = slopes[a, j]
+                    noise[a, i] = cosine * first + sine * second
+                    slopes[a, j] = cosine * second - sine * first
                 for a in range(len(gains)):
-                    above, below = gains[a, i], factor[a, j]
-                    gains[a, i], factor[a, j] = cosine * above + sine * below, cosine * below - sine * above
+                    first = gains[a, i]
+                    second = factor[a, j]
+                    gains[a, i] = cosine * first + sine * second
+                    factor[a, j] = cosine * second - sine * first
 
 
 @njit(**IN_PLACE)
-def condition_in_place(slopes, noises, factors, variances, left, roots, gains, after):
-    """Fill in what `condition` returns; return False where a noise is indefinite.
+def condition_in_place(slopes, noises, factors, variances, rotated, roots, gains, after):
+    """Fill in what `condition` returns; return False if a noise is indefinite.
 
-    The slopes (K, k, m) are used up, `variances` (k,) and `left` (d, m) are room.
+    The slopes (K, k, m) are overwritten, `variances` (k,) and `rotated` (d, m) are workspace.
     """
     count, k, m = slopes.shape
     for c in range(count):
-        noise, before = noises[c if len(noises) > 1 else 0], factors[c if len(factors) > 1 else 0]
+        noise = noises[c if len(noises) > 1 else 0]
+        before = factors[c if len(factors) > 1 else 0]
+        # Variances of the observation, which tell what counts as rounding in the noise.
         for i in range(k):
             variances[i] = noise[i, i]
             for j in range(m):
@@ -58,20 +69,23 @@ def condition_in_place(slopes, noises, factors, variances, left, roots, gains, a
             return False
         for a in range(len(before)):
             for j in range(m):
-                left[a, j] = before[a, j]
-        rotate(roots[c], slopes[c], gains[c], left)
-        rotate(after[c], left, left[:0], left[:0])
+                rotated[a, j] = before[a, j]
+        rotate(roots[c], slopes[c], gains[c], rotated)
+        # What is left of the factor is that of the posterior; further rotations make it lower triangular.
+        rotate(after[c], rotated, rotated[:0], rotated[:0])
     return True
 
 
 @njit(**IN_PLACE)
 def move_in_place(roots, gains, residuals, means, log_densities):
-    """Move K means (K, d) by residuals (K, k), given S and G of `condition`; fill in log-densities (K,).
+    """Correct K means (K, d) by residuals (K, k), given S and G of `condition`; fill in log-densities (K,).
 
-    Residuals are whitened in place; NaN is a missing entry. A log-density stays as it was from the first singular S on.
+    Residuals are whitened in place; NaN is a missing entry. At the first singular S it stops: later log-densities are left
+    as they were.
     """
     count, k = residuals.shape
     for c in range(count):
+        # A missing entry has no slopes and unit noise: with the residual 0 it neither corrects nor adds to the density.
         present = 0
         for i in range(k):
             if np.isnan(residuals[c, i]):
@@ -79,7 +93,7 @@ def move_in_place(roots, gains, residuals, means, log_densities):
             else:
                 present += 1
         log_density = -0.5 * present * np.log(2 * np.pi)
-        for i in range(k):
+        for i in range(k):  # forward substitution S^-1 r, then the mean moves by G S^-1 r
             if not 0.0 < roots[c, i, i] < np.inf:
                 return
             for j in range(i):
@@ -93,7 +107,7 @@ def move_in_place(roots, gains, residuals, means, log_densities):
 
 @njit(**IN_PLACE)
 def factorise(matrix, factor):
-    """Write the Cholesky factor of a matrix, which may lie in the same place; return False if it does not exist."""
+    """Write the Cholesky factor of a matrix, which may be the same array; return False if it does not exist."""
     for i in range(len(matrix)):
         for j in range(i + 1):
             entry = matrix[i, j]
@@ -112,28 +126,36 @@ def factorise(matrix, factor):
 def factorise_noise(matrix, variances, root):
     """Write the Cholesky factor of a covariance that may be singular; return False if it is indefinite.
 
-    It is indefinite if that is more than `RELATIVE_TOLERANCE` of the variances (k,), of which the noise is a part.
+    Entries up to `RELATIVE_TOLERANCE` of the variances (k,) of the observation, to which this noise contributes, count as
+    rounding.
     """
     for i in range(len(matrix)):
         for j in range(i + 1):
-            rest = matrix[i, j]
+            remainder = matrix[i, j]
             for k in range(j):
-                rest -= root[i, k] * root[j, k]
-            if i == j and rest > SINGULAR_SHARE * matrix[i, i]:
-                root[i, i] = np.sqrt(rest)
+                remainder -= root[i, k] * root[j, k]
+            # A pivot that vanishes makes its column zero: the noise is singular there, but not yet indefinite.
+            if i == j and remainder > SINGULAR_SHARE * matrix[i, i]:
+                root[i, i] = np.sqrt(remainder)
             elif j < i and root[j, j] > 0.0:
-                root[i, j] = rest / root[j, j]
-            elif (i == j and rest > 0.0) or abs(rest) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
+                root[i, j] = remainder / root[j, j]
+            elif (i == j and remainder > 0.0) or abs(remainder) <= RELATIVE_TOLERANCE * np.sqrt(variances[i] * variances[j]):
                 root[i, j] = 0.0
             else:
                 return False
     return True
 
 
-def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str) -> tuple[Array, Array, Array]:
+def condition(
+    slopes: Array,
+    noises: Array,
+    factors: Array,
+    step: int,
+    what: str,
+) -> tuple[Array, Array, Array]:
     """Condition K Gaussians on linear functions of them.
 
-    With u ~ N(0, I), of m entries, a state is x = F u, and y = A u + e with independent e is known of it.
+    With u ~ N(0, I), of m entries, a state is x = F u, and y = A u + e is observed, with e independent of u.
 
     Parameters
     ----------
@@ -142,9 +164,10 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
     noises : ndarray, shape (K or 1, k, k)
         Covariances of e, which negative weights of a moment rule may make indefinite.
     factors : ndarray, shape (K or 1, d, m)
-        The matrices F; with d = 0, only S is asked for.
+        The matrices F; with d = 0 only S is computed.
     step, what : int, str
-        What IndefiniteCovarianceError names, if the covariance of y is indefinite; that of x given y is, if that of e is.
+        For the text of IndefiniteCovarianceError, if the covariance of y is indefinite. If only that of e is, that of x
+        given y may be, and the error names the updated covariance.
 
     Returns
     -------
@@ -152,46 +175,59 @@ def condition(slopes: Array, noises: Array, factors: Array, step: int, what: str
         Lower triangular S, where S S' is the covariance of y; G, where G S' is the covariance of x with y; and the lower
         triangular factor of the covariance of x given y.
     """
-    found = _conditioned(slopes, noises, factors)
-    if found is None:
-        found = _conditioned(slopes[:, :, :0], slopes @ slopes.mT + noises, factors[:, :0, :0])
-        if found is None or factors.size:
-            raise IndefiniteCovarianceError(step, what if found is None else "updated")
-    return found
+    result = _try_condition(slopes, noises, factors)
+    if result is None:
+        # An indefinite e does no harm where only S is needed, as long as A A' + R is positive definite.
+        result = _try_condition(slopes[:, :, :0], slopes @ slopes.mT + noises, factors[:, :0, :0])
+        if result is None or factors.size:
+            raise IndefiniteCovarianceError(step, what if result is None else "updated")
+    return result
 
 
-def _conditioned(slopes: Array, noises: Array, factors: Array) -> tuple[Array, Array, Array] | None:
-    (count, k, m), d, contiguous = slopes.shape, factors.shape[1], np.ascontiguousarray
-    found = np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d))
-    given = np.array(slopes, order="C"), contiguous(noises), contiguous(factors), np.empty(k), np.empty((d, m))
-    return found if condition_in_place(*given, *found) else None
+def _try_condition(
+    slopes: Array,
+    noises: Array,
+    factors: Array,
+) -> tuple[Array, Array, Array] | None:
+    count, k, m = slopes.shape
+    d = factors.shape[1]
+    result = (np.zeros((count, k, k)), np.zeros((count, d, k)), np.zeros((count, d, d)))
+    inputs = (np.array(slopes, order="C"), np.ascontiguousarray(noises), np.ascontiguousarray(factors))
+    return result if condition_in_place(*inputs, np.empty(k), np.empty((d, m)), *result) else None
 
 
 def triangular(factors: Array) -> Array:
-    """Return lower triangular factors (K, d, d) of the covariances that factors (K, d, m) have."""
+    """Return lower triangular factors (K, d, d) of the same covariances as factors (K, d, m)."""
     d = factors.shape[1]
     return condition(factors, np.zeros((1, d, d)), factors[:, :0], 0, "")[0]
 
 
 def correct_gaussians(
-    means: Array, factors: Array, residuals: Array, slopes: Array, noises: Array, step: int
+    means: Array,
+    factors: Array,
+    residuals: Array,
+    slopes: Array,
+    noises: Array,
+    step: int,
 ) -> tuple[Array, Array, Array]:
-    """Update each Gaussian with its residual (K, k), NaN where missing; slopes and noises are those of `linear_observation`.
+    """Update each Gaussian with its residual (K, k), NaN where missing; slopes and noises as `linear_observation` has them.
 
     Return means (K, d), factors (K, d, d), and log-densities (K,) of the residuals.
     """
     roots, gains, after = condition(slopes, noises, factors, step, "observation's")
-    moved, log_densities = means.copy(), np.full(len(means), np.nan)
-    move_in_place(roots, gains, np.array(residuals, order="C"), moved, log_densities)
+    corrected = means.copy()
+    log_densities = np.full(len(means), np.nan)
+    move_in_place(roots, gains, np.array(residuals, order="C"), corrected, log_densities)
     if np.isnan(log_densities).any():
         raise IndefiniteCovarianceError(step, "observation's")
-    return moved, after, log_densities
+    return corrected, after, log_densities
 
 
 def observed_part(observation: Observation, linear: Linearisation) -> tuple[Array, Array, Array]:
-    """Return residuals (K, k), NaN where missing, and slopes and noises by which missing entries say nothing.
+    """Return residuals (K, k), NaN where missing, and slopes and noises that make missing entries uninformative.
 
-    An observation must have the shape of its prediction (K, k).
+    An observation must have the shape of its prediction (K, k). Missing entries get zero slopes and independent unit noise:
+    all Gaussians then keep arrays of the same shape, whichever entries each of them lacks.
     """
     observation.expect(linear.means.shape[1:], "observation_mean")
     residuals = wrap(observation.vector - linear.means, observation.circular)

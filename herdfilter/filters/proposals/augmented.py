@@ -1,4 +1,4 @@
-"""Augmented proposals: state and noise drawn together, with or without the observation in view, then pushed on."""
+"""Augmented proposals: state and noise drawn together, with or without the observation in view, then propagated."""
 
 from __future__ import annotations
 
@@ -62,30 +62,34 @@ class AugmentedProposal(SampledProposal):
         check_fit(self.fit)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         posterior = self.fit.fit(particles.x, particles.weights, transition.circular)
         joint, log_weights = self.draw(with_noise(posterior, transition.noise_dim), particles.n_next, rng)
-        moved = Particles(transition.propagate_joint(joint), log_weights)
-        return moved if observation is None else observation.weigh(moved)
+        successors = Particles(transition.propagate_joint(joint), log_weights)
+        return successors if observation is None else observation.weigh(successors)
 
 
 @dataclass(frozen=True)
 class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
-    r"""Draws (state, noise) from what Kalman filters make of them given the NEXT observation, and pushes both through.
+    r"""Draws (state, noise) from their posterior given the NEXT observation, by Kalman filters, and pushes both through.
 
     As in `AugmentedProposal`, a mixture p is fitted to the particles and multiplied by the density of the transition noise,
-    N(0, I). Its components are updated with the observation of the state that x and v lead to (`kalman_mixture`); points are
-    drawn from the result, q, and the point (x, v), which leads to y, has the weight
+    N(0, I). Its components are updated with the observation of the state that x and v lead to (`kalman_mixture`). Points are
+    drawn from the result, q; the point (x, v), which leads to y, has the weight
 
     .. math:: p(z \mid y)\, p(x)\, N(v; 0, I) \,/\, q(x, v),
 
-    so that the Kalman filters choose the points, and the weights correct what the Kalman filters get wrong; only the fit
-    remains. With one Gaussian and random draws this is a Gaussian particle filter (Kotecha and Djuric 2003). On a linear
+    so that the Kalman filters choose the points, and the weights correct the errors of the Kalman filters; only that of the
+    fit remains. With one Gaussian and random draws this is a Gaussian particle filter (Kotecha and Djuric 2003). On a linear
     Gaussian model points that have the moments of q, as those of `MappedSampling` do, give the exact mean and covariance.
 
-    The noise may be additive or not, and its covariance rank-deficient. An observation that is missing leaves
+    The noise may be additive or not, and its covariance rank-deficient. If an observation is missing this is
     `AugmentedProposal`.
 
     Parameters
@@ -97,9 +101,9 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
     rule : {"unscented", "extended", "cubature"} or MomentRule
         How the moments of the observation are computed: as in the Kalman filter of that name.
     defensive_share : float
-        Share a, from 0 to below 1, of the weights before the update in those that points are drawn with: component i is
-        updated in full, but has the weight (1 - a) w_i' + a w_i. Where a Kalman filter is wrong about the evidence of a
-        component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
+        Share a, from 0 to below 1, of the prior weights w_i in the weights (1 - a) w_i' + a w_i that components are drawn
+        with; each component is updated in full. Where a Kalman filter misjudges the evidence of a component, points still
+        go there (a defensive mixture, Hesterberg 1995).
 
     Raises
     ------
@@ -108,8 +112,7 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
 
     Examples
     --------
-    On a linear Gaussian model it is the Kalman filter, with as few as 20 particles: the Kalman filter chooses points, and
-    mapped ones have its moments.
+    On a linear Gaussian model it is the Kalman filter, with as few as 20 particles: mapped points have its moments.
 
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)
@@ -124,26 +127,33 @@ class GuidedAugmentedProposal(GuidedSampledProposal, AugmentedProposal):
     defensive_share: float = 0.2
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
             return super().propose(transition, particles, rng, observation)
         fitted = self.fit.fit(particles.x, particles.weights, transition.circular)
+        # the weights need the density p(x), so that no covariance may be singular
         regular = np.array([regularised(covariance) for covariance in fitted.distinct_covariances])
         prior = with_noise(GaussianMixture.unchecked(fitted.weights, fitted.means, regular), transition.noise_dim)
         q = guided_mixture(observation.after(transition), prior, self.rule, self.defensive_share)
         joint, log_weights = self.draw(q, particles.n_next, rng, prior)
-        moved = transition.propagate_joint(joint)
-        return Particles(moved, log_weights + observation.log_likelihood(moved))
+        x = transition.propagate_joint(joint)
+        return Particles(x, log_weights + observation.log_likelihood(x))
 
 
 def with_noise(mixture: GaussianMixture, dim: int) -> GaussianMixture:
     """Joint distribution of the mixture (d) and independent N(0, I) noise (dim)."""
-    d, joint_dim = mixture.dim, mixture.dim + dim
+    d = mixture.dim
+    joint_dim = d + dim
     means = np.zeros((len(mixture), joint_dim))
     means[:, :d] = mixture.means
     joint = np.zeros((len(mixture.distinct_covariances), joint_dim, joint_dim))
     joint[:, :d, :d] = mixture.distinct_covariances
-    joint.reshape(len(joint), -1)[:, d * (joint_dim + 1) :: joint_dim + 1] = 1.0  # the rest of the diagonal
+    # the diagonal from d on
+    joint.reshape(len(joint), -1)[:, d * (joint_dim + 1) :: joint_dim + 1] = 1.0
     return GaussianMixture.unchecked(mixture.weights, means, joint)

@@ -1,4 +1,4 @@
-"""The herded proposal that a model, and a step, ask for."""
+"""The proposal that is chosen at every step by the shape of the particles and the model."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from herdfilter.samplers import QuantileSampling
 from herdfilter.samplers.base import Sampler
 
 UNGUIDED_SHARE = 0.3
-"""Share of the predictive mixture in what quantiles are taken of after Kalman's updates, against weights without bound."""
+"""Share of the predictive mixture that is added to Kalman's posterior before quantiles are taken: it bounds the weights."""
 
 FORETOLD = 100
-"""Number of points at which it is foretold what an observation will leave of the particles."""
+"""Number of points by which the effective sample size after an observation is predicted."""
 
 
 @dataclass(frozen=True)
 class AutomaticProposal:
-    r"""One Gaussian while nothing speaks against it, else the particles themselves, ranked or at exact quantiles.
+    r"""One Gaussian as long as the particles agree with it, else the particles themselves, ranked or at exact quantiles.
 
-    The rule asks how many of the n particles will count after the step, and at what cost: (1) one Gaussian where the
-    particles cannot be told from it and the step is as good as linear; (2) else exact quantiles of the predictive mixture in
-    one dimension, ranked particles in more; (3) blind, and then of the Gaussian if they cannot be told from it, where half
-    of them will count without a look at the observation; (4) widened where the noise is too narrow to part them; (5) both
-    ways where fewer than :math:`\sqrt n` count. Its bounds follow n; the page "Filters" states them.
+    The rule asks how many of the n particles will count after the step, and at what cost. (1) One Gaussian where the
+    particles cannot be told from it and the step is almost linear. (2) Else exact quantiles of the predictive mixture in
+    one dimension, ranked particles in more. (3) Without a look at the observation where half of the particles will count
+    after it; they then start from the Gaussian if they cannot be told from it. (4) With kernels about the particles where
+    the noise is too narrow to separate copies. (5) Both with and without a look where fewer than :math:`\sqrt n` count.
+    The bounds depend on n; the page "Filters" states them.
 
-    On a linear Gaussian model this is the Kalman filter, exactly. Every model of the contract is served: a likelihood
-    without a mean and a covariance of the observation guides as a linear observation does. Random numbers are used only
+    On a linear Gaussian model this is the Kalman filter, exactly. It works with every model of the contract: a likelihood
+    without a mean and a covariance of the observation is approximated by a linear observation. Random numbers are used only
     where the transition can only be simulated, and for an initial distribution that is not a `GaussianMixture`.
 
     Parameters
@@ -68,7 +69,7 @@ class AutomaticProposal:
     >>> np.allclose(result.means, kalman.means), np.allclose(result.log_likelihood, kalman.log_likelihood)
     (True, True)
 
-    A squared observation leaves two modes. There particles stand for themselves, and both modes have some.
+    A squared observation leaves two modes. The particles are then no Gaussian, and both modes have some.
 
     >>> pf = hf.ParticleFilter(hf.models.UNGM(), n_particles=50, proposal=hf.AutomaticProposal())
     >>> result = pf.run([[5.0], [5.0]])
@@ -80,7 +81,7 @@ class AutomaticProposal:
     uses: ClassVar[Uses] = Uses(weights=True, observation=True)
 
     def __post_init__(self) -> None:
-        RankedProposal(self.sampler)  # names a sampler that is none
+        RankedProposal(self.sampler)  # checks the sampler
 
     def check(self, model: contract.Model) -> None:
         """See `Proposal`."""
@@ -93,63 +94,73 @@ class AutomaticProposal:
         return (self._quantiles if model.dim == 1 else self._ranked).initial(model, n, rng)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         # Where the transition can only be simulated, ancestors are ranked and their successors random.
         if transition.simulated_only:
             return self._ranked.propose(transition, particles, rng, observation)
-        n, size, circular = particles.n_next, len(particles.x), transition.circular
+        n = particles.n_next
+        size = len(particles.x)
+        circular = transition.circular
         guide = observation if observation is not None and observation.guides else None
         on_line = transition.model.dim == 1 and transition.additive and transition.has_density
-        # On a line a scan weighs what would be predicted.
+        # In one dimension a scan weighs the quantiles of the prediction.
         if on_line and observation is not None and guide is None:
             return observation.weigh(self.propose(transition, particles, rng))
 
-        # (1) From one Gaussian, where the particles cannot be told from it and the step is as good as linear: without an
-        # observation, where the successors are almost a linear function of their noise;
-        found = gaussianity.Gaussianity.of(particles, circular)
-        gaussian = Ancestors.gaussian(transition, found.mean, found.root)
-        only, even = np.zeros(n, dtype=np.int64), np.full(n, -np.log(n))
-        if found.gaussian and observation is None:
+        # (1) From one Gaussian, where the particles cannot be told from it and the step is almost linear. Without an
+        # observation: the successors are almost a linear function of their noise.
+        shape = gaussianity.Gaussianity.of(particles, circular)
+        gaussian = Ancestors.gaussian(transition, shape.mean, shape.root)
+        only_member = np.zeros(n, dtype=np.int64)
+        even = np.full(n, -np.log(n))
+        if shape.gaussian and observation is None:
             noise = gaussian.standard_noise(self.sampler, n, rng)
-            moved = Particles.unchecked(gaussian.successors(only, noise), even)
-            if size * gaussianity.nonlinear_share(moved.x, noise, circular) <= 1:
-                return moved
-        # with one, where Kalman's update leaves almost even weights: as is foretold, and is so. What will be left of
-        # particles that do not look ahead is foretold as well, where that takes little of the time of a step.
+            predicted = Particles.unchecked(gaussian.successors(only_member, noise), even)
+            if size * gaussianity.nonlinear_share(predicted.x, noise, circular) <= 1:
+                return predicted
+        # With one: Kalman's update leaves almost even weights. That is predicted from a few points before all are made, and
+        # then checked. The points also tell how many particles would count without a look ahead, which is worth its time
+        # only among many particles.
         blind = guide is None
-        if guide is not None and (found.gaussian or (not on_line and n > gaussianity.FEW)):
+        if guide is not None and (shape.gaussian or (not on_line and n > gaussianity.FEW)):
             _, update = gaussian.look_ahead(guide)
-            z, few = gaussian.standard_noise(self.sampler, n, rng), min(n, FORETOLD)
-            blind = update.share(z[:few], np.zeros(few)) >= 0.5
-            if found.gaussian and size * (1 / update.share(*update.draw(only[:few], z[:few])) - 1) <= 1:
-                moved = gaussian.updated(guide, update, only, z, even)
-                weighted, evidence = moved.normalised()
+            z = gaussian.standard_noise(self.sampler, n, rng)
+            m = min(n, FORETOLD)
+            blind = update.share(z[:m], np.zeros(m)) >= 0.5
+            if shape.gaussian and size * (1 / update.share(*update.draw(only_member[:m], z[:m])) - 1) <= 1:
+                updated = gaussian.updated(guide, update, only_member, z, even)
+                weighted, evidence = updated.normalised()
                 if evidence > -np.inf and size * (n / weighted.ess - 1) <= 1:
-                    return moved
+                    return updated
 
-        # (2) Else every particle stands for itself: on a line at exact quantiles of the predictive mixture, or of what
-        # Kalman filters make of it where the likelihood leaves too few of them;
+        # (2) Else from the particles themselves. In one dimension: at exact quantiles of the predictive mixture, or of its
+        # update by Kalman filters where the likelihood leaves too few of them.
         if on_line:
-            moved = self._quantiles.propose(transition, particles, rng, observation)
+            quantiles = self._quantiles.propose(transition, particles, rng, observation)
             if observation is None:
-                return moved
-            weighted, evidence = moved.normalised()
+                return quantiles
+            weighted, evidence = quantiles.normalised()
             if evidence > -np.inf and weighted.ess >= np.sqrt(size):
-                return moved
+                return quantiles
             if observation.has_moments:
                 return self._guided_quantiles.propose(transition, particles, rng, observation)
 
-        # in more dimensions as ranked particles, (3) blind where enough will be left, then of the Gaussian if they cannot be
-        # told from it; (4) else widened where the noise on the way is too narrow to part them.
+        # In more dimensions: as ranked particles, (3) blind where enough of them will count, and then from the Gaussian if
+        # they cannot be told from it; (4) else with kernels, where the transition noise is too narrow to separate copies.
         ancestors = Ancestors.of(transition, particles)
-        if observation is not None and found.gaussian and blind:
+        if observation is not None and shape.gaussian and blind:
             ancestors = gaussian
-        elif observation is not None and found.width:
-            noise, whole = (ancestors if transition.additive else gaussian).spreads()
-            if gaussianity.narrow(noise, whole, 1 / size):
-                ancestors = Ancestors.kernels(transition, particles, found.mean, found.root, found.width)
+        elif observation is not None and shape.width:
+            noise, predicted_covariance = (ancestors if transition.additive else gaussian).spreads()
+            if gaussianity.narrow(noise, predicted_covariance, 1 / size):
+                ancestors = Ancestors.kernels(transition, particles, shape.mean, shape.root, shape.width)
+        # (5) is part of `follow`.
         return self._ranked.follow(ancestors, n, rng, observation, blind)
 
     @cached_property

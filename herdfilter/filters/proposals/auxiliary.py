@@ -1,4 +1,4 @@
-"""The auxiliary proposal: ancestors chosen with a look at the observation."""
+"""The auxiliary proposal: ancestors are drawn with the observation in view."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class AuxiliaryProposal(BootstrapProposal):
     of i then has the weight :math:`p(z \mid x) / p(z \mid \mu_i)`. The estimate of the evidence, the sum of the first-stage
     weights times the mean of the second, is that of Pitt (2002).
 
-    It gains where the transition noise is small beside the posterior, and loses where :math:`\mu_i` says little of what
-    follows: a particle whose :math:`\mu_i` the observation excludes has no successors.
+    It gains where the transition noise is small compared with the posterior, and loses where :math:`\mu_i` says little
+    about the successors: a particle whose :math:`\mu_i` the observation excludes has none.
 
     Parameters
     ----------
     resampling : CopyingResampling
-        Which scheme draws the ancestors.
+        The scheme that draws the ancestors.
 
     Raises
     ------
@@ -39,8 +39,8 @@ class AuxiliaryProposal(BootstrapProposal):
 
     Examples
     --------
-    Where the transition noise is small, what an observation says of the successors is known from the particles. Of 200 the
-    observation leaves an effective number of a few to a blind proposal, and of most to this one.
+    Where the transition noise is small, the likelihood of the successors is known from the particles. Of 200 particles few
+    count after an observation with a blind proposal, and most with this one.
 
     >>> model = hf.models.LinearGaussian([[1]], [[1]], Q=[[0.01]], R=[[0.04]], initial_mean=[0], initial_covariance=[[1]])
     >>> for proposal in [hf.BootstrapProposal(), hf.AuxiliaryProposal()]:
@@ -64,7 +64,11 @@ class AuxiliaryProposal(BootstrapProposal):
             )
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None:
@@ -79,10 +83,11 @@ class AuxiliaryProposal(BootstrapProposal):
         at_centres = observation.log_likelihood(centres)
         first = particles.log_weights + at_centres
         total = np.logaddexp.reduce(first)
-        # where the observation excludes every centre, all that is left is to move on without it
+        # where the observation excludes every centre, the particles move without it
         if total == -np.inf:
             return observation.weigh(self.propose(transition, particles, rng))
         ancestors = self.resampling.chosen(np.exp(first - total), particles.n_next, rng)
-        moved = transition.sample(particles.x[ancestors], rng)
-        second = observation.log_likelihood(moved) - at_centres[ancestors]
-        return Particles(moved, second + total - math.log(len(moved)), ancestors=ancestors)
+        x = transition.sample(particles.x[ancestors], rng)
+        second = observation.log_likelihood(x) - at_centres[ancestors]
+        # Pitt (2002): the evidence is the sum of the first-stage weights times the mean of the second.
+        return Particles(x, second + total - math.log(len(x)), ancestors=ancestors)

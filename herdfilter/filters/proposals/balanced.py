@@ -1,4 +1,4 @@
-"""Balanced points of N(0, I), whose successive members balance, and the ranks of particles that they are dealt to."""
+"""Balanced points of N(0, I), any run of which is well spread, and the order of particles along a Hilbert curve."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from herdfilter.samplers.compiled import IN_PLACE, INSIDE, VECTORISE, exp, njit
 from herdfilter.samplers.mapped import MappedSampling
 
 SETS = 8
-"""Number of sets, used one after the other: the errors of one set are not repeated at the next step."""
+"""Number of sets of noise, used in turn, so that the errors of a set are not repeated at the next step."""
 
 TRIES = 8
-"""Number of scrambles, the best of which makes a set."""
+"""Number of scrambles that are tried for a set; the best is used."""
 
 
 class BalancedPoints(MixtureSampler):
@@ -42,21 +42,23 @@ INITIAL_POINTS = MappedSampling(BalancedPoints())
 
 @lru_cache(maxsize=1024)
 def balanced_noise(n: int, dim: int, set_index: int) -> Array:
-    """Return n points of N(0, I), (n, dim), always the same; any run of successive ones is spread like the whole.
+    """Return n fixed points of N(0, I), (n, dim), any run of which is spread like all of them.
 
-    The points of a Sobol sequence, in the order of the sequence: beside ``i / n`` as one more coordinate they are a set of
+    They are points of a Sobol sequence, in the order of the sequence: with ``i / n`` as another coordinate they are a set of
     low discrepancy in dim + 1 dimensions (Niederreiter 1992, lemma 3.7). They are shifted and scaled to mean 0 and, if
     they span the space, covariance I. Eight scrambles are tried, by a generator that `dim` and `set_index` seed; the one
     with the least third and fourth cumulants is returned.
     """
     weights = np.full(n, 1.0 / n)
-    rng, least = np.random.default_rng([dim, set_index]), np.inf
+    rng = np.random.default_rng([dim, set_index])
     best: Array = np.empty((n, dim))
+    best_cumulants = np.inf
     for _ in range(TRIES):
         x = standardise(scipy.special.ndtri(scrambled_sobol(n, dim, rng)), weights)
         cumulants = sum(over_chance(x, weights))
-        if cumulants < least:
-            best, least = x, cumulants
+        if cumulants < best_cumulants:
+            best = x
+            best_cumulants = cumulants
     return read_only(best)
 
 
@@ -72,8 +74,16 @@ def sampled_noise(sampler: Sampler, n: int, dim: int, rng: np.random.Generator) 
     return points.x
 
 
-def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int | Array) -> Indices:
-    """Return members of weighted points (M, d): n at even steps through their ranks, or at ascending numbers from 0 to 1."""
+def ranked_members(
+    x: Array,
+    weights: Array,
+    circular: tuple[int, ...],
+    n: int | Array,
+) -> Indices:
+    """Return indices into weighted points (M, d), sorted along a curve, at n even steps of the cumulative weights.
+
+    An array `n` (k,) of ascending numbers in [0, 1) takes the place of the even steps (i + 1/2) / n.
+    """
     u = (np.arange(n) + 0.5) / n if isinstance(n, int) else n
     if len(x) == 1:
         return np.zeros(len(u), dtype=np.int64)
@@ -81,14 +91,14 @@ def ranked_members(x: Array, weights: Array, circular: tuple[int, ...], n: int |
     return order[inverse_cdf(weights[order], u)]
 
 
-DIGITS = 52  # binary, of a coordinate; half a cell of that grid more is still a float, and neither 0 nor 1
+DIGITS = 52  # binary digits of a coordinate: the centre of each cell is a float, and neither 0 nor 1
 CELL = 2.0**-DIGITS
 
 # Scrambled Sobol points (Sobol 1967; linear matrix scramble and digital shift, Matousek 1998)
 
 
 def scrambled_sobol(n: int, dim: int, rng: np.random.Generator, ordered: bool = False) -> Array:
-    """Draw the first n points of a scrambled Sobol sequence in the unit cube, (n, dim), `ordered` by their first entry."""
+    """Draw n points (n, dim) of a scrambled Sobol sequence in the unit cube, sorted by first entry if `ordered`."""
     directions = direction_numbers(dim, (n - 1).bit_length())
     return scrambled_points(n, directions, rng.integers(2**DIGITS, size=(dim, directions.shape[1] + 1)), ordered)
 
@@ -106,9 +116,15 @@ def direction_numbers(dim: int, count: int) -> NDArray[np.int64]:
     return np.ascontiguousarray((fractions[powers] ^ fractions[powers - 1]).T)
 
 
-def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.int64], ordered: bool = False) -> Array:
+def scrambled_points(
+    n: int,
+    directions: NDArray[np.int64],
+    random: NDArray[np.int64],
+    ordered: bool = False,
+) -> Array:
     """Sobol points (n, dim) of direction numbers (dim, count), scrambled by random integers (dim, count + 1)."""
-    x, count = np.empty((n, len(directions))), directions.shape[1]
+    x = np.empty((n, len(directions)))
+    count = directions.shape[1]
     _place_points(directions, random, np.empty(n + count, np.int64), x)
     if not ordered:
         return x
@@ -119,29 +135,33 @@ def scrambled_points(n: int, directions: NDArray[np.int64], random: NDArray[np.i
 
 @njit(**IN_PLACE)
 def _place_points(directions, random, room, x):
-    """Fill x (n, dim) with the points, in the order of the sequence."""
-    (dim, count), n = directions.shape, len(x)
-    places, scrambled = room[:n], room[n:]
+    """Fill x (n, dim) with the points, in the order of the sequence; `room` (n + count,) is workspace."""
+    dim, count = directions.shape
+    n = len(x)
+    digits = room[:n]
+    scrambled = room[n:]
     for j in range(dim):
         for k in range(count):
             scrambled[k] = 0
-        for c in range(count):  # column c of a lower triangular matrix over {0, 1}, its diagonal one
+        # column c of a lower triangular matrix over {0, 1}, its diagonal one
+        for c in range(count):
             digit = np.int64(1) << (DIGITS - 1 - c)
             column = digit | (random[j, c] & (digit - 1))
             for k in range(count):
                 if directions[j, k] & digit:
                     scrambled[k] ^= column
-        places[0] = random[j, count]
-        for k in range(count):  # the second half of a Gray code is the first backwards, with one more digit
+        digits[0] = random[j, count]  # the digital shift
+        # the second half of a Gray code is the first backwards, with one more digit
+        for k in range(count):
             for i in range(1 << k, min(n, 2 << k)):
-                places[i] = places[(2 << k) - 1 - i] ^ scrambled[k]
+                digits[i] = digits[(2 << k) - 1 - i] ^ scrambled[k]
         for i in range(n):
-            x[i, j] = (places[i] + 0.5) * CELL
+            x[i, j] = (digits[i] + 0.5) * CELL
 
 
 @njit(**IN_PLACE)
 def _sort_by_first_entry(x, ranks, sorted_x):
-    """Fill in the rows in the order of their first entries: each of 2^count intervals holds one, or none if n is less."""
+    """Sort rows by first entry in linear time: each of the 2^count intervals holds one of them, or none if n is less."""
     row = 0
     for i in range(len(x)):
         ranks[int(x[i, 0] * len(ranks))] = 1
@@ -153,50 +173,60 @@ def _sort_by_first_entry(x, ranks, sorted_x):
             sorted_x[ranks[int(x[i, 0] * len(ranks))], j] = x[i, j]
 
 
-BITS = 62  # of an index, in a signed integer of 64
+BITS = 62  # of a position on the curve, in a signed integer of 64 bits
 
 # The order of particles along a Hilbert curve of any dimension (Skilling 2004, "Programming the Hilbert curve")
 
 
 def check_hilbert(dim: int) -> None:
-    """Raise ValueError if there are more dimensions than a place on the curve has bits."""
+    """Raise ValueError if there are more dimensions than a position on the curve has bits."""
     if dim > BITS:
         raise ValueError(f"model: expected at most {BITS} dimensions for the Hilbert curve, got {dim}")
 
 
-def hilbert_order(x: Array, weights: Array, circular: Sequence[int] = ()) -> NDArray[np.integer[Any]]:
+def hilbert_order(
+    x: Array,
+    weights: Array,
+    circular: Sequence[int] = (),
+) -> NDArray[np.integer[Any]]:
     """Return the indices that sort weighted points (n, d), d up to 62, along the Hilbert curve; by value if d is 1.
 
     The curve fills the unit cube, into which each coordinate is mapped by the logistic function of its standardised value.
-    Angles are unwrapped about their circular mean before: the cut of the circle lies opposite to it.
+    Angles are first unwrapped about their circular mean: the cut of the circle lies opposite to it.
     """
     x = unwrap(x, weights, tuple(circular))
     n, d = x.shape
     if d == 1:
         return sorted_order(x[:, 0])
-    bits, index, cells = BITS // d, np.zeros(n, np.int64), np.empty((d, n), np.int64)
+    bits = BITS // d
+    index = np.zeros(n, np.int64)
+    cells = np.empty((d, n), np.int64)
     _cells(np.ascontiguousarray(x), weights / weights.sum(), bits, np.empty(n), cells)
     _index(cells, bits, index)
     return sorted_order(index)
 
 
 def curve_order(x, weights, circular):
-    """Do as `hilbert_order` for weights that sum to 1, where compiled code asks; `circular` (d,) tells which are angles."""
+    """Do as `hilbert_order` in compiled code, for weights that sum to 1; `circular` (d,) is True for angles."""
     n, d = x.shape
-    x, index, cells, bits = unwrapped(x, weights, circular), np.zeros(n, np.int64), np.empty((d, n), np.int64), BITS // d
+    bits = BITS // d
+    x = unwrapped(x, weights, circular)
+    index = np.zeros(n, np.int64)
+    cells = np.empty((d, n), np.int64)
     if d > 1:
         _cells(x, weights, bits, np.empty(n), cells)
         _index(cells, bits, index)
     else:
-        for i in range(n):  # the digits of floats have their order, once those of negative ones are turned around
-            digits = np.float64(x[i, 0] + 0.0).view(np.int64)
-            index[i] = digits ^ ((digits >> 63) | np.int64(-(2**63)))
+        # the bits of floats sort like the floats once those of negative ones are inverted
+        for i in range(n):
+            bit_pattern = np.float64(x[i, 0] + 0.0).view(np.int64)
+            index[i] = bit_pattern ^ ((bit_pattern >> 63) | np.int64(-(2**63)))
     return _radix_order(index)
 
 
 @njit(**INSIDE)
 def unwrapped(x, weights, circular):
-    """Return weighted points (n, d), their angles within pi of the circular mean; `circular` (d,) tells which those are."""
+    """Return weighted points (n, d) with angles within pi of their circular mean; `circular` (d,) is True for angles."""
     x = x.copy()
     for a in range(x.shape[1]):
         if circular[a]:
@@ -212,64 +242,71 @@ def unwrapped(x, weights, circular):
 
 @njit(**INSIDE)
 def _radix_order(keys):
-    """Return the indices that sort integers, taken as positive ones of 64 bits, equal ones as they come; byte by byte."""
+    """Return the indices that stably sort 64-bit integers, compared as unsigned: a radix sort by bytes."""
     n = len(keys)
-    order, other, others, counts = (
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.zeros((8, 256), np.int64),
-    )
+    order = np.empty(n, np.int64)
+    next_keys = np.empty(n, np.int64)
+    next_order = np.empty(n, np.int64)
+    counts = np.zeros((8, 256), np.int64)
     for i in range(n):
         order[i] = i
         for byte in range(8):
             counts[byte, (keys[i] >> (8 * byte)) & 255] += 1
     for byte in range(8):
-        places, shift, place = counts[byte], 8 * byte, 0
-        if places[(keys[0] >> shift) & 255] == n:
+        starts = counts[byte]
+        shift = 8 * byte
+        if starts[(keys[0] >> shift) & 255] == n:  # all keys agree in this byte
             continue
+        start = 0
         for value in range(256):
-            places[value], place = place, place + places[value]
+            count = starts[value]
+            starts[value] = start
+            start += count
         for i in range(n):
             value = (keys[i] >> shift) & 255
-            other[places[value]], others[places[value]] = keys[i], order[i]
-            places[value] += 1
-        keys, other, order, others = other, keys, others, order
+            next_keys[starts[value]] = keys[i]
+            next_order[starts[value]] = order[i]
+            starts[value] += 1
+        keys, next_keys = next_keys, keys
+        order, next_order = next_order, order
     return order
 
 
 def sorted_order(values: NDArray[Any]) -> NDArray[np.integer[Any]]:
-    """Return the indices that sort values (n,), equal ones as they come; that sorts twice where some are equal."""
-    order = values.argsort()
+    """Return the indices that stably sort values (n,)."""
+    order = values.argsort()  # not stable, but several times as fast; ties are rare
     ranked = values[order]
     return values.argsort(kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
 
 
 @njit(**IN_PLACE, fastmath=VECTORISE)
 def _cells(x, weights, bits, row, cells):
-    """Fill the cells (d, n) of weighted points (n, d), coordinates mapped by the logistic function; row (n,) is room."""
+    """Fill the cells (d, n) of weighted points (n, d), mapped by the logistic function; row (n,) is workspace."""
     n, d = x.shape
-    most = 2.0**bits - 1.0
+    last_cell = 2.0**bits - 1.0
     for a in range(d):
-        mean, variance = 0.0, 0.0
+        mean = 0.0
+        variance = 0.0
         for i in range(n):
             row[i] = x[i, a]
             mean += weights[i] * row[i]
         for i in range(n):
             variance += weights[i] * (row[i] - mean) ** 2
+        # A logistic function of the standardised value, as in Gerber and Chopin (2015); see `SequentialQuasiMonteCarlo`.
         scale = 1.0 / np.sqrt(variance) if variance > 0.0 else 1.0
         for i in range(n):
             below = (mean - row[i]) * scale
-            row[i] = most / (1.0 + exp(below if below < 700.0 else 700.0))
+            row[i] = last_cell / (1.0 + exp(below if below < 700.0 else 700.0))
         for i in range(n):
             cells[a, i] = np.int64(row[i])
 
 
 @njit(**IN_PLACE)
 def _index(x, bits, index):
-    """Add up the places, along the Hilbert curve, of cells (d, n) of a grid with 2^bits cells per side; these are used up.
+    """Fill the positions (n,) along the Hilbert curve of cells (d, n) of a grid with 2^bits cells per side, overwritten.
 
-    The curve begins at the origin and goes from each cell to a neighbour. Loops over n inside do several cells at once.
+    The curve begins at the origin and goes from each cell to a neighbour. `index` is passed as zeros. The inner loops run
+    over the points, so that the compiler can vectorise them.
     """
     d, n = x.shape
     first = x[0]
@@ -279,12 +316,12 @@ def _index(x, bits, index):
         for i in range(n):
             first[i] ^= lower & -((first[i] >> level) & 1)
         for j in range(1, d):
-            other = x[j]
+            axis = x[j]
             for i in range(n):
-                reflected = -((other[i] >> level) & 1)  # all ones, or zero
-                exchanged = (first[i] ^ other[i]) & lower & ~reflected
+                reflected = -((axis[i] >> level) & 1)  # all ones, or zero
+                exchanged = (first[i] ^ axis[i]) & lower & ~reflected
                 first[i] ^= exchanged ^ (lower & reflected)
-                other[i] ^= exchanged
+                axis[i] ^= exchanged
     # The corners of a sub-cube are visited in the order of a Gray code.
     for i in range(n):
         for j in range(1, d):
@@ -300,6 +337,7 @@ def _index(x, bits, index):
             x[j, i] ^= parity
     for level in range(bits - 1, -1, -1):
         for j in range(d):
-            other = x[j]
+            axis = x[j]
+            # the digits of all axes are interleaved, the highest first
             for i in range(n):
-                index[i] = (index[i] << 1) | ((other[i] >> level) & 1)
+                index[i] = (index[i] << 1) | ((axis[i] >> level) & 1)

@@ -1,4 +1,4 @@
-"""The contract of a proposal: one verb, and the list of all that it uses; the bootstrap proposal, its plainest case."""
+"""The contract of a proposal: `propose`, and the inputs that it uses; the bootstrap proposal, the simplest one."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from herdfilter.samplers.base import Sampler, draw_points
 
 
 class Uses(NamedTuple):
-    """The inputs that a proposal uses: all that a filter asks it.
+    """The inputs that a proposal uses: all that a filter asks about it.
 
     Attributes
     ----------
     weights : bool
-        It draws new particles from the weighted set as a whole; else the filter resamples first, and particles keep theirs.
+        It draws new particles from the weighted set as a whole. Otherwise the filter resamples where weights are uneven, and
+        the proposal leaves each particle its weight.
     observation : bool
-        It looks at the observation before it moves the particles; the filter then waits for one. Else the filter moves
-        the particles at once, and weighs them when the observation comes.
+        It looks at the observation before it moves the particles; the filter then waits for one. Otherwise the filter moves
+        the particles in `predict`, and weighs them in `update`.
     whole_scan : bool
-        It takes a scan of detections at once, by its likelihood; else it is given one detection after the other, each with
-        a share of the particles.
+        It uses a scan of detections as a whole, by its likelihood. Otherwise it gets one detection after the other, each
+        with a share of the particles.
 
     Examples
     --------
@@ -45,12 +46,12 @@ class Uses(NamedTuple):
 class Proposal(Protocol):
     """Anything that carries weighted particles through a transition.
 
-    A proposal of your own is best a subclass of `BootstrapProposal`, which has all parts but `propose`. One that uses the
-    observation says so (`Uses`), and returns weights times its likelihood, as ``observation.weigh(moved)`` has them.
+    Derive your own proposal from `BootstrapProposal`, which has all parts but `propose`. One that uses the
+    observation says so (`Uses`), and multiplies the weights by its likelihood, as ``observation.weigh(moved)`` does.
 
     Examples
     --------
-    Pairs of particles get opposite noise. So 50 random numbers serve 100 particles, whose mean moves with the transition
+    Pairs of particles get opposite noise: 50 random numbers serve 100 particles, whose mean follows the transition
     exactly.
 
     >>> class Antithetic(hf.BootstrapProposal):
@@ -77,7 +78,11 @@ class Proposal(Protocol):
         """Return n particles for the initial state, with weights that sum to 1."""
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """Return particles at the step that `transition` leads to.
 
@@ -95,10 +100,10 @@ class Proposal(Protocol):
 
 
 class BaseProposal:
-    """The parts that proposals share: a subclass names what it needs of a model, and has `propose`."""
+    """The parts that proposals share: a subclass declares what it needs of a model, and defines `propose`."""
 
     transitions: ClassVar[tuple[tuple[str, ...], ...]] = (contract.ADDITIVE, contract.FROM_NOISE)
-    """Functions of the transition that it needs, by alternatives."""
+    """Functions of the transition that it needs: alternatives, each a set of names."""
     needs_moments: ClassVar[bool] = False
     """True if it needs mean and covariance of the observation."""
 
@@ -115,6 +120,7 @@ class BaseProposal:
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
+        # Points can only be drawn from a mixture; other distributions have a method `sample` of their own.
         sampler = self.initial_sampler
         if sampler is None or not isinstance(model.initial, GaussianMixture):
             return Particles.equal(Motion(model).sample_initial(n, rng))
@@ -128,8 +134,7 @@ class BootstrapProposal(BaseProposal):
 
     Examples
     --------
-    It asks a model for nothing but draws from the transition and a likelihood: here steps of Laplace's distribution, and
-    an observation with noise of that kind.
+    It needs nothing of a model but draws from the transition and a likelihood: here with Laplace noise in both.
 
     >>> class Walk:
     ...     dim = 1
@@ -146,12 +151,17 @@ class BootstrapProposal(BaseProposal):
     """
 
     uses: ClassVar[Uses] = Uses()
+    # a simulator is enough
     transitions = (*BaseProposal.transitions, ("sample_transition",))
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
-        own = each_its_own(len(particles.x))
-        moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
-        return moved if observation is None else observation.weigh(moved)
+        ancestors = each_its_own(len(particles.x))
+        successors = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors)
+        return successors if observation is None else observation.weigh(successors)

@@ -1,4 +1,4 @@
-"""Particle flow as a proposal: the flow moves the particles, weights make up for what it gets wrong."""
+"""Particle flow as a proposal: the flow moves the particles, and weights correct its errors."""
 
 from __future__ import annotations
 
@@ -78,22 +78,28 @@ class FlowProposal(BootstrapProposal):
         check_count("flow_steps", self.flow_steps)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
             return super().propose(transition, particles, rng, observation)
         predictive = transition.predictive(particles.x, particles.weights)
-        means, covariance = predictive.means, predictive.distinct_covariances[0]
+        means = predictive.means
+        covariance = predictive.distinct_covariances[0]
         factor = covariance_factor(covariance)
         white = rng.standard_normal(means.shape)
         noise = white @ factor.T
         flow = ExactFlow(observation, pseudo_times(self.flow_steps))
         origins = means if self.local else predictive.mean[None]
-        (_, moved), log_determinants = flow.migrate(covariance, (origins, np.zeros(origins.shape)), (means, noise))
-        # what the flow adds lies in the range of Q, singular or not: both densities are those of white noise
-        white_moved = white + (moved - noise) @ np.linalg.pinv(factor).T
-        x = transition.wrapped(means + moved)
-        log_ratio = log_determinants + 0.5 * (white**2 - white_moved**2).sum(axis=1)
+        # Linearised along the path of the means, which does not depend on the noise: an affine map of the noise.
+        (_, migrated), log_determinants = flow.migrate(covariance, (origins, np.zeros(origins.shape)), (means, noise))
+        # The flow's displacement lies in the range of Q, singular or not: both densities are those of white noise.
+        white_migrated = white + (migrated - noise) @ np.linalg.pinv(factor).T
+        x = transition.wrapped(means + migrated)
+        log_ratio = log_determinants + 0.5 * (white**2 - white_migrated**2).sum(axis=1)
         log_weights = particles.log_weights + log_ratio + observation.log_likelihood(x)
         return Particles(x, log_weights, ancestors=each_its_own(len(x)))

@@ -1,4 +1,4 @@
-"""How far weighted particles, and their successors, are from a Gaussian."""
+"""Tests of how far weighted particles, and their successors, are from a Gaussian."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from herdfilter.filters.state import Particles
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
 FEW = 500
-"""Number of particles whose cumulants are looked at first, where there are more."""
+"""Where there are more particles than this, about so many of them are tested first."""
 
 CLEARLY = 6.0
-"""Cumulants of a few particles over chance, above which those of all need not be looked at."""
+"""If the cumulants of these few exceed chance by this factor, the particles are not Gaussian: the others are not tested."""
 
 LARGEST_CONDITION = 1e8
-"""Of a correlation matrix that is taken as it is: the inverse of the least eigenvalue that `regularised` leaves."""
+"""Correlation matrices up to this condition are used as they are: the inverse of the least eigenvalue of `regularised`."""
 
 
 class Gaussianity:
@@ -30,8 +30,8 @@ class Gaussianity:
 
     Mardia's skewness (1970) is the sum of the squares of all third cumulants of the standardised particles; of the fourth
     the matrix ``E[|z|^2 z z'] - (d + 2) I`` is used, whose eigenvectors point to directions of two modes or of heavy tails
-    (Cardoso 1989). Each is compared with what independent draws of N(0, I) have: the excess, as a share of the whole, is not
-    chance (as James and Stein 1961 shrink means).
+    (Cardoso 1989). Each is divided by its expectation for independent draws of N(0, I). What exceeds that is not chance: a
+    ratio r leaves the share 1 - 1/r of the squared cumulants (as James and Stein 1961 shrink means).
 
     Attributes
     ----------
@@ -41,24 +41,27 @@ class Gaussianity:
     """
 
     def __init__(self, particles: Particles, circular: tuple[int, ...]) -> None:
-        self._x, self._weights, self._ess = particles.x, particles.weights, particles.ess
+        self._x = particles.x
+        self._weights = particles.weights
+        self._ess = particles.ess
         if circular:
             self._x = unwrap(self._x, self._weights, circular)
         self.mean, self.root, self._z = standardised(self._x, self._weights)
 
     @classmethod
     def of(cls, particles: Particles, circular: tuple[int, ...]) -> Gaussianity:
-        """Return that of particles, made once: several detections may be compared with the same particles."""
-        found = _KNOWN.get(particles)
-        if found is None:
-            found = _KNOWN[particles] = cls(particles, circular)
-        return found
+        """Return the (cached) moments and cumulants of these particles: each detection of a scan asks for the same ones."""
+        shape = _CACHE.get(particles)
+        if shape is None:
+            shape = _CACHE[particles] = cls(particles, circular)
+        return shape
 
     @cached_property
     def gaussian(self) -> bool:
-        """True if at most half of their squared third and fourth cumulants is more than chance: of a few, then of all."""
+        """True if the squared third and fourth cumulants are at most twice what chance makes of them."""
         if (stride := len(self._x) // FEW) > 1:
-            x, weights = self._x[::stride], self._weights[::stride]
+            x = self._x[::stride]
+            weights = self._weights[::stride]
             weights = weights / (weights.sum() or 1.0)
             if weights.any() and max(over_chance(standardised(x, weights)[2], weights)) > CLEARLY:
                 return False
@@ -66,15 +69,15 @@ class Gaussianity:
 
     @cached_property
     def width(self) -> float:
-        """Width of kernels, in the particles' standard deviations; 0 if they would take all of the variance.
+        """Width of kernels about the particles, in standard deviations of all; 0 if it would be 1.
 
-        They take the share ``width^2`` of the variance, the -2/3th power of the effective sample size, so that their bias
-        falls faster than the error of chance does, and no more than leaves the cumulants what is not chance.
+        Kernels take the share ``width^2`` of the variance. It is the effective sample size to the power -2/3, so that their
+        bias falls faster than the Monte Carlo error; but no more than leaves the part of the cumulants that is not chance.
         """
         return float(kernel_width(self._over_chance, self._ess))
 
     def excess(self, n: int) -> float:
-        """Return the larger of the squared third and fourth cumulants, over what chance makes of them in n draws."""
+        """Return the larger of the squared third and fourth cumulants, over their expectations in n Gaussian draws."""
         return float(max(self._over_chance) * n / self._ess)
 
     @cached_property
@@ -82,15 +85,19 @@ class Gaussianity:
         return over_chance(self._z, self._weights)
 
 
-_KNOWN: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Particles, Gaussianity] = WeakKeyDictionary()
 
 
 def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """Return the mean (d,) of weighted points (n, d), a factor (d, d) of their covariance, and the points in its units."""
+    """Return the mean (d,) of weighted points, a factor (d, d) of their covariance, and the whitened points (n, d)."""
     d = x.shape[1]
-    mean, root, inverse, z = np.zeros(d), np.zeros((d, d)), np.zeros((d, d)), np.empty(x.shape)
+    mean = np.zeros(d)
+    root = np.zeros((d, d))
+    inverse = np.zeros((d, d))
+    z = np.empty(x.shape)
     if _standardise(np.ascontiguousarray(x), weights, mean, root, inverse, z):
         return mean, root, z
+    # A singular covariance, or nearly so, is regularised: slower, and rarely needed.
     centred = x - weights @ x
     factor = covariance_factor(plain_and_regular(x, weights, centred)[1])
     return weights @ x, factor, np.linalg.solve(factor, centred.T).T
@@ -98,16 +105,19 @@ def standardised(x: Array, weights: Array) -> tuple[Array, Array, Array]:
 
 @njit(**IN_PLACE)
 def _standardise(x, weights, mean, root, inverse, z):
-    """Fill what `standardised` returns; return False if the covariance is not, or nearly not, of full rank."""
+    """Fill in what `standardised` returns; return False if the covariance is singular, or nearly so."""
     n, d = x.shape
     for i in range(n):
         for a in range(d):
             mean[a] += weights[i] * x[i, a]
+    # The covariance, in the lower triangle of `root`.
     for i in range(n):
         for a in range(d):
             offset = weights[i] * (x[i, a] - mean[a])
             for b in range(a + 1):
                 root[a, b] += offset * (x[i, b] - mean[b])
+    # As a correlation matrix, whose factor has digits left whatever the units. A variance that is small compared with the
+    # squared mean has lost digits by cancellation.
     scale = z[0]
     for a in range(d):
         if not SUSPECT_VARIANCE * mean[a] ** 2 < root[a, a] < np.inf:
@@ -118,7 +128,8 @@ def _standardise(x, weights, mean, root, inverse, z):
             root[a, b] /= scale[a] * scale[b]
     if not factorise(root, root):
         return False
-    trace = 0.0  # of the inverse of the correlation matrix: it bounds the inverse of its least eigenvalue
+    # trace of the inverse correlation matrix: an upper bound of the inverse of the least eigenvalue
+    trace = 0.0
     for i in range(d):
         inverse[i, i] = 1.0 / root[i, i]
         for j in range(i):
@@ -130,6 +141,7 @@ def _standardise(x, weights, mean, root, inverse, z):
             trace += inverse[i, j] ** 2
     if trace > LARGEST_CONDITION:
         return False
+    # Back to the units of the state, then the whitened points.
     for a in range(d):
         for b in range(a + 1):
             root[a, b] *= scale[a]
@@ -144,22 +156,25 @@ def _standardise(x, weights, mean, root, inverse, z):
 
 @register_jitable
 def kernel_width(over: tuple[float, float], size: float) -> float:
-    """Return what `Gaussianity.width` is, by the squared cumulants over chance and the effective sample size."""
-    third, fourth = 1.0 - 1.0 / max(1.0, over[0]), 1.0 - 1.0 / max(1.0, over[1])
-    # kernels leave (1 - width^2)^3 of the squared third cumulants, and the fourth power of that of the fourth
-    kept = max(third ** (1 / 3), fourth**0.25)
-    width = min(size ** (-1 / 3), np.sqrt(1.0 - kept))
+    """Return `Gaussianity.width` from the squared cumulants over chance and the effective sample size."""
+    # shares of the squared cumulants that are not chance
+    third = 1.0 - 1.0 / max(1.0, over[0])
+    fourth = 1.0 - 1.0 / max(1.0, over[1])
+    # Particles drawn together by the factor sqrt(1 - width^2) keep the shares (1 - width^2)^3 and (1 - width^2)^4.
+    shrinkage = max(third ** (1 / 3), fourth**0.25)
+    width = min(size ** (-1 / 3), np.sqrt(1.0 - shrinkage))
     return width if width < 1.0 else 0.0
 
 
-def narrow(noise: Array, whole: Array, share: float) -> bool:
+def narrow(noise: Array, total: Array, share: float) -> bool:
     """Return True if a covariance (d, d) has less than this share of another in some direction."""
-    rest = noise - share * whole
-    return not factorise(np.ascontiguousarray(rest), np.empty(rest.shape))
+    # positive definite unless there is such a direction
+    difference = noise - share * total
+    return not factorise(np.ascontiguousarray(difference), np.empty(difference.shape))
 
 
 def over_chance(z: Array, weights: Array) -> tuple[float, float]:
-    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over what chance makes of them."""
+    """Squared third and fourth cumulants of points (n, d) of mean 0 and covariance I, over their expectations by chance."""
     d = z.shape[1]
     cumulants: tuple[float, float] = _over_chance(np.ascontiguousarray(z), weights, np.zeros((d, d, d)), np.zeros((d, d)))
     return cumulants
@@ -175,21 +190,23 @@ def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> f
 @njit(**IN_PLACE)
 def _nonlinear_share(x, noise):
     """Return the share of the variance of states (n, d), in the worst dimension, that is not linear in standard noise."""
-    (n, d), most = x.shape, 0.0
+    n, d = x.shape
+    worst = 0.0
     for a in range(d):
         mean = variance = linear = 0.0
         for i in range(n):
             mean += x[i, a] / n
         for i in range(n):
             variance += (x[i, a] - mean) ** 2 / n
-        for b in range(noise.shape[1]):  # mean 0 and covariance I: the slopes are covariances
+        # mean 0 and covariance I: the slopes are covariances
+        for b in range(noise.shape[1]):
             slope = 0.0
             for i in range(n):
                 slope += (x[i, a] - mean) * noise[i, b] / n
             linear += slope**2
-        if variance > 0.0 and variance - linear > most * variance:
-            most = (variance - linear) / variance
-    return most
+        if variance > 0.0 and variance - linear > worst * variance:
+            worst = (variance - linear) / variance
+    return worst
 
 
 @njit(**IN_PLACE)
@@ -211,12 +228,15 @@ def _over_chance(z, weights, third, fourth):
                     third[a, b, c] += second * z[i, c]
     third_squared = fourth_squared = 0.0
     for a in range(d):
-        for b in range(a + 1):  # each entry as often as it stands in the whole
+        # the tensors are symmetric: each entry counts as often as it occurs in all of them
+        for b in range(a + 1):
             fourth_squared += (fourth[a, a] - (d + 2)) ** 2 if a == b else 2.0 * fourth[a, b] ** 2
             for c in range(b + 1):
                 times = 1.0 if a == c else 3.0 if a == b or b == c else 6.0
                 third_squared += times * third[a, b, c] ** 2
-    # the variance of the fourth cumulant is 24; of entries of a matrix 4 (d + 4) beside the diagonal and twice that on it
+    # Expectations by chance. Each free entry, counted as above, adds 6 to the squared third cumulants, and 4 (d + 4), or 24
+    # in one dimension, to those of the matrix; all times sum w^2, the inverse of the effective sample size.
     scale = 24.0 if d == 1 else 4.0 * (d + 4)
-    of_chance = squares * 6.0 * (d * (d + 1) * (d + 2) / 6.0), squares * scale * (d * (d + 1) / 2.0)
-    return third_squared / of_chance[0], fourth_squared / of_chance[1]
+    third_by_chance = squares * 6.0 * (d * (d + 1) * (d + 2) / 6.0)
+    fourth_by_chance = squares * scale * (d * (d + 1) / 2.0)
+    return third_squared / third_by_chance, fourth_squared / fourth_by_chance

@@ -24,16 +24,16 @@ from herdfilter.models.resolved import Transition
 from herdfilter.samplers.base import Sampler
 
 WIDENING = 1e-9
-"""Part of the variances before an update that is added after it: where the observation is sharp, or the fit nearly
-singular, rounding may leave a covariance without a density. The weights know of it."""
+"""This share of the variances before an update is added after it: where the observation is sharp, or the fit nearly
+singular, rounding could leave a covariance without a density. The importance weights account for it."""
 
-UNGUIDED_SHARE = 0.1  # of the points that are of the prior, where its update may be wrong
-EQUAL_COVARIANCES = 1e-6  # difference of covariances, relative to the variances, up to which they are taken for one
+UNGUIDED_SHARE = 0.1  # share of the points that are drawn from the prior, where its update may be wrong
+EQUAL_COVARIANCES = 1e-6  # covariances that differ by less than this share of the variances are taken as equal
 
 
 @dataclass(frozen=True)
 class GuidedProposal(BootstrapProposal):
-    r"""Every particle draws its own successor from its transition density, updated with the observation.
+    r"""Draws the successor of each particle from its transition density, updated with the observation.
 
     The transition density of particle i, :math:`N(f(x_i), Q)`, goes through a Kalman filter's update to :math:`N(m_i, P_i)`;
     the successor x drawn from that has the weight :math:`w_i\, p(z \mid x)\, N(x; f(x_i), Q) / N(x; m_i, P_i)`. With the
@@ -41,8 +41,8 @@ class GuidedProposal(BootstrapProposal):
     observation is linear and Gaussian the proposal is the optimal one: the weight does not depend on x (Doucet, Godsill and
     Andrieu 2000).
 
-    Points are random; resampling takes place as with `BootstrapProposal`. Weights are exact whatever the likelihood. An
-    observation that is missing leaves the bootstrap proposal.
+    Points are random; resampling takes place as with `BootstrapProposal`. Weights are exact whatever the likelihood. If an
+    observation is missing this is the bootstrap proposal.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class GuidedProposal(BootstrapProposal):
 
     Examples
     --------
-    A range thirty times as sharp as the prediction is wide. Of 100 particles moved without a look at it, it leaves an
-    effective number of less than ten; of those moved to where it points, several times as many.
+    The range is known thirty times as precisely as it is predicted. Of 100 particles moved without a look at it fewer than
+    ten count after the update; of guided ones several times as many.
 
     >>> model = hf.models.CirclingRange(range_sd=0.01)
     >>> truth, z = hf.simulate(model, steps=20, rng=1)
@@ -76,7 +76,11 @@ class GuidedProposal(BootstrapProposal):
         moment_rule(self.rule)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if observation is None or not observation.has_moments:
@@ -87,18 +91,21 @@ class GuidedProposal(BootstrapProposal):
         root = np.linalg.cholesky(noises)
         means, factors, _ = update_gaussians(observation, centres, root, moment_rule(self.rule))
         roots = np.linalg.cholesky(factors @ factors.mT + WIDENING * noises)
-        drawn = rng.standard_normal(particles.x.shape)
-        moved = means + (roots @ drawn[:, :, None])[:, :, 0]  # angles still unwrapped, as their densities are
-        needed = np.linalg.solve(root, (moved - centres)[:, :, None])[:, :, 0]  # the transition noise that leads there
+        white = rng.standard_normal(particles.x.shape)
+        # not wrapped yet: the densities are those of unwrapped angles
+        x = means + (roots @ white[:, :, None])[:, :, 0]
+        # the transition noise that leads to x
+        prior_white = np.linalg.solve(root, (x - centres)[:, :, None])[:, :, 0]
+        # log N(x; f, Q) - log N(x; m, P), by the white noise and the determinants of both
         log_dets, log_det = (np.log(np.diagonal(part, axis1=-2, axis2=-1)).sum(-1) for part in (roots, root))
-        log_ratio = 0.5 * ((drawn**2).sum(axis=1) - (needed**2).sum(axis=1)) + log_dets - log_det
-        wrapped = transition.wrapped(moved)
+        log_ratio = 0.5 * ((white**2).sum(axis=1) - (prior_white**2).sum(axis=1)) + log_dets - log_det
+        wrapped = transition.wrapped(x)
         log_weights = particles.log_weights + log_ratio + observation.log_likelihood(wrapped)
         return Particles(wrapped, log_weights, ancestors=each_its_own(len(wrapped)))
 
 
 class GuidedSampledProposal(SampledProposal):
-    """The half that proposals share whose points a sampler draws from a `guided_mixture`."""
+    """What proposals share whose points a sampler draws from a `guided_mixture`."""
 
     rule: str | MomentRule
     defensive_share: float
@@ -194,18 +201,20 @@ def guided_mixture(
     defensive_share: float,
     unguided_share: float = 0.0,
 ) -> GaussianMixture:
-    """Return the mixture that points are drawn from with the observation in view: Kalman's posterior, made regular.
+    """Return the mixture to draw points from with the observation in view: Kalman's posterior, made nonsingular.
 
-    Its weights are ``(1 - defensive_share) w' + defensive_share w``, with w those of the prior and w' of the posterior; the
-    components of the prior join it with the weight `unguided_share`. Where the observation is linear the updated components
-    have one covariance but for rounding, and get one: samplers are faster then.
+    Its weights are ``(1 - defensive_share) w' + defensive_share w``, with w those of the prior and w' of the posterior. The
+    components of the prior are added with the total weight `unguided_share`. Where the observation is linear the updated
+    components differ only by rounding in their covariances, and share one: samplers are faster then.
     """
     posterior, _ = update_mixture(observation, prior, rule)
+    # WIDENING keeps every covariance positive definite, relative to the variances of the prior.
     before = np.diagonal(prior.distinct_covariances, axis1=1, axis2=2)
     covariances = posterior.distinct_covariances + WIDENING * before[:, None, :] * np.eye(prior.dim)
     spread = np.sqrt(np.diagonal(covariances[0]))
     if (np.ptp(covariances, axis=0) <= EQUAL_COVARIANCES * np.outer(spread, spread)).all():
         covariances = covariances[:1]
+    # A defensive mixture: components that the Kalman filter misjudges still get points.
     weights = (1 - defensive_share) * posterior.weights + defensive_share * prior.weights
     guided = GaussianMixture.unchecked(weights, posterior.means, covariances)
     if not unguided_share:
@@ -218,17 +227,22 @@ def guided_mixture(
 
 
 def first_update(
-    proposal: Proposal, prior: Any, particles: Particles, observation: Observation, rng: np.random.Generator
+    proposal: Proposal,
+    prior: Any,
+    particles: Particles,
+    observation: Observation,
+    rng: np.random.Generator,
 ) -> Particles:
     """Return particles of the prior given its first observation, with exact weights, not normalised.
 
-    Of a Gaussian prior they are drawn anew, from what an iterated extended Kalman update makes of it: the prior may be wide,
-    and a track start from its first measurement. Where that leaves uneven weights, a share of the points is of the prior.
-    Else the `particles` of the prior get the likelihood as their weights.
+    If the prior is Gaussian they are drawn anew from its iterated extended Kalman update, so that a track with a wide prior
+    can start from its first measurement. If the weights are then uneven, a share of the points is drawn from the prior.
+    For other priors the `particles` are weighted by the likelihood.
     """
     model = observation.model
     with_moments = isinstance(prior, GaussianMixture) and observation.has_moments
     plain = type(particles) is Particles and particles.modes is None and not observation.measurement.scans
+    # A singular prior has no density to compare with.
     if not (with_moments and plain) or any(regularised(matrix) is not matrix for matrix in prior.distinct_covariances):
         return particles.updated(observation)
     n = len(particles)
@@ -237,8 +251,9 @@ def first_update(
         q = guided_mixture(observation, prior, None, 0.0, share)
         start = proposal.initial(SimpleNamespace(dim=model.dim, circular=circular, initial=q), n, rng)
         x = prior.mean + wrap(start.x - prior.mean, circular)
-        moved = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))
-        weighted, evidence = moved.normalised()
+        posterior = start.reweighted(log_ratio(prior, q, x) + observation.log_likelihood(start.x))
+        weighted, evidence = posterior.normalised()
+        # as even as chance would leave them
         if evidence > -np.inf and n * (n / weighted.ess - 1) <= 1:
             break
-    return moved
+    return posterior

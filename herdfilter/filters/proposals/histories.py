@@ -1,4 +1,4 @@
-"""Histories of modes and associations: a Gaussian for each while nothing speaks against it, else particles."""
+"""Histories of modes and associations: a Gaussian for each as long as its successors agree with it, else particles."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
 
 Hypothesis = tuple[Observation | None, Callable[[Array], Array | float]]
-"""An observation by one hypothesis, None for a miss, and the logs of the factors of its density at states (n, d)."""
+"""The observation by one hypothesis, None for a miss, and the log of the hypothesis's further factors at states (n, d)."""
 
 
 @dataclass(frozen=True)
 class HistoryProposal:
-    r"""Carries histories of modes and associations: a Gaussian for each while nothing speaks against it, else particles.
+    r"""Carries histories of modes and associations: a Gaussian for each as long as its successors agree, else particles.
 
-    A Gaussian goes on as in `MixtureKalmanFilter`: all modes continue it, and a miss or each detection of a scan updates it
-    by an unscented Kalman filter. At most n go on to the next step. On linear Gaussian models the result is that filter's.
+    A Gaussian is continued as in `MixtureKalmanFilter`: by all modes, and by a miss and each detection of a scan, with the
+    update of an unscented Kalman filter. At most n go on to the next step. On linear Gaussian models this is that filter.
 
-    A history of weight w has earned n w of the n particles. Where these are more than the sigma points of its state and
-    noise, its successors are looked at: points drawn from Kalman's update of state and noise, with exact weights. Their
+    A history of weight w is entitled to n w of the n particles. Where these are more than the sigma points of its state and
+    noise, its Gaussian is tested: by points drawn from Kalman's update of state and noise, with exact weights. Their
     moments and mean weight replace Kalman's (the Gaussian particle filter of Kotecha and Djuric 2003). The Gaussian is
-    refused if fewer than n of the points count, or if n particles could tell them from a Gaussian by their third or
-    fourth cumulants. Then n w particles go on by the wrapped proposal. If most of the weight that is looked at, the heaviest
-    history at least, is refused, all histories become particles: the light ones follow the heavy ones.
+    rejected if fewer than n of the points count, or if n particles could tell them from a Gaussian by their third or
+    fourth cumulants; n w particles then take its place, by the wrapped proposal. The heaviest history is always tested. If
+    most of the weight tested is rejected, all histories become particles, light ones included.
 
-    Particles go on by modes as in `ModeProposal`, and each detection of a scan guides a share of them. Those of one mode and
-    detection become one Gaussian again where n particles could not tell them from it.
+    Particles are continued by modes as in `ModeProposal`, and each detection of a scan guides a share of them. Those of one
+    mode and detection become one Gaussian again where n particles could not tell them from it.
 
-    In two and more dimensions a filter of a model that jumps wraps `AutomaticProposal` into this one, any other at the first
-    scan that it is given. On a line exact quantiles are as good where all is linear, and better where it is not.
+    In two and more dimensions a filter wraps `AutomaticProposal` into this one if its model jumps, or at the first scan.
+    In one dimension exact quantiles are as good where all is linear, and better where it is not.
     Given as the proposal it also keeps the hypotheses of a track apart. In a filter ``particles`` are n equal points drawn
-    from all histories without random numbers; ``ess`` counts a Gaussian as the n w equal particles that it stands for.
+    from all histories without random numbers; ``ess`` counts a Gaussian as the n w equal particles that it replaces.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class HistoryProposal:
     Raises
     ------
     TypeError
-        If `proposal` is another one.
+        If `proposal` is of another kind.
 
     See Also
     --------
@@ -70,7 +70,7 @@ class HistoryProposal:
 
     Examples
     --------
-    A walk with short and long steps, seen among false alarms: the mixture Kalman filter.
+    A walk with short and long steps, observed among false alarms: the mixture Kalman filter.
 
     >>> short, long = (hf.models.LinearGaussian([[1]], [[1]], [[q]], [[1]], [0], [[1]]) for q in (0.01, 4.0))
     >>> walk = hf.models.JumpMarkov([short, long], [[0.9, 0.1], [0.2, 0.8]])
@@ -93,33 +93,40 @@ class HistoryProposal:
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
-        jumps, parts = contract.jumps(model), []
+        jumps = contract.jumps(model)
+        parts = []
         for mode in np.flatnonzero(model.initial_modes).tolist() if jumps else [0]:
-            own = contract.in_mode(model, mode)
-            if Motion(own).simulated_only or not isinstance(own.initial, GaussianMixture):
+            mode_model = contract.in_mode(model, mode)
+            prior = mode_model.initial
+            if Motion(mode_model).simulated_only or not isinstance(prior, GaussianMixture):
                 return (self._in_modes if jumps else self.proposal).initial(model, n, rng)
-            means, covariances = wrap(own.initial.means, contract.circular_dims(model)), own.initial.covariances
-            given = Histories.of_gaussians(np.log(own.initial.weights), means, covariances)
-            parts.append(label(given, mode, model.initial_modes[mode]) if jumps else given)
+            means = wrap(prior.means, contract.circular_dims(model))
+            part = Histories.of_gaussians(np.log(prior.weights), means, prior.covariances)
+            parts.append(label(part, mode, model.initial_modes[mode]) if jumps else part)
         return Particles.join(parts, n)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         n = particles.n_next
         circular = transition.circular
         if isinstance(particles, Histories):
-            # Gaussians need functions of the noise and moments of the observation
+            # A Kalman filter needs the transition as a function of noise, and moments of the observation.
             moments = observation is None or observation.in_mode(0).has_moments
+            # then all go on as points
             if transition.motion.modes[0].simulated_only or not moments:
                 points = particles.points(circular, transition.step)
                 return Histories.join(self._points(transition, points, 0.0, n, rng, observation), n)
-        elif particles.modes is None:
+        elif particles.modes is None:  # plain particles, as at the first scan: one Gaussian if they look like one
             particles = Histories.join(settled([particles], n, circular), n)
         else:
             particles = Histories.of(particles)
-        # points first: the more of the weight is theirs, the fewer have the histories earned
+        # Points first: the evidence of all points is a part of the sum that the shares of the histories are relative to.
         parts: list[Particles] = []
         log_evidence = -np.inf
         if not particles.gaussian.all():
@@ -140,7 +147,8 @@ class HistoryProposal:
         rng: np.random.Generator,
         observation: Observation | None,
     ) -> list[Particles]:
-        """Move points, of the weight `log_mass`, by the proposal; in parts, by modes and detections."""
+        """Move points, of the total weight `log_mass`, by the proposal; the parts are those of modes and detections."""
+        # their share of the n particles
         points.n_next = max(1, round(n * np.exp(log_mass)))
         if not contract.jumps(transition.model):
             sources = {0: (points, 1.0)}
@@ -151,12 +159,13 @@ class HistoryProposal:
         parts = []
         for mode, (source, mass) in sources.items():
             if observation is None:
-                moved = [self.proposal.propose(onward[mode], source, rng)]
+                successors = [self.proposal.propose(onward[mode], source, rng)]
             else:
-                own = observation.in_mode(mode)
-                moved = parts_from_scan(self.proposal, onward[mode], source, rng, own)
-                observation.log_offset = own.log_offset
-            parts += moved if points.modes is None else [label(part, mode, mass) for part in moved]
+                in_mode = observation.in_mode(mode)
+                successors = parts_from_scan(self.proposal, onward[mode], source, rng, in_mode)
+                # set by the first mode, then used by all
+                observation.log_offset = in_mode.log_offset
+            parts += successors if points.modes is None else [label(part, mode, mass) for part in successors]
         return [part.reweighted(np.full(len(part), log_mass)) for part in settled(parts, n, transition.circular)]
 
     def _histories(
@@ -169,61 +178,74 @@ class HistoryProposal:
         observation: Observation | None,
         log_points: float,
     ) -> list[Particles]:
-        """Continue histories of the weight `log_mass` by modes and hypotheses; `log_points` is the evidence of points."""
-        kept, weights = select_histories(histories.weights, n)
-        histories = histories.take(kept)
-        model, modes = transition.model, histories.modes
+        """Continue histories of the total weight `log_mass` by modes and hypotheses; `log_points` is that of all points."""
+        selected, weights = select_histories(histories.weights, n)
+        histories = histories.take(selected)
+        model = transition.model
+        modes = histories.modes
+        # The mixture Kalman filter: each history is split by the modes, predicted, and branched by the hypotheses.
         count = len(model.models) if contract.jumps(model) else 1
         belief = histories.belief(weights)
         matrix = model.transition_matrix if count > 1 else np.ones((1, 1))
         predicted = belief.split(matrix).predict(transition, UNSCENTED_RULE)
         parents = np.nonzero(matrix[belief.modes] > 0)[0]
         if observation is None:
-            updated, log_density, which, hypotheses = predicted, 0.0, np.arange(len(parents)), np.zeros(len(parents), int)
+            updated = predicted
+            log_density = 0.0
+            sources = np.arange(len(parents))
+            hypotheses = np.zeros(len(parents), int)
         else:
-            updated, log_density, which, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
+            updated, log_density, sources, hypotheses = predicted.branch(observation, UNSCENTED_RULE)
+            # there are no points that have set it
             if observation.log_offset is None and log_density > -np.inf:
                 observation.log_offset = log_density
         offset = 0.0 if observation is None else observation.log_offset or 0.0
         with np.errstate(divide="ignore"):
             log_weights = np.log(updated.weights) + log_mass + log_density - offset
-            log_prior = np.log(predicted.weights[which]) + log_mass - offset
-        made = Histories.of_gaussians(
+            log_prior = np.log(predicted.weights[sources]) + log_mass - offset
+        continued = Histories.of_gaussians(
             log_weights, updated.means.copy(), updated.covariances.copy(), None if modes is None else updated.modes
         )
-        if log_density == -np.inf:
-            return [made]
+        if log_density == -np.inf:  # impossible by all hypotheses: nothing to test
+            return [continued]
+        # Histories that are entitled to more particles than their sigma points are tested, and the heaviest in any case.
         shares = np.exp(log_weights - np.logaddexp(log_mass + log_density - offset, log_points))
         d = model.dim + Motion(contract.in_mode(model, 0)).noise_dim
-        earned = n * shares > 2 * d + 1
-        tested = np.union1d(np.flatnonzero(earned), [shares.argmax()])
-        refused, parts = np.zeros(len(made), dtype=bool), []
+        entitled = n * shares > 2 * d + 1
+        tested = np.union1d(np.flatnonzero(entitled), [shares.argmax()])
+        rejected = np.zeros(len(continued), dtype=bool)
+        parts = []
         for i in tested.tolist():
             mode = int(updated.modes[i])
             onward = transition.of(transition.motion.modes[mode])
-            by: Hypothesis = (None, lambda x: 0.0)
-            if observation is not None:
-                by = guide_of(observation.in_mode(mode), int(hypotheses[i]))
-            start = belief.means[parents[which[i]]], belief.factors[parents[which[i]]]
-            found = self._gaussian(onward, *start, n, rng, *by)
-            refused[i] = found is None
-            if not earned[i]:
+            in_mode = None if observation is None else observation.in_mode(mode)
+            guide, log_factors = guide_of(in_mode, int(hypotheses[i]))
+            parent = parents[sources[i]]
+            mean = belief.means[parent]
+            root = belief.factors[parent]
+            moments = self._gaussian(onward, mean, root, n, rng, guide, log_factors)
+            rejected[i] = moments is None
+            # the heaviest, tested only to see whether Gaussians hold at all
+            if not entitled[i]:
                 continue
-            if found is None:
-                ancestor = Histories.of_gaussians(np.zeros(1), start[0][None], (start[1] @ start[1].T)[None])
+            # particles in its place, by the wrapped proposal and the terms of its hypothesis
+            if moments is None:
+                ancestor = Histories.of_gaussians(np.zeros(1), mean[None], (root @ root.T)[None])
                 ancestor.n_next = max(1, round(n * shares[i]))
                 source = ancestor.points(transition.circular, transition.step)
-                part = self.proposal.propose(onward, source, rng, by[0])
-                log_offset = 0.0 if by[0] is None else by[0].log_offset or 0.0
-                part = Histories.of(part.reweighted(np.full(len(part), log_prior[i] + log_offset) + by[1](part.x)))
+                part = self.proposal.propose(onward, source, rng, guide)
+                log_offset = 0.0 if guide is None else guide.log_offset or 0.0
+                part = Histories.of(part.reweighted(np.full(len(part), log_prior[i] + log_offset) + log_factors(part.x)))
                 parts.append(part if modes is None else label(part, mode, 1.0))
             else:
-                made.x[i], made.covariances[i] = wrap(found[0], transition.circular), found[1]
-                made.log_weights[i] = log_prior[i] + found[2]
-        if 2 * shares[refused].sum() > shares[tested].sum():
+                continued.x[i] = wrap(moments[0], transition.circular)
+                continued.covariances[i] = moments[1]
+                continued.log_weights[i] = log_prior[i] + moments[2]
+        # Where Gaussians fail for most of the weight, those that were too light to be tested cannot be trusted either.
+        if 2 * shares[rejected].sum() > shares[tested].sum():
             points = histories.points(transition.circular, transition.step)
             return self._points(transition, points, log_mass, n, rng, observation)
-        return [made.take(np.flatnonzero(~(refused & earned))), *parts]
+        return [continued.take(np.flatnonzero(~(rejected & entitled))), *parts]
 
     def _gaussian(
         self,
@@ -235,18 +257,20 @@ class HistoryProposal:
         guide: Observation | None,
         log_factors: Callable[[Array], Array | float],
     ) -> tuple[Array, Array, float] | None:
-        """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if they are refused."""
+        """Return mean and covariance of the successors of a Gaussian, and the log-evidence; None if it is rejected."""
         m = SPARE_POINTS
-        gaussian, only = Ancestors.gaussian(transition, mean, root), np.zeros(m, dtype=np.int64)
+        gaussian = Ancestors.gaussian(transition, mean, root)
+        only_member = np.zeros(m, dtype=np.int64)
         noise = gaussian.standard_noise(self.proposal.sampler, m, rng)
         log_offset = 0.0
         if guide is None:
-            moved = Particles.equal(gaussian.successors(only, noise))
+            successors = Particles.equal(gaussian.successors(only_member, noise))
         else:
             _, update = gaussian.look_ahead(guide)
-            moved = gaussian.updated(guide, update, only, noise, np.full(m, -np.log(m)))
+            successors = gaussian.updated(guide, update, only_member, noise, np.full(m, -np.log(m)))
             log_offset = guide.log_offset or 0.0
-        weighted, log_evidence = moved.reweighted(log_factors(moved.x) + np.zeros(m)).normalised()
+        weighted, log_evidence = successors.reweighted(log_factors(successors.x) + np.zeros(m)).normalised()
+        # Kalman's update missed the posterior
         if log_evidence == -np.inf or weighted.ess < min(n, m / 2):
             return None
         shape = Gaussianity(weighted, transition.circular)
@@ -257,10 +281,14 @@ class HistoryProposal:
         return ModeProposal(self.proposal)
 
 
-def for_model(proposal: base.Proposal | None, model: contract.Model, resampling: Any) -> base.Proposal:
-    """Return the proposal as a filter of this model takes it: by histories, or by modes, where it has any.
+def for_model(
+    proposal: base.Proposal | None,
+    model: contract.Model,
+    resampling: Any,
+) -> base.Proposal:
+    """Wrap a proposal for a filter of this model: in histories or modes, if the model jumps.
 
-    On a line exact quantiles of the predictive mixture are as good as histories where all is linear, and better where not.
+    In one dimension exact quantiles of the predictive mixture are as good as histories where all is linear, else better.
     """
     proposal = base.BootstrapProposal() if proposal is None else proposal
     check_part("proposal", proposal, base.Proposal, "a proposal such as BootstrapProposal()")
@@ -271,10 +299,14 @@ def for_model(proposal: base.Proposal | None, model: contract.Model, resampling:
     return in_modes(proposal, model, resampling)
 
 
-def for_step(proposal: base.Proposal, particles: Particles, observation: Observation | None) -> base.Proposal:
-    """Return the proposal as it moves these particles: a scan is taken by histories, or detection by detection.
+def for_step(
+    proposal: base.Proposal,
+    particles: Particles,
+    observation: Observation | None,
+) -> base.Proposal:
+    """Wrap a proposal for these particles and this observation: in histories, or detection by detection.
 
-    An `AutomaticProposal` carries histories from the first scan on, unless the state is a line.
+    An `AutomaticProposal` carries histories from the first scan on, unless the state has one dimension.
     """
     if type(particles) is Particles and (observation is None or not observation.measurement.scans):
         return proposal
@@ -284,30 +316,36 @@ def for_step(proposal: base.Proposal, particles: Particles, observation: Observa
     return one_by_one(proposal, observation)
 
 
-def guide_of(observation: Observation, hypothesis: int) -> Hypothesis:
-    """Return the observation by a hypothesis, None for a miss, and the logs of the factors of its density at states."""
+def guide_of(observation: Observation | None, hypothesis: int) -> Hypothesis:
+    """Return the observation by a hypothesis, None for a miss, and the log of its further factors at states."""
+    if observation is None:
+        return None, lambda x: 0.0
+    step = observation.step
     if not observation.measurement.scans:
-        return Observation(observation.measurement, observation.z, observation.step, None), lambda x: 0.0
-    model, scan, step = observation.model, observation.z, observation.step
+        return Observation(observation.measurement, observation.z, step, None), lambda x: 0.0
+    model = observation.model
+    scan = observation.z
 
+    # 1 - P_D for a miss, P_D / kappa for a detection; both may depend on the state.
     def log_factors(x: Array) -> Array:
         missed, detected = model.log_factors(model.detection_probabilities(x, step), scan, step)
-        return (
-            np.broadcast_to(detected, (len(scan), len(x)))[hypothesis - 1] if hypothesis else np.broadcast_to(missed, len(x))
-        )
+        if not hypothesis:
+            return np.broadcast_to(missed, len(x))
+        factors: Array = np.broadcast_to(detected, (len(scan), len(x)))[hypothesis - 1]
+        return factors
 
     return Observation(model.model, scan[hypothesis - 1], step, None) if hypothesis else None, log_factors
 
 
 class Histories(Particles):
-    """Particles of which each may stand for the Gaussian of a history."""
+    """Particles each of which is either a point or the Gaussian of a history."""
 
     FIELDS: ClassVar[tuple[str, ...]] = (*Particles.FIELDS, "covariances", "gaussian")
 
     covariances: Array
     """Covariances (n, d, d) of the Gaussians; zero about points."""
     gaussian: NDArray[np.bool_]
-    """True (n,) where a particle stands for a Gaussian, else it is a point."""
+    """True (n,) where a particle is a Gaussian, False where it is a point."""
 
     @classmethod
     def of(cls, particles: Particles) -> Self:
@@ -321,7 +359,13 @@ class Histories(Particles):
         return histories
 
     @classmethod
-    def of_gaussians(cls, log_weights: Array, means: Array, covariances: Array, modes: Any = None) -> Self:
+    def of_gaussians(
+        cls,
+        log_weights: Array,
+        means: Array,
+        covariances: Array,
+        modes: Any = None,
+    ) -> Self:
         """Return histories each of which is a Gaussian."""
         histories = cls.unchecked(means, log_weights, modes)
         histories.covariances = covariances
@@ -340,6 +384,7 @@ class Histories(Particles):
     def effective_size(self) -> float:
         """See `Particles`: the Gaussian of a history counts as ``w_i n_next`` equal particles."""
         weights = self.weights
+        # n w particles of weight 1/n have the sum of squares w / n; a Gaussian with less than one particle's weight has w^2.
         squares = np.where(self.gaussian, weights * np.minimum(weights, 1 / self.n_next), weights**2)
         return float(1.0 / squares.sum())
 
@@ -349,17 +394,17 @@ class Histories(Particles):
         return mean, covariance + np.tensordot(self.weights, self.covariances, 1)
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
-        """Deal as many equal points as the next step has to histories by their weights, in place of their Gaussians."""
-        n, d = self.n_next, self.x.shape[1]
-        chosen = balanced.ranked_members(self.x, self.weights, circular, n)
-        noise = balanced.balanced_noise(n, d, step % balanced.SETS)
-        roots = covariance_factor(self.covariances[chosen])
-        points = Particles.equal(wrap(self.x[chosen] + (roots @ noise[:, :, None])[:, :, 0], circular))
-        points.modes = None if self.modes is None else self.modes[chosen]
+        """Represent the histories by `n_next` equal points: each Gaussian by a number of balanced points of its own."""
+        n = self.n_next
+        members = balanced.ranked_members(self.x, self.weights, circular, n)
+        noise = balanced.balanced_noise(n, self.x.shape[1], step % balanced.SETS)
+        roots = covariance_factor(self.covariances[members])
+        points = Particles.equal(wrap(self.x[members] + (roots @ noise[:, :, None])[:, :, 0], circular))
+        points.modes = None if self.modes is None else self.modes[members]
         return points
 
     def belief(self, weights: Array) -> Gaussians:
-        """Return the histories, with these weights, as the mixture Kalman filter has them."""
+        """Return the histories with these weights as a mixture of Gaussians."""
         modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
         return Gaussians(weights, self.x, covariance_factor(self.covariances), modes)
 
@@ -368,14 +413,16 @@ class Histories(Particles):
         return self.belief(self.weights).predicted_observation(reader, UNSCENTED_RULE, step)
 
     def updated(self, observation: Observation) -> Particles:
-        """See `Particles`: Gaussians are updated as Kalman."""
+        """See `Particles`: Gaussians get a Kalman update."""
         circular = contract.circular_dims(observation.model)
+        # Without moments of the observation no Gaussian can be updated: all become points.
         if not observation.in_mode(0).has_moments:
             return observation.weigh(self.points(circular, observation.step))
         parts: list[Particles] = []
         if self.gaussian.any():
             plain = not observation.measurement.scans and self.modes is None
-            rule = None if plain and observation.step == 0 else UNSCENTED_RULE  # iterated without a rule
+            # iterated without a rule
+            rule = None if plain and observation.step == 0 else UNSCENTED_RULE
             histories, log_mass = self.take(np.flatnonzero(self.gaussian)).normalised()
             updated, log_density, *_ = histories.belief(histories.weights).branch(observation, rule)
             log_weights = observation.less_offset(np.log(updated.weights) + log_mass + log_density)
@@ -386,18 +433,19 @@ class Histories(Particles):
         return Histories.join(parts, self.n_next)
 
     def plain(self, which: Any) -> Particles:
-        """Return those of these entries that are points."""
+        """Return a selection of entries, all of them points, as plain particles."""
         modes = None if self.modes is None else self.modes[which]
         return Particles.unchecked(self.x[which], self.log_weights[which], modes, self.n_next)
 
 
 def settled(parts: list[Particles], n: int, circular: tuple[int, ...]) -> list[Histories]:
-    """Return one Gaussian in place of each part that n particles could not tell from it, else its points."""
+    """Replace each part by one Gaussian if n particles could not tell it from that; otherwise keep its points."""
     settled_parts = []
     for part in parts:
         weighted, log_evidence = part.normalised()
         if log_evidence > -np.inf and (shape := Gaussianity(weighted, circular)).excess(n) <= 2:
-            means, covariances = wrap(shape.mean[None], circular), (shape.root @ shape.root.T)[None]
+            means = wrap(shape.mean[None], circular)
+            covariances = (shape.root @ shape.root.T)[None]
             modes = None if part.modes is None else part.modes[:1]
             settled_parts.append(Histories.of_gaussians(np.array([log_evidence]), means, covariances, modes))
         else:

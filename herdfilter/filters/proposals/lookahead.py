@@ -1,4 +1,4 @@
-"""A look ahead: where successors come from, and what an observation says about the noise on the way to them."""
+"""Looking ahead: the ancestors of a step, and the Kalman update of their transition noise by an observation."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
 SPARE_POINTS = 1000
-"""Number of sigma points that take little more time than a few, most of it in the call of the model's functions."""
+"""A call of the model's functions with so many states takes little more time than one with a few."""
 
 _sigma_points = lru_cache(maxsize=64)(UNSCENTED_RULE.points)
 
 
 @lru_cache(maxsize=64)
 def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
-    """Sigma points that differ in the first d entries (2 d + 1,), and for each point (p,) which of those it agrees with."""
+    """Return the sigma points with distinct first d entries (2 d + 1,), and which of them each point (p,) agrees with."""
     starts = np.concatenate([np.arange(d + 1), np.arange(noise_dim + 1, noise_dim + d + 1)])
     start_of = np.zeros(2 * noise_dim + 1, dtype=np.int64)
     start_of[starts] = np.arange(2 * d + 1)
@@ -37,7 +37,7 @@ def _distinct_starts(noise_dim: int, d: int) -> tuple[Indices, Indices]:
 
 
 class Ancestors(NamedTuple):
-    """M weighted states, and the width of the Gaussian about each; successors are a function of their noise, N(0, I).
+    """M weighted states, or Gaussians about them, whose successors are functions of noise, N(0, I).
 
     Attributes
     ----------
@@ -45,13 +45,13 @@ class Ancestors(NamedTuple):
     x : ndarray, shape (M, d)
     weights : ndarray, shape (M,)
     noise_dim : int
-        Entries of the noise: those of the state about its centre, if there is a width, then those of the transition.
+        Number of entries of the noise: d for the state of a Gaussian, if members are such, then those of the transition.
     root : ndarray, shape (d, d), or None
-        Factor of the covariance about each state.
+        Factor of the covariance of the Gaussians.
     means : ndarray, shape (M, d), or None
-        Transition means of the states, where the noise is additive and there is no width: computed once.
+        Transition means of the states, computed once where members are points and the noise is additive.
     members_are_particles : bool
-        False of one Gaussian for all particles.
+        False for one Gaussian that replaces all particles.
     """
 
     transition: Transition
@@ -74,28 +74,36 @@ class Ancestors(NamedTuple):
         return cls(transition, mean[None], np.ones(1), len(root) + transition.motion.noise_dim, root, None, False)
 
     @classmethod
-    def kernels(cls, transition: Transition, particles: Particles, mean: Array, root: Array, width: float) -> Ancestors:
-        """Put a Gaussian about every particle, `width` of the standard deviation of all; mean and covariance stay.
+    def kernels(
+        cls,
+        transition: Transition,
+        particles: Particles,
+        mean: Array,
+        root: Array,
+        width: float,
+    ) -> Ancestors:
+        """Put a Gaussian about every particle, of `width` standard deviations of all; mean and covariance stay.
 
-        The particles are drawn together about their mean, in compensation (Liu and West 2001).
+        In compensation the particles are moved towards their mean (Liu and West 2001).
         """
         x = unwrap(particles.x, particles.weights, transition.circular)
         x = transition.wrapped(mean + np.sqrt(1 - width**2) * (x - mean))
         return cls(transition, x, particles.weights, len(root) + transition.noise_dim, width * root)
 
     def standard_noise(self, sampler: Sampler | None, n: int, rng: np.random.Generator) -> Array:
-        """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set that serves at this step."""
+        """Points (n, noise_dim) of N(0, I): those of a sampler, or else the balanced set for this step."""
         if sampler is None:
             return balanced.balanced_noise(n, self.noise_dim, self.transition.step % balanced.SETS)
         return balanced.sampled_noise(sampler, n, self.noise_dim, rng)
 
-    def successors(self, chosen: Any, noise: Array) -> Array:
-        """Successors (m, d) of the chosen members (m,) at noise (m, noise_dim)."""
+    def successors(self, members: Any, noise: Array) -> Array:
+        """Successors (m, d) of members (m,) at noise (m, noise_dim)."""
         if self.means is not None:
-            return self.transition.wrapped(self.means[chosen] + noise @ self.transition.factor.T)
-        start = self.x[chosen]
+            return self.transition.wrapped(self.means[members] + noise @ self.transition.factor.T)
+        start = self.x[members]
         if self.root is None:
             return self.transition.propagate(start, noise)
+        # the first d entries of the noise are the state's, about the centre
         d = len(self.root)
         start = start + noise[:, :d] @ self.root.T
         circular = self.transition.circular
@@ -107,7 +115,7 @@ class Ancestors(NamedTuple):
         return _sigma_points(self.noise_dim)
 
     def centres(self) -> Array:
-        """Successors (M, d) of all members at no noise."""
+        """Successors (M, d) of all members without noise."""
         if self.means is not None:
             return self.transition.wrapped(self.means)
         return self.successors(np.arange(len(self.x)), np.zeros((len(self.x), self.noise_dim)))
@@ -129,10 +137,11 @@ class Ancestors(NamedTuple):
         return wrap(successors, circular) if circular else successors
 
     def spreads(self) -> tuple[Array, Array]:
-        """Covariances (d, d) of the successors: what the transition noise makes of it, and the whole.
+        """Covariances (d, d) of the successors: that due to the transition noise, and the total.
 
-        Noise that is not additive is linearised by the sigma points of the first member, which must have a width.
+        Noise that is not additive is linearised by the sigma points of the first member, which must be a Gaussian.
         """
+        # the law of total covariance: of the means, and of the noise
         if self.means is not None:
             noise = self.transition.factor @ self.transition.factor.T
             means = unwrap(self.means, self.weights, self.transition.circular)
@@ -140,16 +149,17 @@ class Ancestors(NamedTuple):
             return noise, noise + (self.weights * centred.T) @ centred
         weights = self.sigma_points[1]
         x = unwrap(self.sigma_successors(np.zeros(1, dtype=np.int64))[0], weights, self.transition.circular)
+        # Central differences at the sigma points +- c e_j, whose weight is 1 / (2 c^2): slope = (up - down) / (2 c).
         slopes = (x[1 : self.noise_dim + 1] - x[self.noise_dim + 1 :]) * np.sqrt(0.5 * weights[1])
         noise = slopes[self.x.shape[1] :]
         return noise.T @ noise, slopes.T @ slopes
 
     def look_ahead(self, observation: Observation) -> tuple[Array, NoiseUpdate]:
-        """Return where the members will be at no noise (M, d), and what an observation says about their noise.
+        """Return the successors (M, d) of all members without noise, and the update of their noise by an observation.
 
-        Where members are many, neighbours along the Hilbert curve of where they will be share the gain of the one in their
-        middle; each has its own residual. There are so many gains that each function of the model is asked at `SPARE_POINTS`
-        more states than there are members, at most.
+        Where there are many members, groups of neighbours along the Hilbert curve through these successors share the gain of
+        the member in their middle; each member has its own residual. The number of gains is such that the model's functions
+        are evaluated at no more than `SPARE_POINTS` states in addition to one for each member.
         """
         points, weights = _sigma_points(self.noise_dim)
         (count, d), p = self.x.shape, len(points)
@@ -160,55 +170,66 @@ class Ancestors(NamedTuple):
         if gains < count:
             centres = self.centres()
             order = balanced.hilbert_order(centres, self.weights, self.transition.circular)
+            # `gains` runs of almost equal length; the member in the middle of each represents it.
             group[order] = members * gains // count
             members = order[(2 * members[:gains] + 1) * count // (2 * gains)]
         ahead = self.sigma_successors(members)
         if gains == count:
             centres = ahead[:, 0]
         if not observation.has_moments:
-            up, down = ahead[:, 1 : self.noise_dim + 1], ahead[:, self.noise_dim + 1 :]
+            up = ahead[:, 1 : self.noise_dim + 1]
+            down = ahead[:, self.noise_dim + 1 :]
             slopes = wrap(up - down, self.transition.circular) * np.sqrt(0.5 * weights[1])
-            made = linear_observations(observation, self.transition, centres, self.weights, members, group, slopes, points)
-            update = update_noise(made[0], weights, points, made[1], np.eye(d)[None], group, observation.step)
-            return centres, update._replace(log_densities=update.log_densities + made[2])
+            offsets, residuals, log_peaks = linear_observations(
+                observation, self.transition, centres, self.weights, members, group, slopes, points
+            )
+            update = update_noise(offsets, weights, points, residuals, np.eye(d)[None], group, observation.step)
+            return centres, update._replace(log_densities=update.log_densities + log_peaks)
+        # One call of the model for the sigma points of all gains and, unless these include them, the centres.
         states = ahead.reshape(-1, d)
         values = observation.mean(states if gains == count else np.concatenate([states, centres]))
         by_gain = values[: len(states)].reshape(-1, p, values.shape[1])
-        offsets: Array = by_gain - by_gain[:, :1]
+        offsets = by_gain - by_gain[:, :1]
         if observation.circular:
             offsets = wrap(offsets, observation.circular)
         offsets = offsets[:, :, observation.observed_entries]
         residuals = observation.residuals(by_gain[:, 0] if gains == count else values[len(states) :])
         noises = observation.noises(states)
+        # noise that depends on the state: its expectation over each gain's points
         if len(noises) > 1:
             noises = np.tensordot(noises.reshape(gains, p, *noises.shape[1:]), weights, (1, 0))
         return centres, update_noise(offsets, weights, points, residuals, noises, group, observation.step)
 
-    def particles(self, chosen: Indices, noise: Array, log_weights: Array) -> Particles:
-        """Successors of the chosen members (m,) at noise (m, noise_dim), with their ancestors if members are particles."""
-        ancestors = chosen if self.members_are_particles else None
-        return Particles.unchecked(self.successors(chosen, noise), log_weights, ancestors=ancestors)
+    def particles(self, members: Indices, noise: Array, log_weights: Array) -> Particles:
+        """Successors of members (m,) at noise (m, noise_dim), with their ancestors if members are particles."""
+        ancestors = members if self.members_are_particles else None
+        return Particles.unchecked(self.successors(members, noise), log_weights, ancestors=ancestors)
 
     def updated(
-        self, observation: Observation, update: NoiseUpdate, chosen: Indices, z: Array, log_weights: Array
+        self,
+        observation: Observation,
+        update: NoiseUpdate,
+        members: Indices,
+        z: Array,
+        log_weights: Array,
     ) -> Particles:
-        """Do as `particles` at updated noise, z (m, noise_dim) before; with exact weights."""
-        noise, log_ratio = update.draw(chosen, z)
-        return observation.weigh(self.particles(chosen, noise, log_weights + log_ratio))
+        """Successors of members (m,) at updated noise, drawn by standard normal z (m, noise_dim), with exact weights."""
+        noise, log_ratio = update.draw(members, z)
+        return observation.weigh(self.particles(members, noise, log_weights + log_ratio))
 
 
 class NoiseUpdate(NamedTuple):
-    """Kalman's update of the noise of each of n particles by an observation: N(0, I) becomes N(mean, N N'), N = I - G' B G.
+    """Kalman update of the noise of each of n particles by an observation: N(0, I) becomes N(mean, N N'), N = I - G' B G.
 
-    The matrix N, a square root of the updated covariance ``I - G' G``, is never formed: with few entries k observed,
-    products with it cost k times the dimension D, not its square. With T the Cholesky factor of ``I - G G'`` its part B
-    is ``(I + T)^-1`` (after Andrews 1968, "A square root formulation of the Kalman covariance equations"). It is
-    ``T = L^-1 R``, with R R' the covariance of what the noise says nothing about, so that nothing is subtracted.
+    The matrix N, a square root of the updated covariance ``I - G' G``, is never formed: with k entries observed, products
+    with it cost k times the dimension D, not D squared. With T the Cholesky factor of ``I - G G'``, B is
+    ``(I + T)^-1`` (after Andrews 1968, "A square root formulation of the Kalman covariance equations"). T is computed as
+    ``L^-1 R``, with R R' the part of the observation's covariance that is independent of the noise: nothing is subtracted.
 
     Attributes
     ----------
     group : ndarray of int, shape (n,)
-        Whose gain, of B, each particle has.
+        Index among the B gains of the one that each particle uses.
     means : ndarray, shape (n, D)
     gains : ndarray, shape (B, k, D)
         The matrices G: L^-1 times the covariance of observation and noise, with L L' that of the observation.
@@ -219,13 +240,13 @@ class NoiseUpdate(NamedTuple):
     log_densities : ndarray, shape (n,)
         Of the observation, as each particle predicts it.
     offsets : ndarray, shape (B, p, k)
-        Mean observations at sigma points of the noise, less that at no noise.
+        Mean observations at sigma points of the noise, less that without noise.
     residuals : ndarray, shape (n, k)
-        The observation less the mean observation of each particle at no noise.
+        The observation less the mean observation of each particle without noise.
     noises : ndarray, shape (B or 1, k, k)
-        Covariances of the observation's own noise.
+        Covariances of the observation noise.
     room : ndarray, shape (k + 1, k)
-        Room for intermediate results.
+        Workspace.
     """
 
     group: Indices
@@ -240,9 +261,10 @@ class NoiseUpdate(NamedTuple):
     room: Array
 
     def share(self, noise: Array, log_weights: Array) -> float:
-        """Effective share, from 0 to 1, of points at noise (m, D) of the first particle, as far as its sigma points tell.
+        """Predict the effective share, from 0 to 1, of points at noise (m, D) of the first particle after the observation.
 
-        The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
+        The mean observation is interpolated by a quadratic in each entry of the noise, through the sigma points. Log-weights
+        (m,) are those before the likelihood.
         """
         noise = read_only(noise) if noise.flags.writeable else noise
         return float(_share(self, noise, log_weights.copy()))
@@ -254,38 +276,52 @@ class NoiseUpdate(NamedTuple):
         _draw(self, chosen, read_only(z) if z.flags.writeable else z, noise, log_ratio)
         return noise, log_ratio
 
-    def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:
-        """Do as `draw`, but leave the noise of the `unguided` (m,); the density is the mixture, `share` of it theirs."""
-        noise, log_ratio = self.draw(chosen, z)
+    def draw_mixed(
+        self,
+        members: Indices,
+        z: Array,
+        unguided: Any,
+        share: float,
+    ) -> tuple[Array, Array]:
+        """As `draw`, but `unguided` (m,) particles keep z; the density is the mixture with `share` of N(0, I)."""
+        noise, log_ratio = self.draw(members, z)
         noise[unguided] = z = z[unguided]
-        chosen = chosen[unguided]
-        g = self.group[chosen]
-        away = z - self.means[chosen]  # the inverse of I - G' G = N N' is I + (T^-1 G)' T^-1 G
-        along = np.linalg.solve(self.roots[g], self.gains[g] @ away[:, :, None])[:, :, 0]
-        log_ratio[unguided] = 0.5 * ((away**2).sum(axis=1) + (along**2).sum(axis=1) - (z**2).sum(axis=1)) + self.log_dets[g]
+        members = members[unguided]
+        g = self.group[members]
+        # The density of the update at z. The inverse of I - G' G = N N' is I + (T^-1 G)' T^-1 G.
+        offsets = z - self.means[members]
+        along = np.linalg.solve(self.roots[g], self.gains[g] @ offsets[:, :, None])[:, :, 0]
+        squares = (offsets**2).sum(axis=1) + (along**2).sum(axis=1)
+        log_ratio[unguided] = 0.5 * (squares - (z**2).sum(axis=1)) + self.log_dets[g]
         return noise, -np.logaddexp(np.log1p(-share) - log_ratio, np.log(share))
 
 
 def update_noise(
-    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices, step: int
+    values: Array,
+    weights: Array,
+    points: Array,
+    residuals: Array,
+    noise: Array,
+    group: Indices,
+    step: int,
 ) -> NoiseUpdate:
     """Update the noise of n particles by the mean observations at p points of the noise of B of them.
 
     Parameters
     ----------
     values : ndarray, shape (B, p, k)
-        Mean observation at each point of each particle's noise, less that at no noise, angles unwrapped.
+        Mean observation at each point of each particle's noise, less that without noise, angles unwrapped.
     weights : ndarray, shape (p,)
     points : ndarray, shape (p, D)
         Of N(0, I): their weighted mean is 0 and their covariance I.
     residuals : ndarray, shape (n, k)
-        The observation less the mean observation of each particle at no noise.
+        The observation less the mean observation of each particle without noise.
     noise : ndarray, shape (B or 1, k, k)
-        Covariance of the observation's own noise.
+        Covariance of the observation noise.
     group : ndarray of int, shape (n,)
-        Which of the B each particle takes the gain of.
+        Index among the B gains of the one that each particle uses.
     """
-    arrays = np.array(residuals, order="C"), np.array(noise, order="C")
+    arrays = (np.array(residuals, order="C"), np.array(noise, order="C"))
     update, sound = new_update(np.ascontiguousarray(values), weights, points, *arrays, group)
     if not sound:
         raise IndefiniteCovarianceError(step, "observation's")
@@ -294,10 +330,17 @@ def update_noise(
 
 @register_jitable
 def new_update(
-    values: Array, weights: Array, points: Array, residuals: Array, noise: Array, group: Indices
+    values: Array,
+    weights: Array,
+    points: Array,
+    residuals: Array,
+    noise: Array,
+    group: Indices,
 ) -> tuple[NoiseUpdate, bool]:
-    """Do as `update_noise`, but say whether all covariances are positive definite."""
-    (count, p, k), (n, dim) = values.shape, (len(residuals), points.shape[1])
+    """Do as `update_noise` in compiled code; return also whether all covariances are positive definite."""
+    count, p, k = values.shape
+    n = len(residuals)
+    dim = points.shape[1]
     update = NoiseUpdate(
         group,
         np.zeros((n, dim)),
@@ -317,14 +360,14 @@ def new_update(
 
 
 class UpdateRoom(NamedTuple):
-    """Room for the results on the way to a `NoiseUpdate`.
+    """Workspace for the computation of a `NoiseUpdate`.
 
     Attributes
     ----------
     factors : ndarray, shape (B, k, k)
         The matrices L of the covariance L L' of the observation.
     means : ndarray, shape (B, k)
-        Mean observations, less that at no noise.
+        Mean observations, less that without noise.
     constants : ndarray, shape (B,)
         Log-densities of the observation at its mean.
     slopes : ndarray, shape (k, D)
@@ -340,18 +383,27 @@ class UpdateRoom(NamedTuple):
 
 
 LEAST_NOISE = 1e-13
-"""Least share that is left of the deviation of noise: less is rounding, and an observation without noise leaves none."""
+"""Least ratio of the deviations of noise after and before: an exact observation leaves none, and the density needs some."""
 
 
 @njit(**IN_PLACE)
 def _update_noise(update, weights, points, room):
     """Fill the five arrays of a `NoiseUpdate`; return True if all covariances are positive definite."""
-    (count, _, k), dim = update.offsets.shape, points.shape[1]
-    means, gains, roots, log_dets, noises = update.means, update.gains, update.roots, update.log_dets, update.noises
-    lowers, constants, slopes = room.factors, room.constants, room.slopes
+    count, _, k = update.offsets.shape
+    dim = points.shape[1]
+    means = update.means
+    gains = update.gains
+    roots = update.roots
+    noises = update.noises
+    lowers = room.factors
+    constants = room.constants
+    slopes = room.slopes
     row = update.room[k]  # variances, then a residual
+    # Gains are first the slopes A of the observation in the noise, lowers the covariance of the rest.
     regress(update.offsets, points, weights, weights, room.rows, room.means, gains, lowers)
     for i in range(count):
+        # The gains now hold A, and are divided by L in place; slopes are a copy of A, which the rotations use up.
+        # R, the factor of the rest and the observation noise; then L with L L' = A A' + R R' by rotations.
         for a in range(k):
             for b in range(a + 1):
                 lowers[i, a, b] += noises[i if len(noises) > 1 else 0, a, b]
@@ -366,7 +418,7 @@ def _update_noise(update, weights, points, room):
                 lowers[i, a, b] = roots[i, a, b]
         rotate(lowers[i], slopes, slopes[:0], slopes[:0])
         constants[i] = -0.5 * k * np.log(2 * np.pi)
-        for a in range(k):  # by L^-1: the rows of the cross-covariance
+        for a in range(k):  # forward substitution: G = L^-1 A and T = L^-1 R
             if not 0.0 < lowers[i, a, a] < np.inf:
                 return False
             scale = 1.0 / lowers[i, a, a]
@@ -380,11 +432,13 @@ def _update_noise(update, weights, points, room):
                     roots[i, a, b] -= lowers[i, a, c] * roots[i, c, b]
                 roots[i, a, b] *= scale
             roots[i, a, a] = max(roots[i, a, a], LEAST_NOISE)
-            log_dets[i] += np.log(roots[i, a, a])
+            update.log_dets[i] += np.log(roots[i, a, a])
+    # Each particle has its own residual, with the gain of its group.
     for i in range(len(means)):
         g = update.group[i]
         log_density = constants[g]
-        for a in range(k):  # by L^-1: the residual
+        # forward substitution with the residual: L^-1 r, and the mean G' L^-1 r
+        for a in range(k):
             row[a] = update.residuals[i, a] - room.means[g, a]
             for b in range(a):
                 row[a] -= lowers[g, a, b] * row[b]
@@ -397,19 +451,22 @@ def _update_noise(update, weights, points, room):
 
 
 @njit(**IN_PLACE)
-def _draw(update, chosen, z, noise, log_ratio):
+def _draw(update, members, z, noise, log_ratio):
     """Fill noise (m, D) and the logarithms (m,) of N(noise; 0, I) over the density it is drawn from."""
-    means, gains, roots = update.means, update.gains, update.roots
-    (m, dim), k = z.shape, gains.shape[1]
+    gains = update.gains
+    roots = update.roots
+    m, dim = z.shape
+    k = gains.shape[1]
     along = update.room[k]
     for t in range(m):
-        i = chosen[t]
+        i = members[t]
         g = update.group[i]
-        twice = 0.0
+        twice = 0.0  # twice the logarithm, without the determinant: |z|^2 - |noise|^2
         for j in range(dim):
-            noise[t, j] = means[i, j] + z[t, j]
+            noise[t, j] = update.means[i, j] + z[t, j]
             twice += z[t, j] ** 2
-        for a in range(k):  # (I + T)^-1 G z
+        # (I + T)^-1 G z by forward substitution, and N z = z - G' (I + T)^-1 G z
+        for a in range(k):
             entry = 0.0
             for j in range(dim):
                 entry += gains[g, a, j] * z[t, j]
@@ -426,16 +483,22 @@ def _draw(update, chosen, z, noise, log_ratio):
 @njit(**IN_PLACE)
 def _share(update, z, log_weights):
     """Return what `NoiseUpdate.share` does; the log-likelihoods are added to the log-weights (m,)."""
-    offsets, residual, lower = update.offsets[0], update.residuals[0], update.room
-    (m, dim), k = z.shape, len(residual)
-    scale, white, peak = 1.0 / np.sqrt(dim + 1.0), lower[k], -np.inf  # scale of the sigma points
+    offsets = update.offsets[0]
+    residual = update.residuals[0]
+    lower = update.room
+    m, dim = z.shape
+    k = len(residual)
+    white = lower[k]
+    scale = 1.0 / np.sqrt(dim + 1.0)  # sigma points lie at +- sqrt(dim + 1)
+    peak = -np.inf
     factorise(update.noises[0], lower)
     for t in range(m):
         for a in range(k):
             entry = residual[a]
             for j in range(dim):
                 along = scale * z[t, j]
-                up, down = offsets[1 + j, a], offsets[1 + dim + j, a]
+                up = offsets[1 + j, a]
+                down = offsets[1 + dim + j, a]
                 entry -= 0.5 * along * (up - down + along * (up + down))
             for b in range(a):
                 entry -= lower[a, b] * white[b]
@@ -443,6 +506,7 @@ def _share(update, z, log_weights):
             log_weights[t] -= 0.5 * white[a] ** 2
         if log_weights[t] > peak:
             peak = log_weights[t]
+    # Kish: (sum w)^2 / (m sum w^2)
     total = squares = 0.0
     for t in range(m):
         weight = np.exp(log_weights[t] - peak)

@@ -1,4 +1,4 @@
-"""A proposal for each mode of a model that jumps between some: which mode gets how many particles is not left to chance."""
+"""A proposal for models that jump between modes: each mode gets a determined number of particles, not a random one."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ from herdfilter.models import contract
 from herdfilter.models.resolved import Transition
 
 EVEN_SHARE = 0.1
-"""Share of the particles that is dealt to all modes alike: a mode of little mass needs more than one to be spread over."""
+"""Share of the particles that is divided equally among the modes: a light mode needs several to represent its spread."""
 
 UNINFORMED_SHARE = 0.1
-"""Share that is dealt by the masses before the observation, against an evidence that its moments do not tell."""
+"""Share that is divided by the masses before the observation, in case its moments misjudge the evidence of a mode."""
 
 
 @dataclass(frozen=True)
 class ModeProposal:
-    r"""Carries particles through a model that jumps between modes, by a proposal for the moves of each.
+    r"""Carries particles through a model that jumps between modes, each mode by the wrapped proposal.
 
     With particles :math:`x_i` of weights :math:`w_i` in modes :math:`m_i`, mode j has the predicted mass
-    :math:`c_j = \sum_i w_i T_{m_i j}`, and the states on their way to it are all the particles with the weights
+    :math:`c_j = \sum_i w_i T_{m_i j}`, and its ancestors are all the particles with the weights
     :math:`w_i T_{m_i j} / c_j`. From these the proposal makes :math:`n_j` successors by the model of mode j. Their weights
     sum to :math:`c_j` exactly, whatever :math:`n_j`: the mode is summed over, and no label is drawn.
 
     The :math:`n_j` are quotas of :math:`c_j`; where the proposal looks at the observation, of :math:`c_j` times the density
-    of the observation that the moments of mode j predict. A share is dealt to all modes alike, and every mode of any mass
-    has one particle at least, so that no mode dies out. With fewer particles than modes the masses of those modes that have
+    of the observation that the moments of mode j predict. A share is divided equally, and every mode of positive mass
+    has at least one particle, so that no mode dies out. With fewer particles than modes the masses of those modes that have
     none go to the others.
 
-    A filter of a model that jumps wraps its proposal into this one; it is written out for ``modes="random"``.
+    A filter of a model that jumps wraps its proposal into this one; write it out only for ``modes="random"``.
 
     Parameters
     ----------
     proposal : Proposal
         For the moves of each mode.
     modes : {"herded", "random"}
-        With "random" labels are drawn: for every particle from its row of T where particles have successors of their own,
-        for every successor where those come from the particles as a whole. What herded modes gain is measured against that.
+        With "random" labels are drawn: for every particle from its row of T if each has one successor, for every successor
+        if they come from the particles as a whole. It is the baseline that herded modes are measured against.
     resampling : Resampling, optional
-        Makes :math:`n_j` particles of those on their way to mode j, for proposals that do not do so; that of the filter
-        unless given.
+        Makes the :math:`n_j` ancestors of mode j, for proposals that keep the number of particles; by default that of the
+        filter.
 
     Raises
     ------
     TypeError, ValueError
-        If a part is not of its kind, or `modes` unknown; from the filter, if a resampling scheme has a number of its own.
+        If a part is not of its kind, or `modes` unknown; from the filter, if a resampling scheme cannot change the number.
 
     Examples
     --------
     A target that goes straight or manoeuvres. A filter of such a model wraps its proposal by itself. The predicted
-    probabilities of the modes are those of the Markov chain, 0.5 * 0.95 + 0.5 * 0.1 and the rest, exactly.
+    probabilities of the modes are exactly those of the Markov chain, 0.5 * 0.95 + 0.5 * 0.1 and its complement.
 
     >>> steady, lively = (hf.models.ConstantVelocity(q, 0.5, [0, 1], 0.1 * np.eye(2)) for q in (1e-3, 10.0))
     >>> model = hf.models.JumpMarkov([steady, lively], [[0.95, 0.05], [0.1, 0.9]])
@@ -86,7 +86,7 @@ class ModeProposal:
 
     @property
     def uses(self) -> base.Uses:
-        """See `Proposal`: with herded modes all particles are on their way to every mode, and need not be even."""
+        """See `Proposal`: with herded modes every particle is an ancestor in every mode, so that weights are used."""
         within = self.proposal.uses
         return base.Uses(self.modes == "herded" or within.weights, within.observation, within.whole_scan)
 
@@ -97,6 +97,7 @@ class ModeProposal:
                 f"model: ModeProposal needs models and transition_matrix; {contract.kind(model)} has none: give it to "
                 f"{type(self.proposal).__name__} alone"
             )
+        # `allot` would drop the Gaussians of its particles
         if isinstance(self.proposal, RaoBlackwellisedProposal):
             raise TypeError("model: RaoBlackwellisedProposal needs a model without modes, got one that jumps")
         for mode in range(len(model.models)):
@@ -113,7 +114,11 @@ class ModeProposal:
         return Particles.join(parts)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if particles.modes is None:
@@ -121,11 +126,10 @@ class ModeProposal:
                 "resampling: expected a scheme that copies particles with their modes, such as SystematicResampling(), got "
                 "one that drops the modes"
             )
-        if (
-            observation is not None and len(observation.measurement.modes) == 1
-        ):  # the rest of a scan: all modes read it alike
-            moved = self.propose(transition, particles, rng)
-            return moved.reweighted(observation.log_likelihood(moved.x))
+        # the unguided part of a scan, which has one likelihood for all modes
+        if observation is not None and len(observation.measurement.modes) == 1:
+            predicted = self.propose(transition, particles, rng)
+            return predicted.reweighted(observation.log_likelihood(predicted.x))
         onward = transition.modes
         if self.uses.weights:
             parts = self.allot(onward, transition, particles, rng, observation)
@@ -134,20 +138,22 @@ class ModeProposal:
         successors = []
         for mode, (source, mass) in parts.items():
             if observation is None:
-                moved = self.proposal.propose(onward[mode], source, rng)
+                part = self.proposal.propose(onward[mode], source, rng)
             else:
                 in_mode = observation.in_mode(mode)
-                moved = one_by_one(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
-                observation.log_offset = in_mode.log_offset  # for all modes the same
-            successors.append(label(moved.traced(source.ancestors), mode, mass))
+                part = one_by_one(self.proposal, in_mode).propose(onward[mode], source, rng, in_mode)
+                # set by the first mode, then used by all
+                observation.log_offset = in_mode.log_offset
+            successors.append(label(part.traced(source.ancestors), mode, mass))
         return Particles.join(successors)
 
     def _draw(
         self, transition: Transition, particles: Particles, rng: np.random.Generator
     ) -> dict[int, tuple[Particles, float]]:
         """Draw a mode for each particle, which keeps its weight."""
-        steps = np.cumsum(transition.model.transition_matrix, axis=1)[particles.modes]
-        labels = (rng.random(len(particles))[:, None] * steps[:, -1:] >= steps).sum(axis=1)
+        # Inverse of the cumulative probabilities, whose last entry may differ from 1 by rounding.
+        cumulative = np.cumsum(transition.model.transition_matrix, axis=1)[particles.modes]
+        labels = (rng.random(len(particles))[:, None] * cumulative[:, -1:] >= cumulative).sum(axis=1)
         parts = {}
         for j in np.unique(labels):
             members = np.flatnonzero(labels == j)
@@ -164,19 +170,25 @@ class ModeProposal:
         rng: np.random.Generator,
         observation: Observation | None,
     ) -> dict[int, tuple[Particles, float]]:
-        """Allot successors to the modes; all particles lead to each."""
+        """Return for each mode its ancestors, which know their number of successors, and its mass.
+
+        Every particle from which the mode can be reached is an ancestor.
+        """
         joint = particles.weights[:, None] * transition.model.transition_matrix[particles.modes]
         masses = joint.sum(axis=0)
         sources = {}
         for j in np.flatnonzero(masses).tolist():
             leading: Indices = np.flatnonzero(joint[:, j] > 0)
+            # w_i T_ij / c_j: the probability that a particle in mode j has come from i
             sources[j] = Particles.weighted(particles.x[leading], joint[leading, j] / masses[j])
             sources[j].ancestors = leading
         shares = masses
-        if observation is not None:  # masses after it, as far as the moments of each mode tell
+        # the posterior masses, as far as the moments of each mode tell
+        if observation is not None:
             log_masses = np.full(len(masses), -np.inf)
             for j, source in sources.items():
                 log_masses[j] = np.log(masses[j]) + log_evidence(onward[j], source, observation.in_mode(j))
+            # else no mode explains the observation, and c_j decides
             if np.isfinite(peak := log_masses.max()):
                 after = np.exp(log_masses - peak)
                 shares = (1 - UNINFORMED_SHARE) * after / after.sum() + UNINFORMED_SHARE * masses
@@ -186,8 +198,10 @@ class ModeProposal:
         for j, source in sources.items():
             if not counts[j]:
                 continue
+            # a proposal that uses the weights makes so many successors
             source.n_next = int(counts[j])
-            if not self.proposal.uses.weights:  # then it makes as many as it is given
+            # such a proposal makes one successor of each
+            if not self.proposal.uses.weights:
                 source = scheme.resample(source, rng, transition.circular).traced(source.ancestors)
                 if len(source) != counts[j]:
                     raise ValueError(
@@ -197,22 +211,34 @@ class ModeProposal:
             parts[j] = (source, masses[j])
         return parts
 
-    def _deal(self, shares: Array, masses: Array, n: int, rng: np.random.Generator) -> tuple[np.ndarray, Array]:
+    def _deal(
+        self,
+        shares: Array,
+        masses: Array,
+        n: int,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, Array]:
         """Return the number of particles (J,), and the total weight (J,), of each mode."""
-        some = masses > 0
+        possible = masses > 0
         if self.modes == "random":
             shares = shares / shares.sum()
             counts = rng.multinomial(n, shares)
-            return counts, counts / n * masses / np.where(some, shares, 1.0)
-        shares = np.where(some, EVEN_SHARE / some.sum() + (1 - EVEN_SHARE) * shares / shares.sum(), 0.0)
-        each = some & (n >= some.sum())
+            # importance weights: c_j / share
+            return counts, counts / n * masses / np.where(possible, shares, 1.0)
+        shares = np.where(possible, EVEN_SHARE / possible.sum() + (1 - EVEN_SHARE) * shares / shares.sum(), 0.0)
+        # one particle for each mode, if there are enough
+        each = possible & (n >= possible.sum())
         counts = each + largest_remainders(shares / shares.sum(), n - int(each.sum()))
-        kept = np.where(counts > 0, masses, 0.0)
-        return counts, kept / kept.sum() * masses.sum()
+        represented = np.where(counts > 0, masses, 0.0)
+        return counts, represented / represented.sum() * masses.sum()
 
 
-def in_modes(proposal: base.Proposal, model: contract.Model, resampling: schemes.Resampling) -> base.Proposal:
-    """Return the proposal for a model: for one that jumps a `ModeProposal`, for any other none."""
+def in_modes(
+    proposal: base.Proposal,
+    model: contract.Model,
+    resampling: schemes.Resampling,
+) -> base.Proposal:
+    """Wrap a proposal into a `ModeProposal` if the model jumps; otherwise unwrap it."""
     if not contract.jumps(model):
         return proposal.proposal if isinstance(proposal, ModeProposal) else proposal
     if not isinstance(proposal, ModeProposal):
@@ -221,7 +247,7 @@ def in_modes(proposal: base.Proposal, model: contract.Model, resampling: schemes
 
 
 def label(part: Particles, mode: int, mass: float) -> Particles:
-    """Return particles of one mode, with the weights that they have times its mass."""
+    """Return particles labelled with a mode, their weights multiplied by its mass."""
     labelled = part.reweighted(np.full(len(part), np.log(mass)))
     labelled.modes = np.full(len(part), mode, dtype=np.int64)
     return labelled

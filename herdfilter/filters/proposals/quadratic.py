@@ -1,4 +1,4 @@
-"""A likelihood as a linear observation: its logarithm is taken for quadratic where particles will be."""
+"""A likelihood as a linear observation: its logarithm is expanded to second order where particles are predicted."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from herdfilter.models.resolved import Transition
 from herdfilter.samplers.compiled import CALLED, njit
 
 LEAST_LOG_LIKELIHOOD = -1e12
-"""Stands for less, and for the logarithm of zero; where it is met the likelihood is taken for flat."""
+"""Smaller log-likelihoods, and -inf, are raised to this; an expansion that meets it treats the likelihood as flat."""
 
 FLAT = 1e-4
-"""Curvature that is taken for none: it would take so small a share of a variance."""
+"""Curvatures up to this count as zero: they would reduce a variance by so small a share."""
 
 
 @lru_cache(maxsize=64)
 def stencil(dim: int) -> tuple[Array, Indices, Indices]:
-    """Return unit steps forwards and backwards, then forwards in pairs of dimensions, (p, dim); and these pairs."""
+    """Return the steps (p, dim) of second differences, unit steps forwards, backwards and in pairs; and these pairs."""
     first, second = np.triu_indices(dim, 1)
     unit = np.eye(dim)
     return np.concatenate([unit, -unit, unit[first] + unit[second]]), first, second
@@ -39,18 +39,19 @@ def linear_observations(
     slopes: Array,
     points: Array,
 ) -> tuple[Array, Array, Array]:
-    r"""Return linear observations of noise I that have the likelihood of states near the centre of each group.
+    r"""Return linear observations with noise I that approximate the likelihood about the centre of each group.
 
-    The log-likelihood is expanded to second order at the centre of each group, by differences over a standard deviation of
-    what the group spans, its noise and its members (Pitt and Shephard 1999 did so by derivatives). With curvature -L L' and
-    slope L r it is that of an observation with mean L' u, residual r and noise I, but for a constant; directions without
-    curvature count for nothing. Each particle has its own residual, as far as the quadratic goes, but none may promise more
-    than the largest likelihood: followed beyond where it holds, it would draw all particles to where it is most wrong.
+    The log-likelihood is expanded to second order at the centre of each group (Pitt and Shephard 1999 did so by
+    derivatives). Differences are taken over a standard deviation of the states that a group spans, by its noise and its
+    members. With curvature -L L' and slope L r the expansion is, up to a constant, the log-likelihood of an observation with
+    mean L' u, residual r and noise I; directions without curvature are ignored. Each particle has its own residual by
+    the same quadratic. None may promise more than the largest likelihood: extrapolated too far, the quadratic would draw all
+    particles to where it is most wrong.
 
     Parameters
     ----------
     centres, weights : ndarray, shapes (n, d) and (n,)
-        Where particles will be at no noise.
+        States of the particles after the transition without noise.
     members, group : ndarray of int, shapes (B,) and (n,)
         The centre of each group, and the group of each particle.
     slopes : ndarray, shape (B, D, d)
@@ -66,55 +67,82 @@ def linear_observations(
     log_peaks : ndarray, shape (n,)
         The constants: log-likelihoods where the residuals vanish.
     """
-    (gains, _, d), (steps, first, second) = slopes.shape, stencil(centres.shape[1])
+    gains, _, d = slopes.shape
+    steps, first, second = stencil(d)
     x = unwrap(centres, weights, transition.circular)
     x = x - weights @ x
+    # Covariance within a group: of the noise, and of members when the particles are divided into `gains` cells.
     span = np.einsum("bja,bjc->ac", slopes, slopes) / gains + gains ** (-2 / d) * (weights * x.T) @ x
     root = covariance_factor(span)
     try:
-        back = np.linalg.inv(root)
-    except np.linalg.LinAlgError:  # a direction that nothing spans is not asked for
-        back = np.linalg.pinv(root)
+        inverse_root = np.linalg.inv(root)
+    except np.linalg.LinAlgError:  # directions that nothing spans are ignored
+        inverse_root = np.linalg.pinv(root)
     states = transition.wrapped(centres[members, None] + steps @ root.T).reshape(-1, d)
     values = observation.log_likelihood(np.concatenate([centres, states]))
-    places = wrap(centres - centres[members[group]], transition.circular)
-    offsets, residuals, log_peaks = np.empty((gains, len(points), d)), np.empty_like(centres), np.empty(len(centres))
-    arrays = back.T, np.ascontiguousarray(slopes), points, places
-    _linearise(
-        np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, offsets, residuals, log_peaks
-    )
-    return offsets, residuals, log_peaks
+    shifts = wrap(centres - centres[members[group]], transition.circular)
+    arrays = (inverse_root.T, np.ascontiguousarray(slopes), points, shifts)
+    results = (np.empty((gains, len(points), d)), np.empty_like(centres), np.empty(len(centres)))
+    _linearise(np.maximum(values, LEAST_LOG_LIKELIHOOD), members, group, first, second, *arrays, *results)
+    return results
 
 
 @njit(**CALLED)
-def _linearise(values, members, group, first, second, back, slopes, points, places, offsets, residuals, log_peaks):
+def _linearise(
+    values,
+    members,
+    group,
+    first,
+    second,
+    back,
+    slopes,
+    points,
+    shifts,
+    offsets,
+    residuals,
+    log_peaks,
+):
     """Fill in what `linear_observations` returns; values at the centres come first, then those at each group's stencil."""
-    (gains, dim, d), n = slopes.shape, len(places)
-    size, best, peak = 2 * d + len(first), 0, values.max()
-    roots, slants, factor = np.zeros((gains, d, d)), np.empty((gains, d)), np.empty((dim, d))
+    gains, dim, d = slopes.shape
+    n = len(shifts)
+    size = 2 * d + len(first)
+    best = 0
+    peak = values.max()
+    roots = np.zeros((gains, d, d))
+    # the residual r at the centre of each group: the slope in the units of its curvature
+    scores = np.empty((gains, d))
+    factor = np.empty((dim, d))
     for b in range(gains):
-        root, slant, found, here = roots[b], slants[b], values[n + b * size : n + (b + 1) * size], values[members[b]]
-        if found.min() <= LEAST_LOG_LIKELIHOOD or here <= LEAST_LOG_LIKELIHOOD:  # nothing guides at the edge of what can be
-            found = np.full(size, here)
+        root = roots[b]
+        score = scores[b]
+        around = values[n + b * size : n + (b + 1) * size]
+        centre = values[members[b]]
+        # at the edge of the possible: flat
+        if around.min() <= LEAST_LOG_LIKELIHOOD or centre <= LEAST_LOG_LIKELIHOOD:
+            around = np.full(size, centre)
+        # Minus the matrix of second differences, and the first differences.
         for a in range(d):
-            root[a, a], slant[a] = 2.0 * here - found[a] - found[d + a], 0.5 * (found[a] - found[d + a])
+            root[a, a] = 2.0 * centre - around[a] - around[d + a]
+            score[a] = 0.5 * (around[a] - around[d + a])
         for k in range(len(first)):
-            root[second[k], first[k]] = found[first[k]] + found[second[k]] - found[2 * d + k] - here
-        # L in the place of the matrix, as far as that is semidefinite: no row is longer than its diagonal allows
+            root[second[k], first[k]] = around[first[k]] + around[second[k]] - around[2 * d + k] - centre
+        # The Cholesky factor L in place of the matrix. Where that is not semidefinite, entries are clipped so that no row
+        # is longer than its diagonal entry allows. The slope becomes r = L^-1 slope by the same elimination.
         for a in range(d):
-            rest = max(root[a, a], 0.0)
+            pivot = max(root[a, a], 0.0)
             for c in range(a):
-                entry, most = root[a, c], np.sqrt(rest)
+                entry = root[a, c]
+                bound = np.sqrt(pivot)
                 for k in range(c):
                     entry -= root[a, k] * root[c, k]
-                root[a, c] = min(max(entry / root[c, c], -most), most) if root[c, c] > 0.0 else 0.0
-                rest = max(rest - root[a, c] ** 2, 0.0)
-                slant[a] -= root[a, c] * slant[c]
-            root[a, a] = np.sqrt(rest) if rest > FLAT else 0.0
-            slant[a] = slant[a] / root[a, a] if rest > FLAT else 0.0
-        if here > values[members[best]] or b == 0:
+                root[a, c] = min(max(entry / root[c, c], -bound), bound) if root[c, c] > 0.0 else 0.0
+                pivot = max(pivot - root[a, c] ** 2, 0.0)
+                score[a] -= root[a, c] * score[c]
+            root[a, a] = np.sqrt(pivot) if pivot > FLAT else 0.0
+            score[a] = score[a] / root[a, a] if pivot > FLAT else 0.0
+        if centre > values[members[best]] or b == 0:
             best = b
-        for c in range(d):  # L' in terms of the state, and of the noise
+        for c in range(d):  # L' as a function of the state, then of the noise
             for j in range(dim):
                 factor[j, c] = 0.0
             for a in range(d):
@@ -128,25 +156,29 @@ def _linearise(values, members, group, first, second, back, slopes, points, plac
                 for j in range(dim):
                     if points[t, j] != 0.0:
                         offsets[b, t, c] += points[t, j] * factor[j, c]
+    # The largest likelihood: of all that were computed, or the maximum of the quadratic about the best centre.
     promise = values[members[best]]
     for a in range(d):
-        promise += 0.5 * slants[best, a] ** 2
+        promise += 0.5 * scores[best, a] ** 2
     peak = max(peak, promise)
-    place = np.empty(d)
+    # shift of a particle from the centre of its group, in units of the span
+    shift = np.empty(d)
     for i in range(n):
-        g, square = group[i], 0.0
+        g = group[i]
+        square = 0.0
         for k in range(d):
-            place[k] = 0.0
+            shift[k] = 0.0
             for a in range(d):
-                place[k] += places[i, a] * back[a, k]
+                shift[k] += shifts[i, a] * back[a, k]
         for c in range(d):
-            residuals[i, c] = slants[g, c]
+            residuals[i, c] = scores[g, c]
             for k in range(c, d):
-                residuals[i, c] -= place[k] * roots[g, k, c]
+                residuals[i, c] -= shift[k] * roots[g, k, c]
             square += residuals[i, c] ** 2
-        most = 2.0 * (peak - values[i])
-        if square > most:
-            scale = np.sqrt(most / square)
+        # A quadratic with the residual r rises by |r|^2 / 2 above the value at the particle: no higher than the peak.
+        bound = 2.0 * (peak - values[i])
+        if square > bound:
+            scale = np.sqrt(bound / square)
             for c in range(d):
                 residuals[i, c] *= scale
-        log_peaks[i] = values[i] + 0.5 * (min(square, most) + d * np.log(2 * np.pi))
+        log_peaks[i] = values[i] + 0.5 * (min(square, bound) + d * np.log(2 * np.pi))

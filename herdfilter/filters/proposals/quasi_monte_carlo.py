@@ -25,14 +25,14 @@ class SequentialQuasiMonteCarlo(BaseProposal):
     At every step the particles are sorted along a Hilbert curve, so that neighbours in the order are neighbours in the
     state. Of the 1 + noise_dim coordinates of a Sobol point the first picks the ancestor, by the inverse of the cumulative
     weights in that order, and the others are the noise, by the normal quantile. The new particles have equal weights.
-    Additive and non-additive noise are served alike. Initial particles are Sobol points, too, where `initial` is a Gaussian
-    mixture; else they are random.
+    Noise may be additive or not. Initial particles are Sobol points, too, where `initial` is a Gaussian mixture; else they
+    are random.
 
     The points are scrambled anew at every step: each is uniform, the estimate of the likelihood has no bias, and the error
-    falls faster than ``n^-1/2``, the more so the fewer dimensions there are. It needs random numbers, but resamples at every
-    step, whatever `resampling` and `resample_below` say.
+    falls faster than ``n^-1/2``, the more so the fewer dimensions there are. It uses random numbers, and resamples at every
+    step whatever `resampling` and `resample_below` are.
 
-    Powers of two serve best as number of particles: other numbers take the first n points of the next larger set, which
+    Choose a power of two as the number of particles: other numbers take the first n points of the next larger set, which
     are less even.
 
     Raises
@@ -88,11 +88,16 @@ class SequentialQuasiMonteCarlo(BaseProposal):
         return Particles.equal(Transition(model).wrapped(x))
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
-        u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)  # as ancestors are looked up
-        chosen = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
-        x = transition.propagate(particles.x.take(chosen, axis=0), scipy.special.ndtri(u[:, 1:]))
-        moved = Particles.equal(x, chosen)
-        return moved if observation is None else observation.weigh(moved)
+        # ascending for the inverse CDF
+        u = scrambled_sobol(particles.n_next, 1 + transition.noise_dim, rng, ordered=True)
+        ancestors = ranked_members(particles.x, particles.weights, transition.circular, u[:, 0])
+        x = transition.propagate(particles.x.take(ancestors, axis=0), scipy.special.ndtri(u[:, 1:]))
+        successors = Particles.equal(x, ancestors)
+        return successors if observation is None else observation.weigh(successors)

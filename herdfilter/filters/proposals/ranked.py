@@ -1,4 +1,4 @@
-"""Ranked particles: a deterministic particle filter without any fit."""
+"""Ranked particles: a deterministic particle filter without a fit."""
 
 from __future__ import annotations
 
@@ -24,56 +24,58 @@ from herdfilter.samplers.compiled import IN_PLACE, njit
 
 @dataclass(frozen=True)
 class RankedProposal(SampledProposal):
-    r"""Ancestors at even steps through the ranked particles, noise that is balanced along the ranks.
+    r"""Takes ancestors at even steps through the ranked particles, with noise that is balanced along the ranks.
 
-    The particles are put in order: by value in one dimension, else along a Hilbert curve. The i-th of n new particles has as
+    The particles are sorted: by value in one dimension, else along a Hilbert curve. The i-th of n new particles has as
     its ancestor the one at (i - 1/2) / n of the cumulative weights in that order, and takes the i-th of n fixed points of
-    N(0, I) as its noise, of which any run of successive ones is balanced: so neighbours in the state get noise that is
-    spread like the whole. There is no random number and no fit, and the price is that of sorting: sequential quasi-Monte
-    Carlo (Gerber and Chopin 2015) with fixed points for random ones.
+    N(0, I) as its noise. Any run of these is balanced, so that neighbours in the state get noise that is spread like all of
+    it. There is no random number and no fit, and the cost is that of sorting: sequential quasi-Monte Carlo (Gerber and
+    Chopin 2015) with fixed points in place of random ones.
 
-    The observation is looked at first (`guided`), by its mean and covariance or else by an expansion of its likelihood: the
-    noise of every particle, N(0, I), goes through an unscented Kalman filter's update to :math:`N(\mu_i, N_i N_i^T)`, the
-    particle's weight is multiplied by its evidence, and the ranks are of where the particles will be. In that order
-    groups of neighbours share the gain of the particle in their middle, each with its own residual; with few particles every
-    one has its own gain, with many the sigma points of all gains are about as many as the particles. With an ancestor a of
+    The observation is looked at first (`guided`), by its mean and covariance or else by an expansion of its likelihood. The
+    noise of every particle, N(0, I), is updated by an unscented Kalman filter to :math:`N(\mu_i, N_i N_i^T)`, the
+    particle's weight is multiplied by its evidence, and the particles are sorted by their predicted states. In that order
+    groups of neighbours share the gain of the particle in their middle, each with its own residual: with few particles each
+    has its own gain, with many there are about as many sigma points in total as particles. With an ancestor a of
     weight :math:`w_a`, taken with the weight :math:`q_a`, and noise v that leads to x, the new particle has the exact weight
 
     .. math:: \frac{w_a}{q_a} \, \frac{N(v; 0, I)}{N(v; \mu_a, N_a N_a^T)} \, p(z \mid x) ,
 
-    which has no bias whatever the Kalman filter gets wrong; but where that makes the noise far too narrow the weights have
-    no bound, and estimates may hardly improve as n grows; with ``guided=False`` they do. Below :math:`\sqrt n` effective
-    particles the step is made without guidance as well, which is taken if its evidence is n times as large: after a jump the
-    update may throw all particles out of reach. Where a transition can only be simulated, all but the ancestors is random.
+    which has no bias whatever the errors of the Kalman filter. But where it makes the noise far too narrow the weights are
+    not bounded, and estimates may hardly improve as n grows; with ``guided=False`` they do. Below :math:`\sqrt n` effective
+    particles the step is also made without guidance, and that result is taken if its evidence is n times as large: after a
+    jump the update may move all particles away from the state. Where a transition can only be simulated, only the choice of
+    ancestors is deterministic.
 
-    With ``randomised=True`` the likelihood has no bias, as particle Markov chain Monte Carlo needs. The i-th ancestor is at
-    a random number between (i - 1) / n and i / n; its noise is the i-th point of a Sobol sequence that is scrambled anew at
-    every step, by itself N(0, I). So the mean of the weights is, given the particles before, the density of the observation
-    that they predict; ranks, gains and shares depend on those particles alone. No second way is tried: it would be chosen
-    by the random numbers that it is judged by. Instead a share of the particles, each with the same chance, keeps its noise
-    unguided, and the mixture of both ways stands for :math:`N(v; \mu_a, N_a N_a^T)`: that bounds the weights.
+    With ``randomised=True`` the likelihood has no bias, as particle Markov chain Monte Carlo requires. The i-th ancestor is
+    at a random number between (i - 1) / n and i / n; its noise is the i-th point of a Sobol sequence that is scrambled anew
+    at every step, so that each point is N(0, I). Ranks, gains and shares depend on the particles before alone; given these,
+    the expected mean of the weights is the predicted density of the observation. No second attempt is made: it would be
+    selected by the random numbers that it is judged by. Instead a share of the particles, each with the same probability,
+    keeps its noise unguided, and the mixture of both densities replaces :math:`N(v; \mu_a, N_a N_a^T)`, which bounds the
+    weights.
 
     Parameters
     ----------
     sampler : Sampler, optional
         Draws the points of N(0, I), anew at every step: ``RandomSampling()`` gives the random counterpart of this proposal,
-        ``MappedSampling(KernelHerding())`` herded points. Unless given, points of scrambled Sobol sequences, in eight fixed
-        sets that are taken in turn.
+        ``MappedSampling(KernelHerding())`` herded points. The default are scrambled Sobol points, in eight fixed
+        sets that are used in turn.
     guided : bool
         Whether to look at the observation before the particles are moved; a scan of detections is not looked at.
     defensive_share : float
-        Share a, from 0 to below 1, of the weights before the update in those that ancestors are taken with:
-        ``(1 - a) w_i' + a w_i``, with w_i' those after it. Where a Kalman filter is wrong about the evidence of a particle,
-        successors still go there (a defensive mixture, Hesterberg 1995). If `randomised`, also of the unguided particles.
+        Share a, from 0 to below 1, of the prior weights w_i in the weights ``(1 - a) w_i' + a w_i`` that ancestors are taken
+        with, w_i' those after the update. Where a Kalman filter misjudges the evidence of a particle, it still gets
+        successors (a defensive mixture, Hesterberg 1995). If `randomised`, it is also the share of unguided particles.
     randomised : bool
-        Whether ancestors and noise are drawn anew from `rng`, for a likelihood without bias; with a `sampler` it has none if
-        that draws every point from N(0, I), as ``RandomSampling()`` does.
+        Whether ancestors and noise are drawn anew from `rng`, for a likelihood without bias; a `sampler` must then draw
+        every point from N(0, I), as ``RandomSampling()`` does.
 
     Raises
     ------
     TypeError, ValueError
         If `sampler` has no method ``sample``, or the share is out of range; in a filter, if the state has more than 62
-        dimensions, in which no place on a Hilbert curve can be told.
+        dimensions, the most that a position on the Hilbert curve can encode.
 
     Examples
     --------
@@ -138,19 +140,24 @@ class RankedProposal(SampledProposal):
         return super().initial(model, n, rng)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if not transition.simulated_only:
             return self.follow(Ancestors.of(transition, particles), particles.n_next, rng, observation)
         n = particles.n_next
-        if len(particles) == n <= 2 * particles.ess:  # weights cost less than the chance of another choice
-            own = each_its_own(n)
-            moved = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=own)
+        # uneven weights cost less than the variance of another selection
+        if len(particles) == n <= 2 * particles.ess:
+            ancestors = each_its_own(n)
+            successors = Particles.unchecked(transition.sample(particles.x, rng), particles.log_weights, ancestors=ancestors)
         else:
-            chosen = balanced.ranked_members(particles.x, particles.weights, transition.circular, self._places(n, rng))
-            moved = Particles.equal(transition.sample(particles.x[chosen], rng), chosen)
-        return moved if observation is None else observation.weigh(moved)
+            ancestors = balanced.ranked_members(particles.x, particles.weights, transition.circular, self._steps(n, rng))
+            successors = Particles.equal(transition.sample(particles.x[ancestors], rng), ancestors)
+        return successors if observation is None else observation.weigh(successors)
 
     def follow(
         self,
@@ -160,70 +167,96 @@ class RankedProposal(SampledProposal):
         observation: Observation | None = None,
         blind_first: bool = False,
     ) -> Particles:
-        """Return n successors of ancestors, which may have a width; weighted as `propose` does."""
+        """Return n successors of ancestors, which may be Gaussians; weighted as in `propose`."""
         if observation is None or not (self.guided and observation.guides):
             return self._blind(ancestors, n, rng, observation)
-        if self.randomised:
+        if self.randomised:  # a second attempt would bias the likelihood
             return self._guided(ancestors, n, rng, observation)
         first, second = (self._blind, self._guided) if blind_first else (self._guided, self._blind)
-        moved = first(ancestors, n, rng, observation)
-        weighted, evidence = moved.normalised()
+        successors = first(ancestors, n, rng, observation)
+        weighted, evidence = successors.normalised()
         if evidence > -np.inf and weighted.ess >= np.sqrt(n):
-            return moved
-        other = second(ancestors, n, rng, observation)
-        ways = {blind_first: evidence, not blind_first: other.normalised()[1]}
-        better = (ways[True] > ways[False] + np.log(n)) != blind_first
-        return other if better else moved
+            return successors
+        alternative = second(ancestors, n, rng, observation)
+        # The blind result needs n times the evidence of the guided one, whichever was made first.
+        evidences = {blind_first: evidence, not blind_first: alternative.normalised()[1]}
+        blind_wins = evidences[True] > evidences[False] + np.log(n)
+        return alternative if blind_wins != blind_first else successors
 
-    def _places(self, n: int, rng: np.random.Generator) -> int | Array:
-        """Return the number of ancestors, taken at even steps; or their places in the ranks."""
+    def _steps(self, n: int, rng: np.random.Generator) -> int | Array:
+        """Return the number of ancestors, to be taken at even steps; if randomised, their cumulative weights (n,)."""
         return (np.arange(n) + rng.random(n)) / n if self.randomised else n
 
-    def _points(self, ancestors: Ancestors, n: int, rng: np.random.Generator) -> tuple[int | Array, Array, Array]:
-        """Return the places in the ranks, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
-        dim, places = ancestors.noise_dim, self._places(n, rng)
+    def _points(
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+    ) -> tuple[int | Array, Array, Array]:
+        """Return the steps of the ancestors, the noise (n, noise_dim), and uniform numbers (n,), all 1 unless randomised."""
+        dim = ancestors.noise_dim
+        steps = self._steps(n, rng)
+        # one more coordinate says which particles stay unguided
         if self.randomised and self.sampler is None:
             u = balanced.scrambled_sobol(n, dim + 1, rng)
-            return places, scipy.special.ndtri(u[:, :dim]), u[:, dim]
+            return steps, scipy.special.ndtri(u[:, :dim]), u[:, dim]
         noise = ancestors.standard_noise(self.sampler, n, rng)
-        return places, noise, rng.random(n) if self.randomised else np.ones(n)
+        return steps, noise, rng.random(n) if self.randomised else np.ones(n)
 
-    def _blind(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation | None) -> Particles:
-        """At even steps through the ranks of where they are."""
-        places, noise, _ = self._points(ancestors, n, rng)
-        chosen = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, places)
-        moved = ancestors.particles(chosen, noise, np.full(n, -math.log(n)))
-        return moved if observation is None else observation.weigh(moved)
+    def _blind(
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation | None,
+    ) -> Particles:
+        """Take ancestors at even steps, sorted by their states; without a look at the observation."""
+        steps, noise, _ = self._points(ancestors, n, rng)
+        members = balanced.ranked_members(ancestors.x, ancestors.weights, ancestors.transition.circular, steps)
+        successors = ancestors.particles(members, noise, np.full(n, -math.log(n)))
+        return successors if observation is None else observation.weigh(successors)
 
-    def _guided(self, ancestors: Ancestors, n: int, rng: np.random.Generator, observation: Observation) -> Particles:
-        """At even steps through the ranks of where they will be, each with updated noise and its exact weight."""
+    def _guided(
+        self,
+        ancestors: Ancestors,
+        n: int,
+        rng: np.random.Generator,
+        observation: Observation,
+    ) -> Particles:
+        """Take ancestors at even steps, sorted by their predicted states, with updated noise and exact weights."""
         centres, update = ancestors.look_ahead(observation)
-        # the ancestors are taken by the weights after the update, but for a share of those before
-        before, share = ancestors.weights, self.defensive_share
-        weights, log_ratio = np.empty(before.shape), np.empty(before.shape)
+        # q_a: the weights after the update, with a share of those before
+        before = ancestors.weights
+        share = self.defensive_share
+        weights = np.empty(before.shape)
+        log_ratio = np.empty(before.shape)
         _share_weights(before, update.log_densities, share, weights, log_ratio)
-        places, noise, u = self._points(ancestors, n, rng)
-        chosen = balanced.ranked_members(centres, weights, ancestors.transition.circular, places)
-        log_weights = log_ratio[chosen] - np.log(n)
+        steps, noise, u = self._points(ancestors, n, rng)
+        members = balanced.ranked_members(centres, weights, ancestors.transition.circular, steps)
+        log_weights = log_ratio[members] - np.log(n)
         if not (self.randomised and share):
-            return ancestors.updated(observation, update, chosen, noise, log_weights)
-        noise, mixed = update.draw_mixed(chosen, noise, u < share, share)
-        return observation.weigh(ancestors.particles(chosen, noise, log_weights + mixed))
+            return ancestors.updated(observation, update, members, noise, log_weights)
+        noise, log_noise_ratio = update.draw_mixed(members, noise, u < share, share)
+        return observation.weigh(ancestors.particles(members, noise, log_weights + log_noise_ratio))
 
 
 @njit(**IN_PLACE)
 def _share_weights(before, log_densities, share, weights, log_ratio):
-    """Fill weights (M,) of which `share` is as before and the rest after an update, and log of those before over them."""
-    peak, total, whole = -np.inf, 0.0, 0.0
+    """Fill weights q (M,), a mixture of those after an update and a `share` of those before, and log(before / q)."""
+    peak = -np.inf
+    total = 0.0
+    total_before = 0.0
+    # log_ratio first holds the logarithm of the weights before, and `weights` that of the posterior weights.
     for i in range(len(before)):
         log_ratio[i] = np.log(before[i]) if before[i] > 0.0 else -np.inf
         weights[i] = log_ratio[i] + log_densities[i]
         if weights[i] > peak:
             peak = weights[i]
     for i in range(len(before)):
+        # out of reach of all: as before
         weights[i] = np.exp(weights[i] - peak) if peak > -np.inf else before[i]
         total += weights[i]
-        whole += before[i]
+        total_before += before[i]
     for i in range(len(before)):
-        weights[i] = (1.0 - share) * weights[i] / total + share * before[i] / whole
+        weights[i] = (1.0 - share) * weights[i] / total + share * before[i] / total_before
         log_ratio[i] -= np.log(weights[i]) if weights[i] > 0.0 else 0.0

@@ -1,4 +1,4 @@
-"""Particles for the nonlinear part of a state, and a Kalman filter for the linear part of each."""
+"""Particles for the nonlinear part of a state, each with a Kalman filter for the linear part."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
 
-LEAST_PIVOT = 1e-13  # share of a variance below which what is left of it is rounding
-ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)  # of a hash
-GOLDEN = 0.5 * (np.sqrt(5) - 1)  # its multiples, modulo 1, are spread evenly
+LEAST_PIVOT = 1e-13  # a conditional variance below this share of the variance is rounding
+ODD = np.random.default_rng(0).integers(2**63, size=1000, dtype=np.uint64) * np.uint64(2) + np.uint64(1)  # hash factors
+GOLDEN = 0.5 * (np.sqrt(5) - 1)  # golden ratio: its multiples modulo 1 are spread evenly
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class RaoBlackwellisedProposal:
     :math:`N(f^n + A^n m_i, A^n P_i A^{nT} + Q^n)` and the observation :math:`N(h + C m, C P C^T + R)`, and moves it by its
     own points: random, ranked or herded. The linear part then takes up the new state and the observation.
 
-    A point of the predictive mixture, as of `HerdedProposal`, gets an ancestor by the probabilities of the components there.
-    At a state from a fit, as of `AutomaticProposal`, the linear part is the regression on the nonlinear part if particles
-    cannot be told from one Gaussian, else that of the nearest particle.
+    A point of the predictive mixture, as `HerdedProposal` draws it, gets an ancestor by the probabilities of the components
+    there. For ancestors drawn from a fit, as in `AutomaticProposal`, the linear part is the regression on the nonlinear part
+    if the particles cannot be told from one Gaussian, else that of the nearest particle.
 
-    In a filter ``particles`` hold the means :math:`m_i`; ``mean`` and ``covariance`` are those of the whole state. Smoothers
-    of particles do not know of :math:`P_i`. The noise of the observation is taken for Gaussian.
+    In a filter ``particles`` hold the means :math:`m_i`; ``mean`` and ``covariance`` are those of the whole state. Particle
+    smoothers ignore :math:`P_i`. The noise of the observation is treated as Gaussian.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class RaoBlackwellisedProposal:
     Raises
     ------
     TypeError
-        In a filter, if the model names no ``linear`` dimensions, its noise is not additive, its initial distribution is no
-        `GaussianMixture`, or it has scans or modes.
+        In a filter, if the model names no ``linear`` dimensions, its noise is not additive, its initial distribution is not
+        a `GaussianMixture`, or it has scans or modes.
 
     Examples
     --------
@@ -97,9 +97,9 @@ class RaoBlackwellisedProposal:
         contract.require(model, user, (*contract.ADDITIVE, *contract.OBSERVED))
         if contract.has_scans(model):
             raise TypeError(f"model: {user} needs observations, got scans; take the model without WithClutter")
-        if not isinstance(given := model.initial, GaussianMixture):
-            raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {given!r}")
-        self.proposal.check(_Nonlinear(model))
+        if not isinstance(prior := model.initial, GaussianMixture):
+            raise TypeError(f"model.initial: {user} needs a GaussianMixture, as GaussianFit().fit(points) is, got {prior!r}")
+        self.proposal.check(_Nonlinear(model))  # the wrapped proposal sees the nonlinear part only
 
     def initial(self, model: contract.Model, n: int, rng: np.random.Generator) -> Particles:
         """See `Proposal`."""
@@ -108,7 +108,11 @@ class RaoBlackwellisedProposal:
         return part.whole(self.proposal.initial(part, n, rng))
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Observation | None = None,
     ) -> Particles:
         """See `Proposal`."""
         if not isinstance(particles, ConditionalGaussians):
@@ -119,13 +123,14 @@ class RaoBlackwellisedProposal:
         part = _Nonlinear(transition.model, transition, particles, None if observation is None else observation.measurement)
         part.start(particles.weights, *part.predicted(particles.x, particles.covariances))
         onward = _PartTransition(part, transition.dt, transition.control, transition.step)
-        given = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
+        nonlinear = Particles.unchecked(part.x, particles.log_weights, None, particles.n_next)
         if observation is None:
-            return part.whole(self.proposal.propose(onward, given, rng))
+            return part.whole(self.proposal.propose(onward, nonlinear, rng))
         partial = observation.by(part)
-        moved = part.whole(self.proposal.propose(onward, given, rng, partial))
+        successors = part.whole(self.proposal.propose(onward, nonlinear, rng, partial))
         observation.log_offset = partial.log_offset
-        return moved.conditioned(observation)[0]
+        # The weights contain the evidence of the linear part already: its update here leaves them.
+        return successors.conditioned(observation)[0]
 
 
 class ConditionalGaussians(Particles):
@@ -138,7 +143,7 @@ class ConditionalGaussians(Particles):
 
     @classmethod
     def about(cls, x: Array, covariances: Array, particles: Particles) -> Self:
-        """Return Gaussians about states (n, d) with the weights and ancestors that particles have."""
+        """Return Gaussians about states (n, d) with the weights and ancestors of `particles`."""
         gaussians = cls.unchecked(x, particles.log_weights, None, particles.n_next, particles.ancestors)
         gaussians.covariances = covariances
         return gaussians
@@ -164,12 +169,12 @@ class ConditionalGaussians(Particles):
         return merged(means, covariances, self.weights, reader.circular(means.shape[1]))
 
     def updated(self, observation: Observation) -> ConditionalGaussians:
-        """See `Particles`: the Gaussians are updated, too."""
+        """See `Particles`: the Gaussians are updated as well."""
         gaussians, log_densities = self.conditioned(observation)
         return gaussians.reweighted(observation.less_offset(log_densities))
 
     def conditioned(self, observation: Observation) -> tuple[ConditionalGaussians, Array]:
-        """Update the Gaussian about each particle as Kalman; return them, weighted as before, and the log-densities (n,)."""
+        """Kalman update of the Gaussian about each particle; return them, weighted as before, and the log-densities (n,)."""
         dims = np.array(observation.model.linear)
         means, observed, cross = linear_part_observation(
             observation.measurement, self.x, self.covariances, dims, observation.step
@@ -178,65 +183,77 @@ class ConditionalGaussians(Particles):
         cross = cross[..., observation.observed_entries]
         residuals = observation.residuals(means)
         log_densities = contract.gaussian_log_density(residuals, observed, observation.step)
+        # K' = S^-1 P_zx; the update is x + K r, P - P_xz K'.
         gains = np.linalg.solve(observed, cross.transpose(0, 2, 1))
         after = self.covariances - cross @ gains
         x = self.x + (residuals @ gains[0] if len(gains) == 1 else np.einsum("ikd,ik->id", gains, residuals))
-        after = 0.5 * (after + after.transpose(0, 2, 1))
+        after = 0.5 * (after + after.transpose(0, 2, 1))  # symmetric despite rounding
         return ConditionalGaussians.about(x, after, self), log_densities
 
 
 class _Gaussians(NamedTuple):
-    """M Gaussians of the whole state: ``means + columns @ v``, with v from N(0, I) for the nonlinear part, and what is left.
+    """M Gaussians of the whole state, split by its nonlinear dimensions `free` into ``means + columns @ v`` and a rest.
 
-    Means (M, d), columns (M, d, dim) of the Cholesky factor, and covariances (M, d, d) of the linear part given v; the last
-    two may have one row for all.
+    Means (M, d); columns (M, d, dim) of the Cholesky factor, where v ~ N(0, I) fixes the nonlinear part; and covariances
+    (M, d, d) of the linear part given v. The last two may have one row shared by all.
     """
 
     means: Array
     columns: Array
-    left: Array
+    conditional: Array
     free: Indices
 
     @classmethod
     def of(cls, means: Array, covariances: Array, free: Indices) -> _Gaussians:
-        left, columns = covariances.copy(), np.zeros((*covariances.shape[:2], len(free)))
+        conditional = covariances.copy()
+        columns = np.zeros((*covariances.shape[:2], len(free)))
+        # Cholesky elimination of the nonlinear dimensions only; the Schur complement is the conditional covariance.
         for column, j in enumerate(free):
-            pivot = left[:, j, j]
+            pivot = conditional[:, j, j]
             root = np.sqrt(np.where(pivot > LEAST_PIVOT * covariances[:, j, j], pivot, np.inf))
-            columns[:, :, column] = left[:, :, j] / root[:, None]
-            left -= columns[:, :, None, column] * columns[:, None, :, column]
-            left[:, j], left[:, :, j] = 0.0, 0.0
-        return cls(means, columns, left, free)
+            columns[:, :, column] = conditional[:, :, j] / root[:, None]
+            conditional -= columns[:, :, None, column] * columns[:, None, :, column]
+            conditional[:, j] = 0.0
+            conditional[:, :, j] = 0.0
+        return cls(means, columns, conditional, free)
 
-    def place(self, rows: Indices, v: Array) -> Array:
+    def states(self, rows: Indices, v: Array) -> Array:
         """Whole states (m, d) of the members (m,) at noise v (m, dim)."""
-        return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _at(rows, self.columns), v))
+        return np.asarray(self.means[rows] + np.einsum("...ij,...j->...i", _rows_of(self.columns, rows), v))
 
     def white(self, x: Array, circular: tuple[int, ...], rows: Any = slice(None)) -> Array:
-        """Noise v that leads the members to x (..., dim); none in directions without any."""
+        """Noise v that leads the members to x (..., dim); zero in directions without variance."""
         inverse = np.linalg.pinv(self.columns[:, self.free])
-        apart = wrap(x - self.means[rows][:, self.free], circular)
-        return np.asarray(np.einsum("...ij,...j->...i", _at(rows, inverse), apart))
+        offsets = wrap(x - self.means[rows][:, self.free], circular)
+        return np.asarray(np.einsum("...ij,...j->...i", _rows_of(inverse, rows), offsets))
 
     def at(self, rows: Indices, x: Array, circular: tuple[int, ...]) -> Array:
         """Whole states (m, d) of the members (m,) whose nonlinear part is x (m, dim)."""
-        full = self.place(rows, self.white(x, circular, rows))
-        full[:, self.free] = x
+        full = self.states(rows, self.white(x, circular, rows))
+        full[:, self.free] = x  # exactly: the noise leads there only up to rounding
         return full
 
 
-def _at(rows: Any, array: Array) -> Array:
-    """Return rows of an array, which may have one for all."""
+def _rows_of(array: Array, rows: Any) -> Array:
+    """Return rows of an array, or the one row that all share."""
     return array if len(array) == 1 else array[rows]
 
 
 class _Nonlinear:
-    """The model of the nonlinear part at a step, as a proposal sees it; it knows which ancestor every successor has."""
+    """The model of the nonlinear part at a step, as a proposal sees it; it records the ancestor of every successor.
+
+    A proposal sees only nonlinear parts. It passes some of them back, to be observed or as its result, and the linear parts
+    that belong to them are then looked up by the bits of the nonlinear part.
+    """
 
     partial_observations = True
 
     def __init__(
-        self, model: contract.Model, transition: Any = None, particles: Any = None, measurement: Measurement | None = None
+        self,
+        model: contract.Model,
+        transition: Any = None,
+        particles: Any = None,
+        measurement: Measurement | None = None,
     ) -> None:
         self.model = model
         self.measurement = Measurement(model) if measurement is None else measurement
@@ -246,15 +263,19 @@ class _Nonlinear:
         self.free = np.array([i for i in range(model.dim) if i not in model.linear])
         self.dim = self.noise_dim = len(self.free)
         self.circular = tuple(j for j, i in enumerate(self.free.tolist()) if i in self.all_circular)
-        self._way, self._particles = transition, particles
+        self._transition = transition
+        self._particles = particles
         self.x: Any = None if particles is None else particles.x[:, self.free]
         self._successors: list[tuple[Array, Array]] = []
-        self._found: tuple[Any, Any] = None, None
+        # nonlinear parts, and the whole states that belong to them
+        self._latest: tuple[Any, Any] = (None, None)
 
     def start(self, weights: Array, means: Array, covariances: Array) -> None:
         """Set the Gaussians of the whole state after the step, with their weights."""
-        self.weights, self.gaussians = weights, _Gaussians.of(means, covariances, self.free)
-        self.roots = self.gaussians.columns[:, self.free]  # factors of the covariances of the nonlinear part
+        self.weights = weights
+        self.gaussians = _Gaussians.of(means, covariances, self.free)
+        # factors of the covariances of the nonlinear part
+        self.roots = self.gaussians.columns[:, self.free]
 
     @property
     def initial(self) -> GaussianMixture:
@@ -262,45 +283,54 @@ class _Nonlinear:
 
     def predicted(self, x: Array, covariances: Array) -> tuple[Array, Array]:
         """Means (n, d) and covariances of the successors of Gaussians about states (n, d)."""
-        way, jacobian = self._way, self._way.motion.jacobian
-        slopes_of = jacobian and (lambda x: jacobian(x, way.dt, way.control, way.step))
-        function = contract.VectorFunction(way.mean, lambda _: self.all_circular, slopes_of)
+        transition = self._transition
+        jacobian = transition.motion.jacobian
+        slopes_of = jacobian and (lambda x: jacobian(x, transition.dt, transition.control, transition.step))
+        function = contract.VectorFunction(transition.mean, lambda _: self.all_circular, slopes_of)
         means, slopes = contract.linear_slopes(function, x, covariances, self.linear)
-        within = covariances[:, self.linear[:, None], self.linear]
-        return means, slopes @ within @ slopes.transpose(0, 2, 1) + way.covariance
+        linear_covariances = covariances[:, self.linear[:, None], self.linear]
+        return means, slopes @ linear_covariances @ slopes.transpose(0, 2, 1) + transition.covariance
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
-        """Successors of the nonlinear part, kept with their linear part."""
-        gaussians, rows = self.gaussians, np.arange(len(x)) if x is self.x else self._find(x)
+        """Successors of the nonlinear part, recorded with their linear part."""
+        gaussians = self.gaussians
+        rows = np.arange(len(x)) if x is self.x else self._find(x)
         if rows.min() < 0:
-            gaussians, rows = self._made(x), np.arange(len(x))
-        full = wrap(wrap(gaussians.place(rows, noise), self.all_circular), self.all_circular)  # twice, as it will be
-        self._found = full[:, self.free], (full, _at(rows, gaussians.left))
-        self._successors.append(self._found[1])
-        vars(self).pop("_known", None)
-        return self._found[0]
+            gaussians = self._fitted_ancestors(x)
+            rows = np.arange(len(x))
+        # Wrapped twice, as the caller wraps the result again: the look-up is by bits.
+        full = wrap(wrap(gaussians.states(rows, noise), self.all_circular), self.all_circular)
+        self._latest = (full[:, self.free], (full, _rows_of(gaussians.conditional, rows)))
+        self._successors.append(self._latest[1])
+        vars(self).pop("_all_successors", None)
+        return self._latest[0]
 
-    def _made(self, x: Array) -> _Gaussians:
-        """Return ancestors whose nonlinear parts (m, dim) are not those of particles."""
+    def _fitted_ancestors(self, x: Array) -> _Gaussians:
+        """Return the predicted Gaussians of ancestors (m, dim) that are not particles, but drawn from a fit to them."""
         particles = self._particles
         mean, covariance = particles.moments(self.all_circular)
+        # One Gaussian: the linear part is its regression on the nonlinear part. Else that of the nearest particle.
         if self._gaussian:
-            whole = _Gaussians.of(mean[None], covariance[None], self.free)
-            full, covariances = whole.at(np.zeros(len(x), dtype=np.int64), x, self.circular), whole.left
+            fitted = _Gaussians.of(mean[None], covariance[None], self.free)
+            full = fitted.at(np.zeros(len(x), dtype=np.int64), x, self.circular)
+            covariances = fitted.conditional
         else:
             scale = np.sqrt(np.diagonal(covariance)[self.free])
-            apart = wrap(x[:, None] - self.x, self.circular) / np.where(scale > 0, scale, 1.0)
-            nearest = (apart**2).sum(axis=2).argmin(axis=1)
-            full, covariances = particles.x[nearest], _at(nearest, particles.covariances)
+            distances = wrap(x[:, None] - self.x, self.circular) / np.where(scale > 0, scale, 1.0)
+            nearest = (distances**2).sum(axis=2).argmin(axis=1)
+            full = particles.x[nearest]
+            covariances = _rows_of(particles.covariances, nearest)
             full[:, self.free] = x
         return _Gaussians.of(*self.predicted(full, covariances), self.free)
 
     @cached_property
     def _gaussian(self) -> bool:
-        """True if the particles, each with a point of its Gaussian, cannot be told from one Gaussian."""
-        particles, linear = self._particles, self.linear
+        """True if the particles, each with one point drawn from its Gaussian, cannot be told from one Gaussian."""
+        particles = self._particles
+        linear = self.linear
         noise = np.random.default_rng(0).permutation(balanced_noise(len(particles), len(linear), 0))
-        x, factors = particles.x.copy(), covariance_factor(particles.covariances[:, linear[:, None], linear])
+        factors = covariance_factor(particles.covariances[:, linear[:, None], linear])
+        x = particles.x.copy()
         x[:, linear] += (factors @ noise[:, :, None])[:, :, 0]
         return Gaussianity(Particles.unchecked(x, particles.log_weights), self.all_circular).gaussian
 
@@ -309,50 +339,57 @@ class _Nonlinear:
         return finder(self.x)
 
     @cached_property
-    def _known(self) -> tuple[Array, Array, Callable[[Array], Indices]]:
+    def _all_successors(self) -> tuple[Array, Array, Callable[[Array], Indices]]:
         full = np.concatenate([x for x, _ in self._successors])
-        left = [np.broadcast_to(part, (len(x), *part.shape[1:])) for x, part in self._successors]
-        return full, np.concatenate(left), finder(full[:, self.free])
+        covariances = [np.broadcast_to(part, (len(x), *part.shape[1:])) for x, part in self._successors]
+        return full, np.concatenate(covariances), finder(full[:, self.free])
 
-    def given(self, x: Array) -> tuple[Array, Array]:
+    def whole_states(self, x: Array) -> tuple[Array, Array]:
         """Return the whole states (m, d) of successors (m, dim), and the covariances of their linear parts."""
-        if x is not self._found[0]:
-            places = self._known[2](x) if self._successors else np.full(1, -1)
-            if places.min() < 0:
-                rows = self._drawn(x)
-                full, left = self.gaussians.at(rows, x, self.circular), _at(rows, self.gaussians.left)
+        if x is not self._latest[0]:
+            indices = self._all_successors[2](x) if self._successors else np.full(1, -1)
+            # points of the predictive mixture, which this model has not made
+            if indices.min() < 0:
+                rows = self._draw_components(x)
+                full = self.gaussians.at(rows, x, self.circular)
+                covariances = _rows_of(self.gaussians.conditional, rows)
             else:
-                full, left = self._known[0][places], self._known[1][places]
-            self._found = x, (full, left[:1] if (left == left[0]).all() else left)
-        return self._found[1]  # type: ignore[no-any-return]
+                full = self._all_successors[0][indices]
+                covariances = self._all_successors[1][indices]
+            self._latest = (x, (full, covariances[:1] if (covariances == covariances[0]).all() else covariances))
+        return self._latest[1]  # type: ignore[no-any-return]
 
-    def _drawn(self, x: Array) -> Indices:
-        """Return a component of the prediction for each point (m, dim), by their probabilities there, evenly along x."""
+    def _draw_components(self, x: Array) -> Indices:
+        """Choose a component of the prediction for each point (m, dim), by the probabilities of the components there.
+
+        The numbers u that choose are fixed, and spread evenly along the Hilbert curve through the points.
+        """
         pivots = np.diagonal(self.roots, axis1=1, axis2=2)
         white = self.gaussians.white(x[:, None], self.circular)
         terms = -0.5 * (white**2).sum(axis=2) - np.log(np.where(pivots > 0, pivots, 1.0)).sum(axis=1)
         sums = np.cumsum(self.weights * np.exp(terms - terms.max(axis=1, keepdims=True)), axis=1)
         u = np.empty(len(x))
         u[hilbert_order(x, np.ones(len(x)), self.circular)] = (0.5 + GOLDEN * np.arange(len(x))) % 1.0
-        chosen: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
-        return np.minimum(chosen, len(self.weights) - 1)
+        components: Indices = (u[:, None] * sums[:, -1:] >= sums).sum(axis=1)
+        return np.minimum(components, len(self.weights) - 1)
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         return self.transition(x, np.zeros(x.shape), dt, control, step)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
-        raise NotImplementedError  # there is one for each particle: see `_PartTransition`
+        # each particle has a covariance of its own: see `_PartTransition`
+        raise NotImplementedError
 
     def observation_mean(self, x: Array, step: int) -> Array:
-        return self.measurement.mean(self.given(x)[0], step)
+        return self.measurement.mean(self.whole_states(x)[0], step)
 
     def observation_covariance(self, step: int, x: Array) -> Array:
-        observed = linear_part_observation(self.measurement, *self.given(x), self.linear, step)[1]
+        observed = linear_part_observation(self.measurement, *self.whole_states(x), self.linear, step)[1]
         return np.broadcast_to(observed, (len(x), *observed.shape[1:]))
 
-    def whole(self, moved: Particles) -> ConditionalGaussians:
-        """Return particles of the whole state, each with its Gaussian."""
-        return ConditionalGaussians.about(*self.given(moved.x), moved)
+    def whole(self, successors: Particles) -> ConditionalGaussians:
+        """Return particles of the whole state, each with its Gaussian, from those of the nonlinear part."""
+        return ConditionalGaussians.about(*self.whole_states(successors.x), successors)
 
 
 class _PartTransition(Transition):
@@ -372,18 +409,19 @@ class _PartTransition(Transition):
 
 
 def finder(x: Array) -> Callable[[Array], Indices]:
-    """Return a function that finds states (m, d) among those of x by their bits: indices (m,), -1 where there is none."""
+    """Return a function that finds states (m, d) among those of x by their bits: indices (m,), -1 where one is not there."""
 
     def keys(x: Array) -> np.ndarray:
+        # + 0.0 makes -0.0 and 0.0 the same
         bits = np.ascontiguousarray(x + 0.0).view(np.uint64)
         return np.asarray((bits ^ (bits >> np.uint64(29))) @ ODD[: x.shape[1]])
 
-    known = keys(x)
-    order = known.argsort()
+    stored_keys = keys(x)
+    order = stored_keys.argsort()
 
     def find(y: Array) -> Indices:
-        wanted = keys(y)
-        places: Indices = order[np.searchsorted(known, wanted, sorter=order).clip(max=len(order) - 1)]
-        return np.where(known[places] == wanted, places, -1)
+        query_keys = keys(y)
+        indices: Indices = order[np.searchsorted(stored_keys, query_keys, sorter=order).clip(max=len(order) - 1)]
+        return np.where(stored_keys[indices] == query_keys, indices, -1)
 
     return find

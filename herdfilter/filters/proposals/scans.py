@@ -1,11 +1,11 @@
-"""Scans for proposals that look at the observation: each detection that may be of the state guides a share of the particles.
+"""Scans for proposals that look at the observation: each plausible detection guides a share of the particles.
 
-The posterior after a scan is a sum over hypotheses: that the state was missed, or that this or that detection is of it.
-Their terms are ``(1 - P_D) p(x)`` and ``P_D g(z_j | x) p(x) / kappa``, with p the prediction. Each has its quota of the n
-particles, which its own detection guides and its own term weights; together they are the posterior, whatever the quotas
-are. A detection whose quota is too small for particles of its own joins the hypothesis of the missed state: particles that
-no observation guides, with the terms of all these detections as the likelihood. So a wrong quota costs variance and brings
-no bias. Detections expected to have less than `NEGLIGIBLE_SHARE` of the posterior are left out.
+The posterior after a scan is a sum over hypotheses: the state was missed, or detection j is of it.
+Their terms are ``(1 - P_D) p(x)`` and ``P_D g(z_j | x) p(x) / kappa``, with p the prediction. Each gets a quota of the n
+particles, which are guided by its detection and weighted by its term; together they are the posterior, whatever the quotas.
+Detections whose quotas are too small share unguided particles with the hypothesis of a miss; the likelihood of these is the
+sum of all their terms. So a wrong quota costs variance but adds no bias. Detections expected to have less than
+`NEGLIGIBLE_SHARE` of the posterior are left out.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from herdfilter.models.resolved import Measurement, Transition
 from herdfilter.models.with_clutter import WithClutter, detection_log_densities, log_sum
 
 BLIND_SHARE = 0.1
-"""Share of the particles without guidance, beyond their share of the posterior: if the detections were judged wrongly, there
-are particles for them all the same (a defensive mixture, Hesterberg 1995)."""
+"""Share of the particles that stays unguided in addition to their share of the posterior, in case the detections were
+misjudged (a defensive mixture, Hesterberg 1995)."""
 
 MIN_QUOTA = 2  # fewest particles that a detection guides
 
 MIN_PER_HYPOTHESIS = 20
-"""Fewest particles for each of the hypotheses that count, ``1 / sum p^2`` of them: with fewer, parts would be so small that
+"""Fewest particles for each of the ``1 / sum p^2`` hypotheses that count: with fewer, the parts would be so small that
 guidance loses more than it gains, and no particle is guided."""
 
 NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is left out
@@ -41,7 +41,7 @@ NEGLIGIBLE_SHARE = 1e-6  # share of the posterior below which a detection is lef
 
 @dataclass(frozen=True)
 class ScanProposal:
-    """Gives a proposal one detection after the other of a scan, each with a share of the particles; see the module."""
+    """Passes the detections of a scan to a proposal one by one, each with a share of the particles; see the module."""
 
     proposal: Proposal
 
@@ -59,48 +59,61 @@ class ScanProposal:
         return self.proposal.initial(model, n, rng)
 
     def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
+        self,
+        transition: Transition,
+        particles: Particles,
+        rng: np.random.Generator,
+        observation: Any = None,
     ) -> Particles:
         """See `Proposal`."""
         return Particles.join(parts_from_scan(self.proposal, transition, particles, rng, observation))
 
 
 def one_by_one(proposal: Proposal, observation: Observation | None) -> Proposal:
-    """Return the proposal as it takes an observation: of a scan detection by detection, unless it uses the whole scan."""
+    """Wrap a proposal into a `ScanProposal` if the observation is a scan that it does not use as a whole."""
     if observation is None or proposal.uses.whole_scan or not observation.is_scan:
         return proposal
     return ScanProposal(proposal)
 
 
 def parts_from_scan(
-    proposal: Proposal, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Any = None
+    proposal: Proposal,
+    transition: Transition,
+    particles: Particles,
+    rng: np.random.Generator,
+    observation: Any = None,
 ) -> list[Particles]:
     """Return the particles that a proposal makes in parts, one for each hypothesis of a scan that guides particles."""
     if observation is None or not observation.is_scan:
         return [proposal.propose(transition, particles, rng, observation)]
     model = observation.model
     n = particles.n_next if proposal.uses.weights else len(particles)
+    # A prediction without the observation tells the evidence of each hypothesis, and so the quotas.
     predicted = proposal.propose(transition, particles, rng)
-    rest, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
+    unguided, quotas = share_out(*hypothesis_evidence(observation, predicted), n)
     step = observation.step
     detection = Measurement(model.model)
     guides = [(detection, observation.z[j], quotas[1 + j]) for j in np.flatnonzero(quotas[1:])]
     if quotas[0]:
-        guides.append((_Rest(model, rest), observation.z, quotas[0]))
-    parts, offsets = [], []
+        guides.append((_UnguidedPart(model, unguided), observation.z, quotas[0]))
+    parts = []
+    offsets = []
     for reader, z, quota in guides:
         guide = Observation(reader, z, step, None)
         source = Particles(particles.x, particles.log_weights, particles.modes, int(quota))
+        # such a proposal keeps the number of particles
         if not proposal.uses.weights and quota != len(particles):
             source = SystematicResampling().resample(source, rng, transition.circular)
             parts.append(proposal.propose(transition, source, rng, guide).traced(source.ancestors))
         else:
             parts.append(proposal.propose(transition, source, rng, guide))
         offset = np.full((1, len(parts[-1])), guide.log_offset or 0.0)
-        if reader is detection:  # its likelihood lacks P_D and the density of clutter
+        # the factor P_D / kappa of the hypothesis, which the likelihood of the detection lacks
+        if reader is detection:
             p = model.detection_probabilities(parts[-1].x, step)
             offset = model.log_factors(p, z[None], step)[1] + offset
         offsets.append(offset[0])
+    # Each part has left out a constant of its own: they are put back, up to one that is common to all.
     if observation.log_offset is None:
         pairs = zip(parts, offsets, strict=True)
         reached = [float(offset.max()) for part, offset in pairs if (part.log_weights + offset).max() > -np.inf]
@@ -109,30 +122,33 @@ def parts_from_scan(
     return [part.reweighted(offset - common) for part, offset in zip(parts, offsets, strict=True)]
 
 
-class _Rest(Measurement):
-    """The likelihood of a miss, or of one of the detections that guide no particles."""
+class _UnguidedPart(Measurement):
+    """The likelihood of a miss, or of one of the detections (indices `unguided`) that guide no particles."""
 
-    def __init__(self, model: WithClutter, rest: np.ndarray) -> None:
+    def __init__(self, model: WithClutter, unguided: np.ndarray) -> None:
         super().__init__(model)
-        self.rest = rest
+        self.unguided = unguided
         self.has_moments = False
-        self.modes = (self,)  # all modes read it alike
+        self.modes = (self,)  # one likelihood for all modes
 
     def log_likelihood(self, z: Array, x: Array, step: int) -> Array:
         missed, detected = self.model.log_factors(self.model.detection_probabilities(x, step), z, step)
-        terms = np.full((1 + len(self.rest), len(x)), missed)
-        densities = self.model.detection_log_likelihoods(z[self.rest], x, step)
-        terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.rest] + densities
+        terms = np.full((1 + len(self.unguided), len(x)), missed)
+        densities = self.model.detection_log_likelihoods(z[self.unguided], x, step)
+        terms[1:] = np.broadcast_to(detected, (len(z), len(x)))[self.unguided] + densities
         return log_sum(terms)
 
 
 def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple[float, Array]:
-    """Return the log-evidence of each hypothesis, by particles without the observation: missed, and each detection (k,).
+    """Return the log-evidence of each hypothesis, by predicted particles: of a miss, and of each detection (k,).
 
-    The density of a detection is that of the particles' own, N(h(x), R), each widened by Scott's rule for the mean
-    detections of all, so that none falls between particles where R is small.
+    The density of a detection is the mixture of the particles' N(h(x), R), each widened by Scott's rule for the mean
+    detections, so that none falls between particles where R is small.
     """
-    model, scan, step = observation.model, observation.z, observation.step
+    model = observation.model
+    scan = observation.z
+    step = observation.step
+    # A constant P_D makes the factors numbers; else they are arrays over the particles, to be averaged.
     missed, detected = model.log_factors(model.detection_probabilities(predicted.x, step), scan, step)
     if isinstance(missed, np.ndarray):
         missed = float(log_sum(missed + predicted.log_weights))
@@ -142,10 +158,11 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
     means = measurement.mean(predicted.x, step)
     size = means.shape[1]
     noises = measurement.noises(predicted.x, size, step)
-    about = unwrap_angles(means, predicted.weights, measurement.circular(size))
-    about = about - predicted.weights @ about
+    centred = unwrap_angles(means, predicted.weights, measurement.circular(size))
+    centred = centred - predicted.weights @ centred
+    # Scott's rule, in the dimension of the observation
     width = predicted.ess ** (-1 / (size + 4))
-    noises = noises + width**2 * (predicted.weights * about.T) @ about
+    noises = noises + width**2 * (predicted.weights * centred.T) @ centred
     densities = detection_log_densities(model, scan, means, noises, step)
     if isinstance(detected, float):
         return missed, detected + log_sum((densities + predicted.log_weights).T)
@@ -153,14 +170,16 @@ def hypothesis_evidence(observation: Observation, predicted: Particles) -> tuple
 
 
 def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Share out n particles: quotas (1 + k,), and which detections join the first hypothesis, that of the missed state.
+    """Share out n particles: return the detections that guide none, and the quotas (1 + k,), of the unguided part first.
 
     Quotas are largest remainders of the shares of the evidence, to the first of which `BLIND_SHARE` is added. They are
-    rounded down to few sizes, by a quarter at most: points of N(0, I) are kept for each size.
+    rounded down, by a quarter at most, to a small number of sizes: points of N(0, I) are cached for each size.
     """
+    # Relative to the largest, so that exp does not underflow.
     logs = np.concatenate([[missed], detected])
     peak = logs.max()
-    if peak == -np.inf:  # out of reach of all: whatever there is, is found without guidance
+    # impossible by all hypotheses: no guidance, and the particles' likelihoods decide
+    if peak == -np.inf:
         return np.arange(len(detected)), np.eye(1, len(logs), dtype=np.int64)[0] * n
     shares = np.exp(logs - peak)
     shares /= shares.sum()
@@ -169,13 +188,13 @@ def share_out(missed: float, detected: Array, n: int) -> tuple[np.ndarray, np.nd
     defended = (1 - BLIND_SHARE) * shares
     defended[0] += BLIND_SHARE
     quotas = largest_remainders(defended, n)
-    own = quotas[1:]
-    size = 2 ** np.maximum(np.floor(np.log2(np.maximum(own, 1))).astype(np.int64) - 2, 0)
-    own[:] = np.where(own < MIN_QUOTA, 0, own // size * size)
-    rest = np.flatnonzero((own == 0) & (shares[1:] > NEGLIGIBLE_SHARE))
-    if missed == -np.inf and not len(rest):
+    guided = quotas[1:]  # a view
+    size = 2 ** np.maximum(np.floor(np.log2(np.maximum(guided, 1))).astype(np.int64) - 2, 0)
+    guided[:] = np.where(guided < MIN_QUOTA, 0, guided // size * size)
+    unguided = np.flatnonzero((guided == 0) & (shares[1:] > NEGLIGIBLE_SHARE))
+    if missed == -np.inf and not len(unguided):  # unguided particles would have no weight
         quotas[0] = 0
         quotas[quotas.argmax()] += n - quotas.sum()
     else:
-        quotas[0] = n - own.sum()
-    return rest, quotas
+        quotas[0] = n - guided.sum()
+    return unguided, quotas

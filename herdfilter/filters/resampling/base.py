@@ -14,7 +14,7 @@ from herdfilter._checks import Array, as_numbers, as_weights, one_of
 from herdfilter.filters.state import Indices, Particles
 from herdfilter.samplers.compiled import IN_PLACE, njit
 
-RELATIVE_ROUNDING = 1e-12  # a number of copies this little below a whole one is that whole number
+RELATIVE_ROUNDING = 1e-12  # a number of copies this little below an integer counts as that integer
 
 
 @runtime_checkable
@@ -35,7 +35,12 @@ class Resampling(Protocol):
     [False, True, True]
     """
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return ``particles.n_next`` particles with weights that sum to 1."""
 
 
@@ -57,22 +62,25 @@ def _inverse(weights, u, indices):
     total = 0.0
     for i in range(len(weights)):
         total += weights[i]
-    below = np.nextafter(total, 0.0)  # rounding may reach the sum itself
-    i, reached = 0, weights[0]
+    # u * total may round up to the total, which no index reaches
+    below = np.nextafter(total, 0.0)
+    i = 0
+    cumulative = weights[0]
     for j in range(len(u)):
-        place = u[j] * total if u[j] * total < below else below
-        while reached <= place:
+        threshold = u[j] * total if u[j] * total < below else below
+        while cumulative <= threshold:
             i += 1
-            reached += weights[i]
+            cumulative += weights[i]
         indices[j] = i
 
 
-def whole_and_rest(weights: Array) -> tuple[Indices, Array]:
-    """Split the expected numbers of copies, n w (n,), into whole numbers and fractional parts."""
+def expected_copies(weights: Array) -> tuple[Indices, Array]:
+    """Return the integer parts and the fractional parts of the expected numbers of copies, n w (n,)."""
     weights = as_weights("weights", weights)
     expected = len(weights) * weights
-    whole = np.floor(expected * (1 + RELATIVE_ROUNDING)).astype(np.int64)
-    return whole, np.maximum(expected - whole, 0.0)
+    # n w may come out just below an integer; without the guard that copy would become random.
+    integers = np.floor(expected * (1 + RELATIVE_ROUNDING)).astype(np.int64)
+    return integers, np.maximum(expected - integers, 0.0)
 
 
 class CopyingResampling(ABC):
@@ -95,15 +103,18 @@ class CopyingResampling(ABC):
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """Return the indices (n,) of the particles to copy, for weights (n,) that sum to 1."""
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return equally weighted copies; see `Resampling`."""
         n = particles.n_next
-        same = n == len(particles.x)
-        ancestors = self.ancestors(particles.weights, rng) if same else self.chosen(particles.weights, n, rng)
-        return particles.take(ancestors, np.full(n, -math.log(n)))
+        return particles.take(self.chosen(particles.weights, n, rng), np.full(n, -math.log(n)))
 
     def chosen(self, weights: Array, n: int, rng: np.random.Generator) -> Indices:
-        """Return the indices (n,) of the particles to copy, chosen systematically if there are not n weights."""
+        """Return the indices (n,) of the particles to copy; systematic resampling if the number of weights is not n."""
         if n == len(weights):
             return self.ancestors(weights, rng)
         return inverse_cdf(weights, (np.arange(n) + rng.random()) / n)
@@ -130,14 +141,14 @@ class MultinomialResampling(CopyingResampling):
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
-        return inverse_cdf(weights, np.sort(rng.random(len(weights))))  # sorted: look-ups then run through memory
+        return inverse_cdf(weights, np.sort(rng.random(len(weights))))
 
 
 @dataclass(frozen=True)
 class StratifiedResampling(CopyingResampling):
-    """Particle i is copied ``n weights[i]`` times in the mean, always by less than two more or fewer (Kitagawa 1996).
+    """Particle i is copied ``n weights[i]`` times in the mean, with a deviation below two (Kitagawa 1996).
 
-    The ancestors are the inverse of the cumulative weights at ``(j + u_j) / n``, each j with a uniform u_j of its own.
+    The ancestors are the inverse of the cumulative weights at ``(j + u_j) / n``, with an independent uniform u_j for each j.
 
     Examples
     --------
@@ -158,7 +169,7 @@ class StratifiedResampling(CopyingResampling):
 
 @dataclass(frozen=True)
 class SystematicResampling(CopyingResampling):
-    """Particle i is copied floor or ceil of ``n weights[i]`` times, that many in the mean (Kitagawa 1996).
+    """Particle i is copied floor or ceil of ``n weights[i]`` times, ``n weights[i]`` in the mean (Kitagawa 1996).
 
     The ancestors are the inverse of the cumulative weights at the comb ``(j + u) / n``, with one uniform u for all j.
 
@@ -180,16 +191,16 @@ class SystematicResampling(CopyingResampling):
 
 @dataclass(frozen=True)
 class ResidualResampling(CopyingResampling):
-    """Particle i is copied ``floor(n weights[i])`` times for certain, the rest is drawn (Liu and Chen 1998).
+    """Particle i is copied ``floor(n weights[i])`` times for certain, the remaining copies are drawn (Liu and Chen 1998).
 
-    Each of the r copies left is of particle i with probability ``(n weights[i] - floor(n weights[i])) / r``, so that it has
-    ``n weights[i]`` copies in the mean.
+    Each of the r remaining copies is of particle i with probability ``(n weights[i] - floor(n weights[i])) / r``, so that
+    its mean number of copies is ``n weights[i]``.
 
     Parameters
     ----------
     rest : {"multinomial", "systematic"}
-        Draw the rest independently, as published, or by a comb of one random number; then the number of copies is
-        ``n weights[i]`` rounded up or down.
+        Draw the remaining copies independently, as published, or systematically by one random number; then the number of
+        copies is ``n weights[i]`` rounded up or down.
 
     Examples
     --------
@@ -208,12 +219,12 @@ class ResidualResampling(CopyingResampling):
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
-        copies, rest = whole_and_rest(weights)
-        n = len(rest)
-        places = n - int(copies.sum())
-        if places:
-            u = np.sort(rng.random(places)) if self.rest == "multinomial" else (np.arange(places) + rng.random()) / places
-            copies += np.bincount(inverse_cdf(rest, u), minlength=n)
+        copies, fractions = expected_copies(weights)
+        n = len(fractions)
+        r = n - int(copies.sum())
+        if r:
+            u = np.sort(rng.random(r)) if self.rest == "multinomial" else (np.arange(r) + rng.random()) / r
+            copies += np.bincount(inverse_cdf(fractions, u), minlength=n)
         return np.repeat(np.arange(n), copies)
 
 
@@ -221,9 +232,9 @@ class ResidualResampling(CopyingResampling):
 class SSPResampling(CopyingResampling):
     """Srinivasan sampling process: floor or ceil of ``n weights[i]`` copies, negatively associated.
 
-    For two particles at a time, one fractional part of ``n weights`` grows at the expense of the other, in a direction drawn
-    so that neither changes in the mean, until one of the two is whole (Gerber, Chopin and Whiteley 2019, after Srinivasan
-    2001). The scheme converges whatever the order of the particles; systematic resampling may fail to.
+    For two particles at a time, one fractional part of ``n weights`` grows at the expense of the other until one of the two
+    is an integer, in a direction that is drawn so that neither changes in the mean (Gerber, Chopin and Whiteley 2019, after
+    Srinivasan 2001). The scheme converges whatever the order of the particles; systematic resampling may fail to.
 
     Examples
     --------
@@ -241,47 +252,52 @@ class SSPResampling(CopyingResampling):
 
     def ancestors(self, weights: Array, rng: np.random.Generator) -> Indices:
         """See `CopyingResampling`."""
-        copies, rest = whole_and_rest(weights)
-        n = len(rest)
-        _round_rests(rest, n - int(copies.sum()), rng.random(n), copies)
+        copies, fractions = expected_copies(weights)
+        n = len(fractions)
+        _round_fractions(fractions, n - int(copies.sum()), rng.random(n), copies)
         return np.repeat(np.arange(n), copies)
 
 
 @njit(**IN_PLACE)
-def _round_rests(rest, places, u, copies):
-    """Round rests (n,) in [0, 1) up or down, keeping their whole sum `places` and each in the mean; add them to `copies`.
+def _round_fractions(fractions, total, u, copies):
+    """Round fractions (n,) in [0, 1) up or down, add them to `copies`; their sum `total` is kept, each in the mean.
 
-    `u` are n uniform numbers. One rest is open at a time; it is paired with the next until one of the two is whole.
+    `u` are n uniform numbers. One fraction is open at a time: p, of particle i. It is paired with the next one, q, until one
+    of the two is 0 or 1.
     """
-    n = len(rest)
-    left = places  # to be given to a particle
+    remaining = total
     i = -1
     p = 0.0
-    for j in range(n):
-        q = rest[j]
+    for j in range(len(fractions)):
+        q = fractions[j]
         if q <= 0.0:
             continue
         if i < 0:
-            i, p = j, q
+            i = j
+            p = q
             continue
-        gain = min(q, 1.0 - p)  # of the open rest from the new one
+        gain = min(q, 1.0 - p)  # of p at the expense of q
         loss = min(p, 1.0 - q)
+        # The direction has the odds loss : gain, so that the mean change of p, (loss gain - gain loss), is 0.
         if u[j] * (gain + loss) < loss:
             if q <= 1.0 - p:
-                p += q  # the new one is 0
+                p += q  # q is 0 now
             else:
                 copies[i] += 1
-                left -= 1
-                i, p = j, q - gain
+                remaining -= 1
+                i = j
+                p = q - gain
         elif p <= 1.0 - q:
-            i, p = j, q + p  # the open one is 0
+            i = j  # p is 0 now
+            p = q + p
         else:
             copies[j] += 1
-            left -= 1
+            remaining -= 1
             p -= loss
         if p >= 1.0:
             copies[i] += 1
-            left -= 1
+            remaining -= 1
             i = -1
-    if i >= 0 and left > 0:  # the last is whole up to rounding: its sum with the others says which
+    # The last open fraction is 0 or 1 up to rounding; the total tells which.
+    if i >= 0 and remaining > 0:
         copies[i] += 1

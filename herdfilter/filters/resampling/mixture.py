@@ -50,9 +50,15 @@ class MixtureResampling:
         as_sampler("sampler", self.sampler)
         check_fit(self.fit)
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return points of the fitted mixture, with the sampler's weights; see `Resampling`."""
-        n, name = particles.n_next, type(self.sampler).__name__
+        n = particles.n_next
+        name = type(self.sampler).__name__
         points = draw_points(self.sampler, self.fit.fit(particles.x, particles.weights, circular), n, rng)
         if len(points) != n:
             raise ValueError(f"sampler: expected {n} points from {name}, got {len(points)}")
@@ -67,6 +73,7 @@ def check_fit(fit: object) -> None:
         raise TypeError(f"fit: expected an instance, got the class {fit.__name__}")
     if not isinstance(fit, Fit):
         raise TypeError(f"fit: expected an object with fit(particles, weights, circular), got {fit!r}")
+    # A fit without the argument `circular` would fail only at the first resampling, steps later.
     try:
         inspect.signature(fit.fit).bind(None, None, ())
     except TypeError:

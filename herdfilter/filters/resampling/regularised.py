@@ -1,4 +1,4 @@
-"""Systematic resampling that moves the copies apart."""
+"""Systematic resampling with noise on particles that are copied more than once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from herdfilter.angles import moments, wrap_angles
 from herdfilter.filters.resampling.base import SystematicResampling
 from herdfilter.filters.state import Particles
 
-SMALLEST_REST = 1e-10  # if all other particles together weigh less than this, one particle has all the weight
+SMALLEST_REST = 1e-10  # if all other particles together weigh less than this, one particle counts as having all the weight
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class RegularisedResampling:
     :math:`n^{-1 / (d + 4)}`, the rule of Scott (1992). It serves systems with little or no transition noise, where copies
     would stay copies. A particle copied once stays where it is, and means are not shrunk; `MixtureResampling` with
     `KernelDensityFit` and `RandomSampling` moves every particle (Musso, Oudjane and Le Gland 2001). As in the particle
-    filter of DAPPER (Raanes and others, 2024), C is the unbiased estimate; if one particle has all the weight it is the
-    covariance before weighting, so that a filter that has lost its target can find it again.
+    filter of DAPPER (Raanes and others, 2024), C is the unbiased estimate. If one particle has all the weight, C is the
+    covariance of the unweighted particles, so that a filter that has lost its target can find it again.
 
     Parameters
     ----------
@@ -48,18 +48,25 @@ class RegularisedResampling:
     def __post_init__(self) -> None:
         as_positive("scale", self.scale)
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return equally weighted particles; see `Resampling`."""
-        x, weights = particles.x, particles.weights
+        x = particles.x
+        weights = particles.weights
         n, d = x.shape
         spread = np.full(n, 1 / n) if weights.max() > 1 - SMALLEST_REST else weights
+        # Unbiased for independent particles with these weights: division by 1 - sum w^2, which is 1 - 1/n for equal ones.
         covariance = moments(x, spread, circular)[1] / max(1 - spread @ spread, SMALLEST_REST)
         ancestors = SystematicResampling().chosen(weights, particles.n_next, rng)
         x = x[ancestors]
         repeated = np.bincount(ancestors, minlength=n)[ancestors] > 1
-        width = self.scale * n ** (-1 / (d + 4))
+        width = self.scale * n ** (-1 / (d + 4))  # Scott's rule
         noise = rng.standard_normal((np.count_nonzero(repeated), d))
         x[repeated] += width * noise @ covariance_factor(covariance).T
-        moved = Particles.equal(wrap_angles(x, circular), ancestors)
-        moved.modes = None if particles.modes is None else particles.modes[ancestors]
-        return moved
+        copies = Particles.equal(wrap_angles(x, circular), ancestors)
+        copies.modes = None if particles.modes is None else particles.modes[ancestors]
+        return copies

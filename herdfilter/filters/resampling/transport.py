@@ -14,9 +14,9 @@ from herdfilter.angles import unwrap_angles, wrap_angles
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Particles
 
-NEGLIGIBLE_MASS = 1e-12  # smaller weights, in shares of one new particle, are lost in the rounding of the linear programme
+NEGLIGIBLE_MASS = 1e-12  # smaller weights, relative to one new particle, are lost in the rounding of the linear programme
 SOLVER_OPTIONS: Any = {"primal_feasibility_tolerance": 1e-10}
-"""HiGHS meets the weights this exactly; it allows no smaller number."""
+"""The least tolerance for the constraints that HiGHS accepts."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,16 @@ class OptimalTransportResampling:
         one_of("distance", self.distance, ("whitened", "euclidean"))
         object.__setattr__(self, "largest", check_count("largest", self.largest))
 
-    def resample(self, particles: Particles, rng: np.random.Generator, circular: Sequence[int] = ()) -> Particles:
+    def resample(
+        self,
+        particles: Particles,
+        rng: np.random.Generator,
+        circular: Sequence[int] = (),
+    ) -> Particles:
         """Return equally weighted averages of particles, in the order of the particles moved; `rng` is not used."""
         n, d = particles.x.shape
-        if particles.n_next != n:  # there is no plan between different numbers: chosen at even steps
+        # the plan below is for equal numbers; here ancestors are taken at even steps
+        if particles.n_next != n:
             steps = (np.arange(particles.n_next) + 0.5) / particles.n_next
             return Particles.equal(particles.x[inverse_cdf(particles.weights, steps)])
         if d > 1 and n > self.largest:
@@ -76,6 +82,7 @@ class OptimalTransportResampling:
                 "raise `largest`, or take SystematicResampling"
             )
         weights = particles.weights / particles.weights.sum()
+        # Averages of angles are taken of unwrapped values. The weighted mean is added at the end, and so kept exactly.
         x = unwrap_angles(particles.x, weights, circular)
         mean = weights @ x
         centred = x - mean
@@ -83,7 +90,7 @@ class OptimalTransportResampling:
         return Particles.equal(wrap_angles(mean + new - new.mean(axis=0), circular))
 
     def _scaled(self, x: Array) -> Array:
-        """Return points (n, d) between which the Euclidean distance is the one to use."""
+        """Return points (n, d) whose Euclidean distances are those of the option `distance`."""
         if self.distance == "euclidean":
             return x
         x = x - x.mean(axis=0)
@@ -91,8 +98,10 @@ class OptimalTransportResampling:
 
 
 def _averages_on_line(x: Array, weights: Array) -> Array:
-    """Return averages (n, 1) over n equal shares of the weight from left to right, for the particles of the same ranks."""
-    n, order = len(x), np.argsort(x[:, 0], kind="stable")
+    """Return averages (n, 1): the particle of rank i becomes the mean of the i-th of n equal shares of the weight."""
+    n = len(x)
+    order = np.argsort(x[:, 0], kind="stable")
+    # The first moment as a piecewise linear function of the cumulative weight: its increments are n-ths of the averages.
     share = np.concatenate([[0.0], np.cumsum(weights[order])])
     moment = np.concatenate([[0.0], np.cumsum(weights[order] * x[order, 0])])
     new = np.empty_like(x)
@@ -101,7 +110,7 @@ def _averages_on_line(x: Array, weights: Array) -> Array:
 
 
 def _averages(scaled: Array, x: Array, weights: Array) -> Array:
-    """Return averages of the points x (n, d) by the optimal plan for squared distances of `scaled` (n, d)."""
+    """Return the averages (n, d) of points x (n, d) by the plan that is optimal for squared distances of `scaled` (n, d)."""
     from scipy.optimize import linprog  # slow to import
     from scipy.sparse import eye_array, kron, vstack
     from scipy.spatial.distance import cdist
@@ -115,7 +124,7 @@ def _averages(scaled: Array, x: Array, weights: Array) -> Array:
     scale = cost.mean()
     if scale == 0:
         return x
-    # The last constraint follows from the others; left out, rounding cannot make them contradict each other.
+    # The last constraint follows from the others; without it rounding cannot make them contradict each other.
     marginals: Any = vstack([kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))]).tocsr()[:-1]
     totals = np.concatenate([n * weights[sources], np.ones(n - 1)])
     plan = linprog((cost / scale).ravel(), A_eq=marginals, b_eq=totals, method="highs-ds", options=SOLVER_OPTIONS)
