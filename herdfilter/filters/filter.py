@@ -213,12 +213,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Make the transition that waits; return the particles, their weights times the likelihood, not normalised."""
         particles = self._particles
-        proposal = self.proposal
-        if type(particles) is not state.Particles or (observation is not None and observation.measurement.scans):
-            proposal = proposals.for_step(proposal, particles, observation)
-        moved = proposal.propose(self._waiting, particles, self.rng, observation)
-        moved = self._checked(moved, "propose")
-        return moved.traced(particles.ancestors) if self._resampled else moved
+        proposal = proposals.for_step(self.proposal, particles, observation)
+        proposed = self._checked(proposal.propose(self._waiting, particles, self.rng, observation), "propose")
+        return proposed.traced(particles.ancestors) if self._resampled else proposed
 
     def _current(self) -> state.Particles:
         """Return the particles of the present step; where the proposal waits for the observation, a prediction without it.

@@ -156,13 +156,7 @@ class Particles:
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        if not circular:
-            mean = self.weights @ self.x
-            centred = self.x - mean
-            covariance = (self.weights[:, None] * centred).T @ centred
-            if np.isfinite(covariance).all():
-                return mean, covariance
-        return mean_and_covariance(self.x, self.weights, circular)  # angles unwrapped, or an error
+        return mean_and_covariance(self.x, self.weights, circular)
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Points that represent the whole distribution at a step: the particles, unless each carries a Gaussian."""
