@@ -235,19 +235,19 @@ class FunctionCovariance(PicklesFunctions):
     """A covariance matrix, or a function of those arguments of the contract that it names."""
 
     name: str
-    given: Any
+    value: Any  # the matrix, or the function
     arguments: tuple[str, ...]
     dim: int | None = None
     names: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        if not callable(self.given):
-            if np.ndim(self.given) != 2:
-                shape = np.shape(self.given)
+        if not callable(self.value):
+            if np.ndim(self.value) != 2:
+                shape = np.shape(self.value)
                 raise ValueError(f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}")
-            assign(self, given=as_covariance(self.name, self.given, self.dim))
+            assign(self, value=as_covariance(self.name, self.value, self.dim))
             return
-        assign(self, names=tuple(_parameters(self.given)))
+        assign(self, names=tuple(_parameters(self.value)))
         if not set(self.names) <= set(self.arguments):
             raise TypeError(
                 f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
@@ -256,7 +256,7 @@ class FunctionCovariance(PicklesFunctions):
 
     def __call__(self, *values: Any) -> ArrayLike:
         """Return the matrix, given the values of the arguments."""
-        matrix: ArrayLike = self.given(**_named(self, values)) if callable(self.given) else self.given
+        matrix: ArrayLike = self.value(**_named(self, values)) if callable(self.value) else self.value
         return matrix
 
 
