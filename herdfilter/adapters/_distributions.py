@@ -37,9 +37,9 @@ class Gaussians(NamedTuple):
 
 
 def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
-    """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind.
+    """Return a distribution, given n states, as Gaussians; None if it is of another kind.
 
-    With `any_kind` those that have the moments of a distribution whose entries the state shifts, Gaussian or not.
+    With `any_kind` a distribution that is not Gaussian, but only shifted by the state, gives Gaussians of the same moments.
     """
     if type(law) is dists.VaryingCovNormal:
         return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
@@ -61,7 +61,7 @@ def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
 
 def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
     """Return mean and standard deviation of a distribution in one dimension; None if it is of another kind."""
-    kind = type(law)
+    kind = type(law)  # exactly: a subclass may be another distribution
     if kind is dists.Normal:
         return law.loc, law.scale
     if kind is dists.Dirac:
@@ -105,6 +105,7 @@ def map_noise(law: Any, noise: Array) -> Array:
         return gaussians.at(noise)
     if type(law) is dists.IndepProd:
         return np.hstack([map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
+    # The normal distribution function makes the noise uniform, whatever the law; quantiles then give it the law.
     u = np.clip(scipy.special.ndtr(noise), SMALLEST_PROBABILITY, 1 - 2.0**-53)
     return np.reshape(law.ppf(u[:, 0] if law.dim == 1 else u), noise.shape)
 
@@ -120,15 +121,15 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
         z = z.astype(np.int64)
     vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
     values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
-    values[np.isnan(values)] = -np.inf  # as the library's own weights have it: a rate, say, that is infinite
+    values[np.isnan(values)] = -np.inf  # as the library weights them: NaN comes of an infinite rate, for example
     return values
 
 
 def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
-    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
+    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if unknown.
 
-    Known are Gaussians and laws that the state shifts. Counts and rates are left out: their moments change by orders of
-    magnitude within the spread of the state, where Kalman's update may lose a filter.
+    They are known for Gaussians and for laws that the state only shifts. Counts and rates are left out: their moments change
+    by orders of magnitude within the spread of the state, so that Kalman's update may make a filter diverge.
     """
     gaussians = as_gaussians(present_law(law), n, any_kind=True)
     return gaussians and (gaussians.means, gaussians.covariances[: 1 if gaussians.shared() else n])

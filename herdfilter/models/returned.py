@@ -1,4 +1,4 @@
-"""The arrays that a model's functions return, checked."""
+"""Checks of the arrays that a model's functions return."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int
 
 
 def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
-    """Return the value of a model's function for each state, if the squares of all numbers are finite."""
+    """Return the value of a model's function for each state; all squares must be finite."""
     plain = type(value) is np.ndarray and value.dtype == np.float64
-    known = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
-    array: Array = value if known else read_numbers(name, value, shape, step)
-    if not array.flags.writeable:  # a part of what the function was given
+    fitting = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
+    array: Array = value if fitting else read_numbers(name, value, shape, step)
+    if not array.flags.writeable:  # a view of the function's read-only argument
         array = array.copy()
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))

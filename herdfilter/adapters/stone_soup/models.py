@@ -23,9 +23,9 @@ from herdfilter.models.sensors import Sensor
 
 
 class StoneSoupModel:
-    """A transition model of Stone Soup, and what observes it, as a model of this package.
+    """A transition model of Stone Soup, perhaps with a measurement model and a prior, as a model of this package.
 
-    `from_stonesoup` makes one of copies and documents the arguments. The filter draws the noise: `seed` and `random_state`
+    `from_stonesoup` copies its arguments first, and documents them. The filter draws the noise: `seed` and `random_state`
     of a Stone Soup model have no effect.
 
     Examples
@@ -42,10 +42,11 @@ class StoneSoupModel:
     def __init__(
         self, transition_model: TransitionModel, measurement_model: MeasurementModel | None = None, prior: Any = None
     ) -> None:
-        self.transition_model, self.measurement_model = transition_model, measurement_model
+        self.transition_model = transition_model
+        self.measurement_model = measurement_model
         self.dim = int(transition_model.ndim_state)
         self.circular: tuple[int, ...] = ()
-        self._noise: tuple[float, Array] = np.nan, np.empty((0, 0))  # time step, and matrix for it
+        self._noise: tuple[float, Array] = (np.nan, np.empty((0, 0)))  # last time step, and its covariance
         self._transition = self._noise
         self._function: states.ModelFunction | None = None
         if states.is_linear(transition_model):
@@ -55,7 +56,8 @@ class StoneSoupModel:
         if measurement_model is not None:
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
-            self.initial, self.circular = states.initial_distribution(prior, self.dim), states.circular_of_state(prior)
+            self.initial = states.initial_distribution(prior, self.dim)
+            self.circular = states.circular_of_state(prior)
 
     def __repr__(self) -> str:
         models = f"{type(self.transition_model).__name__}, {type(self.measurement_model).__name__}"
@@ -76,7 +78,7 @@ class StoneSoupModel:
         return self._noise[1]
 
     def _matrix(self, dt: float) -> Array:
-        """Return the matrix of a linear transition; the last one is cached, as Stone Soup is slow to make it."""
+        """Return the matrix of a linear transition; the last one is cached, as Stone Soup takes long to compute it."""
         if self._transition[0] != dt:
             self._transition = dt, np.asarray(self.transition_model.matrix(**time_interval(dt)), dtype=np.float64)
         return self._transition[1]
@@ -171,7 +173,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         raise ValueError(
             f"measurement_model: {type(model).__name__}: expected states of {dim} dimensions, got {model.ndim_state}"
         )
-    # The density of its function and its covariance, and no other, is ours.
+    # Ours is the Gaussian density of the model's function and covariance: if the model's is another one, it is called.
     gaussian = type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
     weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
@@ -192,7 +194,7 @@ def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     detection = State(StateVector(z))
     with np.errstate(divide="ignore"):
         values = np.ravel(model.logpdf(detection, states.as_state(x)))
-        if len(values) != len(x):  # it takes one state at a time
+        if len(values) != len(x):  # the model takes one state at a time
             values = np.ravel([model.logpdf(detection, states.as_state(row[None])) for row in x])
     return values.astype(np.float64)
 
@@ -219,7 +221,7 @@ def readings(
     >>> sensor.mean(np.array([[2.0, 0.5]])), z
     (array([[2.]]), array([3.]))
     """
-    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}  # with the model, so that its id stays its own
+    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}  # the model is kept alive, so that no other gets its id
     converted = []
     for detection in detections:
         if not isinstance(detection, Detection) or isinstance(detection, MissedDetection):
@@ -232,9 +234,9 @@ def readings(
     return converted
 
 
-def measurement_model_of(detection: Detection, otherwise: MeasurementModel | None) -> MeasurementModel:
-    """Return the measurement model of a detection, its own one or else another."""
-    model = detection.measurement_model or otherwise
+def measurement_model_of(detection: Detection, default: MeasurementModel | None) -> MeasurementModel:
+    """Return the measurement model of a detection, or else a default."""
+    model = detection.measurement_model or default
     if model is None:
         raise ValueError("measurement_model: expected one, as the detection has none of its own, got None")
     return model

@@ -115,9 +115,9 @@ class HerdfilterProposal(TheirProposal):
         if time_interval is None:
             raise TypeError("time_interval: expected a timedelta, or a measurement with a time, got None")
         detection = measurement if self.proposal.uses.observation else None
-        start, total = states.particles_of_state(prior)
+        start, log_total = states.particles_of_state(prior)
         sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
-        model = StoneSoupModel(self.transition_model, sensor)  # as it is now
+        model = StoneSoupModel(self.transition_model, sensor)  # built anew, as the user may have changed the models
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
@@ -134,7 +134,7 @@ class HerdfilterProposal(TheirProposal):
             prior,
             parent=prior if still or not self.proposal.uses.weights else None,
             state_vector=states.as_state_vectors(predicted.x, prior),
-            log_weight=predicted.log_weights + total,
+            log_weight=predicted.log_weights + log_total,
             timestamp=prior.timestamp + time_interval,
             transition_model=self.transition_model,
             prior=prior,
@@ -143,7 +143,7 @@ class HerdfilterProposal(TheirProposal):
         return prediction
 
     def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
-        """Return new particles, their weights divided by the likelihood."""
+        """Return new particles, their weights divided by the likelihood, which Stone Soup's updater multiplies by."""
         model = transition.model
         self.proposal.check(to_check(model))
         observation = None
@@ -153,10 +153,11 @@ class HerdfilterProposal(TheirProposal):
             particles = self.proposal.propose(transition, start, self._rng, observation)
             particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
             likelihood = observation.log_likelihood(particles.x)
-            with np.errstate(invalid="ignore"):  # the weight is 0 where the likelihood is
+            with np.errstate(invalid="ignore"):  # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
                 log_weights = np.where(likelihood > -np.inf, particles.log_weights - likelihood, -np.inf)
             if log_weights.max() > -np.inf:
                 return Particles(particles.x, log_weights)
+        # no observation, or one that no particle explains: a prediction
         particles = self.proposal.propose(transition, start, self._rng)
         return Particles.checked(particles, self.proposal, "propose", start.x.shape)
 
@@ -228,9 +229,9 @@ class HerdfilterResampler(TheirResampler):
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:
-            chosen = state[self.resampling.ancestors(weighted.weights, self._rng)]
-            chosen.log_weight = np.full(n, -np.log(n))
-            return chosen
+            resampled = state[self.resampling.ancestors(weighted.weights, self._rng)]
+            resampled.log_weight = np.full(n, -np.log(n))
+            return resampled
         new = self.resampling.resample(weighted, self._rng, states.circular_of_state(state))
         return type(state).from_state(
             state, state_vector=states.as_state_vectors(new.x, state), log_weight=new.log_weights, parent=None
