@@ -28,21 +28,21 @@ from herdfilter._checks import (
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
 
-# True while an object with functions is pickled: what it holds goes into the same pickle, itself included
+# True while cloudpickle is at work on an object with functions: objects inside it, and itself, go into the same pickle
 _pickling = ContextVar("_pickling", default=False)
 
 
 class FunctionModel:
     """The model :math:`x_k = f(x_{k-1}) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` of functions, for any filter.
 
-    Its likelihood assumes Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name of
-    this class.
+    The likelihood is that of Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name
+    of this class.
 
     Parameters
     ----------
     f : callable
         Maps states (n, d), particles first, to the next ones, without their noise. It may take ``dt``, ``control`` and
-        ``step``, by name. What it is given is read-only.
+        ``step``, by name. Its arguments are read-only.
     h : callable or None
         Maps states (n, d) to their mean observations (n, k), or (n,) if k is 1. It may take ``step``, by name. None if only
         sensors observe the state.
@@ -109,7 +109,7 @@ class FunctionModel:
         check_both(h=h, R=R)
         transition = ("dt", "control", "step"), self.dim, vectorised
         observation = ("step",), None, vectorised
-        # attributes, as what is not given is missing: a function takes the arguments of the contract, by position
+        # Set as attributes, not defined as methods: a function that the user did not give must not exist.
         self.transition_mean = _Function("f", f, *transition).rows
         self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
@@ -181,7 +181,7 @@ def cloudpickle() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Function(PicklesFunctions):
-    """A function of states, called with those of the other arguments of the contract that it names."""
+    """A function of states that may also take other arguments of the contract, by name; called with all by position."""
 
     name: str
     function: Callable[..., ArrayLike]
@@ -232,7 +232,7 @@ class _Function(PicklesFunctions):
 
 @dataclass(frozen=True, eq=False)
 class FunctionCovariance(PicklesFunctions):
-    """A covariance matrix, or a function of those arguments of the contract that it names."""
+    """A covariance matrix, or a function that may take arguments of the contract, by name; called with all by position."""
 
     name: str
     value: Any  # the matrix, or the function
@@ -261,15 +261,15 @@ class FunctionCovariance(PicklesFunctions):
 
 
 def _named(function: Any, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the arguments that a function names."""
-    known = dict(zip(function.arguments, values, strict=True))
-    return {name: known[name] for name in function.names}
+    """Return those of the arguments of the contract that a function takes, by name."""
+    by_name = dict(zip(function.arguments, values, strict=True))
+    return {name: by_name[name] for name in function.names}
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
     """Return the names of the required arguments of a function, and any of ``dt``, ``control`` and ``step``.
 
-    A function without a signature takes states.
+    A function without a signature is taken to be one of states alone.
     """
     try:
         parameters = inspect.signature(function).parameters.values()

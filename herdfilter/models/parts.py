@@ -1,4 +1,4 @@
-"""Parts of models: where the state starts, how it moves, and how it is observed."""
+"""Building blocks of models: parameters, initial distributions, motions and observations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Parameters:
             if name in self.signed:
                 value = as_number(name, value)
             elif field.type == "float":
-                value = as_positive(name, value, UNDERFLOW)  # it may be a variance
+                value = as_positive(name, value, UNDERFLOW)  # the limit of a variance, which it may be
             elif field.type == "int":
                 value = check_count(name, value)
             elif name in self.shapes:
@@ -63,7 +63,7 @@ class Parameters:
 class GaussianStart(Parameters):
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
-    dim: Any = None  # by default that of the mean
+    dim: Any = None  # None: that of the mean
     initial_mean: Array
     initial_covariance: Array
 
@@ -95,21 +95,21 @@ class IndependentNoise:
 
     @cached_property
     def _noise(self) -> tuple[Array, Array, Array]:
-        """Logarithms of the peak densities, inverse deviations and turns of the entries, (k,) each."""
+        """Logs of the peak densities, inverse deviations, and periods (2 pi of angles, else 0) of the entries, (k,) each."""
         sd = np.array(self._observation_sd)
-        turns = np.zeros(len(sd))
-        turns[list(self.observation_circular)] = 2 * np.pi
-        return -np.log(sd * math.sqrt(2 * math.pi)), 1 / sd, turns
+        periods = np.zeros(len(sd))
+        periods[list(self.observation_circular)] = 2 * np.pi
+        return -np.log(sd * math.sqrt(2 * math.pi)), 1 / sd, periods
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
-        log_peaks, inverse, turns = self._noise
+        log_peaks, inverse_sd, periods = self._noise
         z = as_observation(z, len(log_peaks), missing=True)
         residual = z - model.observation_mean(x, step)
         if self.observation_circular:
-            residual -= turns * np.rint(residual / (2 * np.pi))
-        residual *= inverse
+            residual -= periods * np.rint(residual / (2 * np.pi))
+        residual *= inverse_sd
         observed = ~np.isnan(z)
         if not observed.all():
             residual = residual[:, observed]
@@ -133,7 +133,7 @@ class EntriesObserved(IndependentNoise):
 
 
 class EqualVariances(EntriesObserved, Parameters):
-    """Base of models whose start and observation noise have one variance for all of their entries."""
+    """Base of models whose initial state and observation noise have one variance each, shared by all entries."""
 
     initial_mean: Any = 0.0
     initial_variance: float
@@ -180,7 +180,7 @@ class LinearMotion:
 
 
 class WhiteAcceleration(GaussianStart):
-    """Base of models of position and velocity, in which each axis has a white acceleration of one spectral density."""
+    """Base of models of position and velocity, with white acceleration of one spectral density along each axis."""
 
     spectral_density: float
 
@@ -195,7 +195,7 @@ class WhiteAcceleration(GaussianStart):
 
 
 class PlanarSensors(IndependentNoise, WhiteAcceleration):
-    """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
+    """Base of models of a target (x, y, vx, vy) observed by sensors at fixed positions (S, 2), one number each."""
 
     sensors: Array
 
@@ -210,7 +210,7 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
 
     @property
     def _observation_sd(self) -> Any:
-        return super()._observation_sd * len(self.sensors)  # one number for all of them
+        return super()._observation_sd * len(self.sensors)  # a list, repeated: sensors share one deviation
 
 
 class RangeAndBearing(IndependentNoise, GaussianStart):
@@ -241,7 +241,7 @@ def acceleration_block(dt: float) -> list[list[float]]:
 
 
 def array_field(values: Any) -> Any:
-    """Return a field of a dataclass whose default is an array of these values, one for each object."""
+    """Return a field of a dataclass whose default is an array of these values, a new one for each instance."""
     return dataclasses.field(default_factory=lambda: np.array(values))
 
 
@@ -262,20 +262,20 @@ def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
 
 
 def repeated(matrix: Array, x: Array) -> Array:
-    """Return a matrix once for each of the states (n, d), read-only."""
+    """Return a matrix repeated for each of the states (n, d), as a read-only view."""
     return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 
 def of_positions(jacobian: Array, model: Any) -> Array:
-    """Return a Jacobian by the position (..., k, m) as one by the state (..., k, d)."""
-    whole = np.zeros((*jacobian.shape[:-1], model.dim))
-    whole[..., model.position_dims] = jacobian
-    return whole
+    """Extend a Jacobian with respect to the position, (..., k, m), to one with respect to the state, (..., k, d)."""
+    by_state = np.zeros((*jacobian.shape[:-1], model.dim))
+    by_state[..., model.position_dims] = jacobian
+    return by_state
 
 
 def substeps(dt: float, longest: float) -> int:
     """Return the number of equal integration steps, none longer than `longest`, in a time `dt`."""
-    count = math.ceil(dt / longest - 1e-9)
+    count = math.ceil(dt / longest - 1e-9)  # a quotient just above an integer is one, by rounding
     if count > MOST_SUBSTEPS:
         raise ValueError(
             f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count}; "
@@ -323,7 +323,7 @@ class UniformBox:
 
     Examples
     --------
-    A room of 4 by 3 metres, and a robot that is somewhere in it:
+    A robot is somewhere in a room of 4 by 3 metres:
 
     >>> room = hf.models.UniformBox([0, 0], [4, 3])
     >>> x = room.sample(1000, rng=0)
