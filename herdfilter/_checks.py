@@ -249,11 +249,11 @@ def as_number(
     return number
 
 
-def as_positive(name: str, value: Any, least: float = SMALLEST, most: float = LARGEST) -> float:
+def as_positive(name: str, value: Any, smallest: float = SMALLEST, largest: float = LARGEST) -> float:
     """Return `value` as a positive float, by default one that has a square."""
     number = as_number(name, value, "a positive finite number", lambda x: 0 < x < math.inf)
-    if not least <= number <= most:
-        raise ValueError(f"{name}: expected a number from {least:g} to {most:g}, got {number}")
+    if not smallest <= number <= largest:
+        raise ValueError(f"{name}: expected a number from {smallest:g} to {largest:g}, got {number}")
     return number
 
 

@@ -52,7 +52,8 @@ def scale_rule(n: int, dim: int) -> float:
     >>> [round(hf.bandwidths.scale_rule(n, dim=2), 3) for n in (10, 100, 1000)]
     [1.021, 0.474, 0.22]
     """
-    n, dim = check_count("n", n), check_count("dim", dim)
+    n = check_count("n", n)
+    dim = check_count("dim", dim)
     constant = float(np.interp(np.log2(dim), [0, 1, 2, 3, 4], [1.4, 2.2, 2.6, 2.4, 2.1]))
     return constant * float(n ** (-1.0 / (dim + 1)))
 

@@ -202,7 +202,7 @@ class Segment:
         self.loop, self.propose, shared, called = proposals.engine(move)
         self.tools = ((*_tables(move, online.proposal, n, d), *shared), *called) if called else ()
 
-    def run(self, online: Any, first: int, rows: Any, most: int) -> list[Outcome]:
+    def run(self, online: Any, first: int, rows: Any, max_steps: int) -> list[Outcome]:
         """Take as many steps as one call of the loop can, fill in their rows, and return the outcomes of observations."""
         online._settle()
         particles = online._current()
@@ -210,7 +210,7 @@ class Segment:
         if particles.modes is not None or not n == particles.n_next == len(particles):
             return []
         resample_below = 0.0 if online.proposal.uses.weights else online.resample_below
-        last = min(len(self.kinds), first + most)
+        last = min(len(self.kinds), first + max_steps)
         # a little lower: equal weights, whose ESS may round to just below n, are not resampled
         span = proposals.Span(first, last, (1 - 1e-9) * resample_below * n, bool(online._resampled))
         arrays = particles.x, particles.log_weights, particles.weights, particles.x

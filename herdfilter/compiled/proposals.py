@@ -376,18 +376,18 @@ def from_gaussian(series, proposal, t, particles):
     standard_noise = proposal.wide.sets[series.steps[t] % SETS]
     noise = standard_noise
     log_ratio = np.zeros(n)
-    few = min(n, FORETOLD)
+    n_probes = min(n, FORETOLD)
     accepted = close
     blind = False
     log_evidence = 0.0
     if plain and observed and (close or (n > FEW and d > 1)):
         plain, _, update = proposal.look(series, proposal.order, t, SPARE_POINTS, ancestor)
         if plain:
-            blind = _share(update, standard_noise[:few], np.zeros(few)) >= 0.5
+            blind = _share(update, standard_noise[:n_probes], np.zeros(n_probes)) >= 0.5
         if plain and close:
             noise = np.zeros(standard_noise.shape)
             _draw(update, ancestor_indices, standard_noise, noise, log_ratio)
-            accepted = n * (1.0 / _share(update, noise[:few], log_ratio[:few].copy()) - 1.0) <= 1.0
+            accepted = n * (1.0 / _share(update, noise[:n_probes], log_ratio[:n_probes].copy()) - 1.0) <= 1.0
     if plain and accepted:
         log_evidence = proposal.carry(series, t, ancestor, ancestor_indices, noise, log_ratio, particles)
         lost = n * dot(weights, weights) - 1.0  # n / ESS - 1

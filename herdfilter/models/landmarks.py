@@ -1,4 +1,4 @@
-"""A robot in the plane that finds itself by range and bearing to known landmarks."""
+"""Localisation of a robot in the plane by range and bearing to known landmarks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
 
     Examples
     --------
-    A filter is given the inputs of the simulated drive, and finds the robot to within half a metre.
+    A filter gets the inputs of the simulated drive, and locates the robot to within half a metre.
 
     >>> model = hf.models.LandmarkLocalisation()
     >>> truth, z = hf.simulate(model, steps=50, rng=1)

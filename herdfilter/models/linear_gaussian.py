@@ -40,7 +40,8 @@ class LinearGaussian(LinearMotion, GaussianStart):
 
     Examples
     --------
-    Only the position of a target on a rail is observed; the Kalman filter, which is exact, estimates its velocity, too.
+    A target moves on a line, and only its position is observed; the Kalman filter, which is exact, also estimates its
+    velocity.
 
     >>> Q, P0 = [[0.02, 0.01], [0.01, 0.02]], np.eye(2)
     >>> model = hf.models.LinearGaussian([[1, 1], [0, 1]], [[1, 0]], Q, [[0.25]], initial_mean=[0, 1], initial_covariance=P0)

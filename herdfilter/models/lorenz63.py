@@ -114,9 +114,10 @@ def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, s
             x[i] = x0 + h / 6.0 * (ax + 2.0 * (bx + cx) + dx)
             y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
             z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
-    moved = np.empty((n, 3))
-    for i in range(n):  # to assign whole columns would compile the wording of errors too, four fifths of the time
-        moved[i, 0] = x[i]
-        moved[i, 1] = y[i]
-        moved[i, 2] = z[i]
-    return moved
+    integrated = np.empty((n, 3))
+    # assigning whole columns takes five times as long to compile, because of the error messages of broadcasting
+    for i in range(n):
+        integrated[i, 0] = x[i]
+        integrated[i, 1] = y[i]
+        integrated[i, 2] = z[i]
+    return integrated

@@ -1,4 +1,4 @@
-"""A target in space seen by a radar: range, azimuth and elevation."""
+"""A target in space observed by a radar: range, azimuth and elevation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A robot in the plane that finds itself from the ranges of radio beacons, one at a time."""
+"""Localisation of a robot in the plane by ranges to radio beacons, one at a time."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ class RangeOnly(Parameters):
         forward, lateral, turn = (0.0, 0.0, 0.0) if control is None else as_array("control", control, (3,))
         cos = np.cos(x[:, 2])
         sin = np.sin(x[:, 2])
-        moves = np.column_stack([cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn])
-        return np.asarray(x + moves)
+        displacement = np.column_stack([cos * forward - sin * lateral, sin * forward + cos * lateral, 0 * cos + turn])
+        return np.asarray(x + displacement)
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the odometry noise over a time `dt`, (3, 3)."""

@@ -1,4 +1,4 @@
-"""A vehicle that enters the atmosphere on a ballistic path, seen by a radar."""
+"""A vehicle that enters the atmosphere on a ballistic path, observed by a radar."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BallisticReentry(RangeAndBearing):
 
     Examples
     --------
-    Hardly any drag, and the vehicle keeps its energy, in MJ/kg, for 20 seconds; the usual one takes some of it.
+    With hardly any drag the vehicle keeps its energy, in MJ/kg, for 20 seconds; the usual drag takes some of it.
 
     >>> for drag in [1e-9, 0.59783]:
     ...     model = hf.models.BallisticReentry(drag=drag)
@@ -95,9 +95,9 @@ class BallisticReentry(RangeAndBearing):
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""
-        moved = self.transition_mean(x, dt, control, step)
-        moved[:, 2:] += np.sqrt(self._noise_variances(dt)) * noise
-        return moved
+        next_x = self.transition_mean(x, dt, control, step)
+        next_x[:, 2:] += np.sqrt(self._noise_variances(dt)) * noise
+        return next_x
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt` without noise; `control` is not used."""

@@ -1,4 +1,4 @@
-"""Stochastic volatility: the state is the log-variance of what is observed."""
+"""Stochastic volatility: the state is the log-variance of the observation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class StochasticVolatility(Parameters):
     The process is stationary from the start. All quantities are dimensionless, x a logarithm. Time is discrete:
     `dt` and `control` have no meaning and are not used.
 
-    The mean of an observation is zero whatever the state, so that the model has no `observation_mean`: Kalman filters would
-    learn nothing, and refuse it.
+    The mean of an observation is zero whatever the state. Therefore the model has no `observation_mean`: Kalman filters
+    would learn nothing, and refuse it.
 
     Parameters
     ----------
