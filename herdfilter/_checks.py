@@ -17,18 +17,21 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
-PLAIN = {bool, int, float, np.float64}  # types of entries that stand for themselves; of others some mean a missing entry
+# types of entries that stand for themselves; of others some mean a missing entry
+PLAIN = {bool, int, float, np.float64}
 
 UNDERFLOW = 1e-280  # products of a smaller variance with others underflow and lose digits
 SMALLEST = 1e-140  # smallest positive number allowed: its square is UNDERFLOW
 LARGEST = 1e150  # largest number of a state or an observation: the squares of larger ones overflow
 ROUNDING = 1e-8  # asymmetry or negative eigenvalue of a correlation matrix that rounding may have caused
 ROUNDING_SINGLE = 1e-6  # the same for a matrix in float32
-LONGEST_LABEL = 200  # characters of a title, label or name of a filter: figures and tables show it in full
+# characters of a title, label or name of a filter: figures and tables show it in full
+LONGEST_LABEL = 200
 SUM_ERROR = 1e-6  # deviation allowed from a sum of 1
 MOST = 2**31 - 1  # largest number of points, particles, steps and the like
 MOST_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
-LEAST_SHARE = 1e-6  # smaller variances, relative to the largest entry, are no measure of rounding in a covariance matrix
+# smaller variances, relative to the largest entry, are no measure of rounding in a covariance matrix
+LEAST_SHARE = 1e-6
 
 
 def shape_text(shape: Shape) -> str:
@@ -68,7 +71,8 @@ def fits(shape: tuple[int, ...], expected: Shape) -> bool:
     """Return True if a shape is as expected; ``None`` leaves an axis free."""
     if len(shape) != len(expected):
         return False
-    for size, expected_size in zip(shape, expected, strict=True):  # a generator costs more than the check
+    # a generator costs more than the check
+    for size, expected_size in zip(shape, expected, strict=True):
         if expected_size is not None and expected_size != size:
             return False
     return True

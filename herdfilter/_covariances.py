@@ -7,7 +7,8 @@ import numpy as np
 from herdfilter._checks import UNDERFLOW, Array
 
 SUSPECT_VARIANCE = 1e-20  # rounding alone may cause such a variance, relative to the square of the mean
-EQUAL_RANGE = 16 * np.finfo(float).eps  # relative range of equal numbers after a few operations with rounding
+# relative range of equal numbers after a few operations with rounding
+EQUAL_RANGE = 16 * np.finfo(float).eps
 
 
 def covariance_factor(covariance: Array) -> Array:
@@ -15,7 +16,8 @@ def covariance_factor(covariance: Array) -> Array:
     try:
         return np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
-        if covariance.ndim > 2 and len(covariance) > 1:  # each by itself, so that a singular matrix affects no other
+        # each by itself, so that a singular matrix affects no other
+        if covariance.ndim > 2 and len(covariance) > 1:
             return np.array([covariance_factor(matrix) for matrix in covariance])
         values, vectors = np.linalg.eigh(covariance)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])

@@ -25,7 +25,8 @@ def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **o
         try:
             compiled._cache = CompiledCode(function)  # type: ignore[no-untyped-call]
         except RuntimeError as error:  # no folder can be written
-            if os.path.exists(function.__code__.co_filename):  # a function typed at a prompt has no file, and no cache
+            # a function typed at a prompt has no file, and no cache
+            if os.path.exists(function.__code__.co_filename):
                 _warn(error)
     return compiled  # type: ignore[no-any-return]
 
@@ -34,7 +35,8 @@ class CompiledCode(FunctionCache):
     """Compiled code of a function on the disk, for which an error in loading or saving is only a warning."""
 
     @contextmanager
-    def _guard_against_spurious_io_errors(self) -> Iterator[None]:  # numba enters it around each load and each save
+    # numba enters it around each load and each save
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:  # unpickling a damaged file may raise anything

@@ -54,7 +54,8 @@ def brief(value: Any) -> str:
             return f"{type(value).__name__}({len(value)})"
         inside = ", ".join(map(brief, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
-    return str(getattr(value, "__name__", type(value).__name__))  # functions and classes have a name themselves
+    # functions and classes have a name themselves
+    return str(getattr(value, "__name__", type(value).__name__))
 
 
 def html_repr(self: Any) -> str:

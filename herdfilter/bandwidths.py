@@ -155,7 +155,8 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
             raise ValueError(f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}')
         return "auto"
     if isinstance(bandwidth, float):
-        return as_positive("bandwidth", bandwidth)  # before isinstance with a protocol, which is slow
+        # before isinstance with a protocol, which is slow
+        return as_positive("bandwidth", bandwidth)
     if isinstance(bandwidth, type) and isinstance(bandwidth, BandwidthRule):
         raise ValueError(f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself")
     if isinstance(bandwidth, BandwidthRule):

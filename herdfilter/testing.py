@@ -90,7 +90,8 @@ def _check_seeds(draw: Callable[..., Points], deterministic: bool, d: int) -> No
     first = draw(mixture, 30, rng)
     x = first.x.copy()
     redrawn = [draw(mixture, 30, rng).x, draw(mixture, 30, 1).x, draw(mixture, 30, None).x]
-    first.x[:] = np.nan  # the caller owns the points: a sampler that keeps them would return NaN next
+    # the caller owns the points: a sampler that keeps them would return NaN next
+    first.x[:] = np.nan
     assert np.array_equal(draw(mixture, 30).x, x), "expected the same points from the same seed"
     assert np.array_equal(mixture.means, random_mixture(8, d).means), "expected a mixture that is left alone"
     if deterministic:
@@ -120,7 +121,8 @@ def _check_moments(draw: Callable[..., Points], deterministic: bool, d: int) -> 
         n = len(points)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance))
         off = float(np.linalg.norm(whiten @ (points.mean - mixture.mean)))
-        allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)  # 4.5 standard errors of independent draws
+        # 4.5 standard errors of independent draws
+        allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)
         if deterministic:
             allowed = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
         assert off <= allowed, f"n = {n}: expected the mean within {allowed:.3g} standard deviations, got {off:.3g}"

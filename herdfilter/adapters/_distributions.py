@@ -11,7 +11,8 @@ from particles import distributions as dists
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 
-SMALLEST_PROBABILITY = 1e-300  # probabilities are clipped to at least this, and to below one, before quantiles are taken
+# probabilities are clipped to at least this, and to below one, before quantiles are taken
+SMALLEST_PROBABILITY = 1e-300
 
 
 class Gaussians(NamedTuple):
@@ -121,7 +122,8 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
         z = z.astype(np.int64)
     vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
     values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
-    values[np.isnan(values)] = -np.inf  # as the library weights them: NaN comes of an infinite rate, for example
+    # as the library weights them: NaN comes of an infinite rate, for example
+    values[np.isnan(values)] = -np.inf
     return values
 
 

@@ -55,7 +55,8 @@ class VectorisedFunction:
         if not self.vectorised:
             return self._one_by_one(x, arguments, by_name)
         columns = self.vectorised == "columns"
-        states = np.array(x.T if columns else x)  # a copy: some functions write to what they are given
+        # a copy: some functions write to what they are given
+        states = np.array(x.T if columns else x)
         values = as_numbers(self.name, self.function(states, *arguments, **by_name), (len(x), self.size))
         if values.ndim == 1 and self.size == 1:
             values = values[:, None]

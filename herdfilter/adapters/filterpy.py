@@ -21,7 +21,8 @@ POINT_FILTERS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalma
 
 FILTERS = (*POINT_FILTERS, "ExtendedKalmanFilter", "KalmanFilter")
 
-ONLY_EXTENDED = ("hx", "HJacobian", "residual", "args")  # arguments for that filter; hx_args is for point filters, too
+# arguments for that filter; hx_args is for point filters, too
+ONLY_EXTENDED = ("hx", "HJacobian", "residual", "args")
 
 STEP_METHODS = ("predict", "update", "compute_process_sigmas", "cross_variance")
 """Prefixes of the names of methods that predict or update."""
@@ -115,10 +116,12 @@ def from_filterpy(
     d = len(mean)
     k = len(np.atleast_1d(kf.R))
     P = as_covariance(f"{kind}.P", np.atleast_2d(kf.P), d)
-    Q = as_covariance(f"{kind}.Q", np.atleast_2d(kf.Q), d)  # filterpy would add a number to every entry
+    # filterpy would add a number to every entry
+    Q = as_covariance(f"{kind}.Q", np.atleast_2d(kf.Q), d)
     R = as_covariance(f"{kind}.R", np.atleast_2d(kf.R), k)
     steps = np.diag(np.sqrt(np.diagonal(P)))
-    probes = np.vstack([mean, mean + steps, mean - steps])  # states at which the user's functions are tried
+    # states at which the user's functions are tried
+    probes = np.vstack([mean, mean + steps, mean - steps])
     jacobians: dict[str, Callable[..., Array]] = {}
     transition: Callable[..., Array]
     if kind in POINT_FILTERS:

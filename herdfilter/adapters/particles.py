@@ -151,7 +151,8 @@ class HerdedFilter(Bootstrap):
         self._particles: Particles | None = None  # weighted, of the time before
         self._smc: Any = None
         self._ancestors: Any = None
-        self._drawn: tuple[Array, Array] | None = None  # states as the library represents them, and their log-weights
+        # states as the library represents them, and their log-weights
+        self._drawn: tuple[Array, Array] | None = None
 
     def M0(self, N: int) -> Array:  # noqa: N802
         """Draw the first particles."""
@@ -233,7 +234,8 @@ class ParticlesModel:
         gaussians = laws.as_gaussians(law, N_TRIALS)
         has_mean = gaussians is not None and gaussians.shared()
         self._start = laws.as_gaussians(start, 1)
-        self._stays = False  # True if the transition to step 1 leaves the state, drawn from PX0, where it is
+        # True if the transition to step 1 leaves the state, drawn from PX0, where it is
+        self._stays = False
         self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
         if self._start is not None:
             self.initial = GaussianMixture([1.0], self._start.means, self._start.covariances[0])
@@ -258,7 +260,8 @@ class ParticlesModel:
         at_second = self.ssm.PY(1, first, self._trials)
         with drawing_from(np.random.default_rng(1)):
             z = np.asarray(laws.present_law(at_second).rvs(size=N_TRIALS))[:1]
-        after_others = self.ssm.PY(1, first[::-1], self._trials)  # the same states, after other ones
+        # the same states, after other ones
+        after_others = self.ssm.PY(1, first[::-1], self._trials)
         if not np.array_equal(at_second.logpdf(z), after_others.logpdf(z), equal_nan=True):
             raise ValueError(
                 "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "

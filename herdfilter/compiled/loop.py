@@ -218,13 +218,15 @@ class Segment:
         state = proposals.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors)
         before = online.rng.bit_generator.state
         end, spoilt = self.loop(tuple(self.series), self.propose, self.tools, online.rng, state, span, rows)
-        if spoilt:  # the unfinished step has drawn random numbers: run again, up to that step only
+        # the unfinished step has drawn random numbers: run again, up to that step only
+        if spoilt:
             online.rng.bit_generator.state = before
             return self.run(online, first, rows, end - first)
         if end == first:
             return []
         outcomes = [Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[first:end].tolist()]
-        swapped = np.count_nonzero(self.series.dts[first:end]) % 2  # x and next_x swap roles at every step of time
+        # x and next_x swap roles at every step of time
+        swapped = np.count_nonzero(self.series.dts[first:end]) % 2
         ancestors = None if ancestors.min() < 0 else ancestors
         x = state.next_x if swapped else state.x
         online._particles = Particles.unchecked(x, state.log_weights, ancestors=ancestors)
@@ -237,7 +239,8 @@ class Segment:
         figures = float(rows.ess[t]), online._resampled, float(rows.log_likelihoods[t])
         distinct = float(rows.distinct_ancestors[t])
         online.record = StepRecord(online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct)
-        collapsed = online._particles.counts(online._circular)[2]  # known of the last step only
+        # known of the last step only
+        collapsed = online._particles.counts(online._circular)[2]
         for row, outcome in enumerate(outcomes, first):
             if outcome is Outcome.MISSING:
                 warn_if_partial(self.readings[row])
@@ -271,9 +274,9 @@ class ObservationNoises(NamedTuple):
     """The distinct noises of T observations, and which of them each observation has."""
 
     noise_indices: Array  # (T,)
-    whitening: Array  # (K, k, k): matrices W with W'W the inverse of the covariance of the entries present
-    log_peaks: Array  # (K,): log-densities at 0
-    noises: Array  # (K, k, k): covariances
+    whitening: Array  # (K, k, k), W with W'W the inverse covariance of the present entries
+    log_peaks: Array  # (K,), log-densities at 0
+    noises: Array  # (K, k, k), covariances
 
 
 def _observation_noises(model: Any, missing: Array, indices: Array) -> ObservationNoises:

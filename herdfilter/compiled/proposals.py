@@ -84,10 +84,10 @@ Series, SERIES = named(
     noises=_sets,  # observation covariances
     circular=_flags,  # entries of the state that are angles
     observation_circular=_flags,
-    states=_rows,  # (n, d), workspace; no step relies on what another leaves in this and the next three
-    values=_rows,  # (n, k), workspace
+    states=_rows,  # (n, d), workspace as the next three: no step reads what another leaves
+    values=_rows,  # (n, k)
     workspace=_rows,  # (d + 2, n)
-    indices=_counts,  # (n,), workspace
+    indices=_counts,  # (n,)
 )
 """All arrays and functions that T steps need."""
 Table, TABLE = named(
@@ -116,7 +116,7 @@ Noise, NOISE = named("Noise", sets=_sets, points=_rows, weights=_row)
 Ancestors, ANCESTORS = named(
     "Ancestors",
     x=_rows,  # (M, d)
-    starts=_rows,  # transition means of x; or x itself, if the ancestors are kernels with a width
+    starts=_rows,  # transition means of x; or, of kernels with a width, x itself
     weights=_row,
     root=_rows,  # (d, d), factor of the covariance of a kernel
     noise=NOISE,
@@ -126,7 +126,7 @@ Gaussian, GAUSSIAN = named(
     log_evidence=float64,  # of the step, if accepted
     accepted=boolean,  # True if the step was taken from one Gaussian
     close=boolean,  # True if the particles are close to Gaussian
-    blind=boolean,  # True if enough particles will count without a look at the observation
+    blind=boolean,  # True if enough particles will count without a look ahead
     width=float64,  # of kernels about the particles
     ancestor=ANCESTORS,  # the Gaussian itself
 )
@@ -293,7 +293,8 @@ def _on_line(series, tools, rng, t, uneven, particles):
         columns = np.zeros((3, first + n))
         deviations = columns[0]
         probabilities = columns[1]  # of the mixture whose quantiles are taken
-        targets = columns[2]  # weights of the predictive mixture, which the importance weights refer to
+        # weights of the predictive mixture, which the importance weights refer to
+        targets = columns[2]
         for i in range(n):
             centres[first + i, 0] = means[i, 0]
             deviations[first + i] = deviation
@@ -313,7 +314,8 @@ def _on_line(series, tools, rng, t, uneven, particles):
                 centres[i, 0] = means[i, 0] + deviation * update.means[i, 0]
                 deviations[i] = deviation * np.sqrt(variance)
                 probabilities[i] = (1.0 - UNGUIDED_SHARE) * posterior[i]
-        order = proposal.order(centres, probabilities, np.zeros(1, np.bool_))  # the angles are unwrapped
+        # the angles are unwrapped
+        order = proposal.order(centres, probabilities, np.zeros(1, np.bool_))
         ordered = np.zeros((4, first + n))
         points = np.zeros(n)
         for i in range(first + n):
@@ -502,7 +504,8 @@ def look_ahead(series, curve_order, t, spare, ancestors):
     observe(series, t, centres, residuals)
     plain = squares(values) + squares(residuals) <= LARGEST**2
     for a in range(k):
-        present = z[0, a] == z[0, a]  # an entry that is missing says nothing: its offsets and residuals are 0
+        # an entry that is missing says nothing: its offsets and residuals are 0
+        present = z[0, a] == z[0, a]
         for g in range(count):
             for s in range(p):
                 offset = values[g * p + s, a] - values[g * p, a] if present else 0.0
@@ -541,7 +544,8 @@ def _successors(series, t, ancestors, ancestor_indices, noise, workspace, next_x
     d, dim = factor.shape
     each = len(next_x) // len(ancestor_indices)
     stride = 1 if len(noise) == len(next_x) else 0
-    width = noise.shape[1] - dim  # number of noise entries that spread the start within its kernel
+    # number of noise entries that spread the start within its kernel
+    width = noise.shape[1] - dim
     start = workspace if width else next_x
     for i in range(len(ancestor_indices)):
         for s in range(each):
@@ -717,7 +721,8 @@ def normalise(log_weights, likelihoods, weights):
         peak = max(peak, log_weights[i])
     for i in range(n):
         below = log_weights[i] - peak
-        weights[i] = exp(below) if below > -300.0 else 0.0  # squares of smaller ones are subnormal, and slow
+        # squares of smaller ones are subnormal, and slow
+        weights[i] = exp(below) if below > -300.0 else 0.0
         total += weights[i]
         wrong += 0.0 if below <= 0.0 else 1.0
     increment = peak + np.log(total) if wrong == 0.0 else np.nan

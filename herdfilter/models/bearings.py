@@ -74,6 +74,7 @@ class BearingsTracking(PlanarSensors):
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = self._offsets(x)
+        # d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
         normal = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
         return np.asarray(of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None])
 

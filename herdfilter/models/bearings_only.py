@@ -58,7 +58,7 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
 
     dim = 4
     position_dims = (0, 2)
-    noise_dim = 2
+    noise_dim = 2  # one acceleration for each axis
     sd_fields = ("bearing_sd",)
     observation_circular = (0,)
 
@@ -77,7 +77,7 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Bearing of the target in radians, (n, 4) -> (n, 1)."""
-        return super().observation_mean(x, step)[:, 1:]
+        return super().observation_mean(x, step)[:, 1:]  # without the range
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 4)."""

@@ -96,4 +96,5 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
+        # the gradient of a distance is the unit vector away from the sensor
         return ((x - self.sensor) / self.observation_mean(x, step))[:, None]

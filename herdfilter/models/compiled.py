@@ -98,7 +98,9 @@ class CompiledFunction(PicklesFunctions):
     def rows(self, x: Array, dt: float = 1.0, control: Any = None, step: int = 1, z: Array | None = None) -> Array:
         """Return the values at states (n, d), (n, size), for these arguments; z is a row (1, k)."""
         out = np.empty((len(x), self.size))
-        observation = out if z is None else plain_array(z)  # any array will do for a function that takes no z
+        # any array will do for a function that takes no z
+        observation = out if z is None else plain_array(z)
+        # once for each compiled loop, which functions with other parameters share
         if not hasattr(self.compiled, "checked"):
             self.check(x[:PROBES], observation.size)
         self.compiled(plain_array(x), observation, float(dt), self.inputs(control), int(step), self.parameters, out)
@@ -118,25 +120,29 @@ class CompiledFunction(PicklesFunctions):
         The function is run in Python at states (m, d), and up to a hundred times as far from the first of them, on both
         sides.
         """
+        # states far from the usual ones, where an index computed from the state may leave its range
         away = x - x[:1] + (np.ptp(x, 0) == 0)  # one unit, if the dimension does not vary
         x = wrap_angles(np.vstack([x[:1] + scale * away for scale in (1, -1, 10, -10, 100, -100)]), circular)
         function = getattr(self.function, "py_func", self.function)
         for i, state in enumerate(x):
             arrays = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
             inputs = {"dt": 1.0, "step": 1} | {name: read_only(array) for name, array in arrays.items()}
-            outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)  # entries that stay 2 apart were not written
+            # entries that stay 2 apart were not written
+            outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
                 with np.errstate(all="ignore"):
                     for out in outs:
                         function(*map((inputs | {"out": out}).get, self.arguments))
             except IndexError as error:
-                if "control" in self.arguments and not i:  # the length of a control input is not known
+                # the length of a control input is not known
+                if "control" in self.arguments and not i:
                     break
                 raise ValueError(
                     f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled with "
                     "NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
-            except Exception as error:  # perhaps of Python alone: compiled code divides by zero as NumPy does
+            except Exception as error:
+                # perhaps of Python alone: compiled code divides by zero as NumPy does
                 if "read-only" in str(error):
                     raise ValueError(f"{self.name}: expected a function that writes to out alone, got {error}") from None
                 continue
@@ -160,7 +166,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     array among its globals, for which numba would only warn.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    function.__module__ = function.__module__ or "__main__"  # numba needs one, but code run by exec may have none
+    # numba needs one, but code run by exec may have none
+    function.__module__ = function.__module__ or "__main__"
     inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
     plain = inner.py_func
     code = inner.py_func.__code__
@@ -176,14 +183,15 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
-    cached = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6  # bytes
+    # bytes
+    cached = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6
     loop: Any = njit(rows, cache=cached, **options)
     try:
         loop.compile(SIGNATURE)
     except Exception as error:
         kind = "a function of one state" if "out" in arguments else "a function of one state, returning a number,"
         raise TypeError(f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}") from None
-    loop.disable_compile()
+    loop.disable_compile()  # other types are an error, not a reason to compile again
     return loop
 
 
@@ -252,7 +260,8 @@ class CompiledModel(FunctionModel):
     ) -> None:
         mean = as_array("initial_mean", initial_mean, (None,))
         self.f = CompiledFunction(f, len(mean), parameters, "f")
-        self.h = self.likelihood = None
+        self.h = None
+        self.likelihood = None
         size = 1
         if h is not None and R is not None:
             size = len(np.atleast_1d(np.asarray(FunctionCovariance("R", R, ("step",))(1))))

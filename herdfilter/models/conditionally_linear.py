@@ -69,6 +69,7 @@ class ConditionallyLinear:
         d = self.model.dim
         linear = sorted(as_dims("linear", self.linear, d))
         circular = contract.circular_dims(self.model)
+        # an angle wraps, so nothing is linear in it
         if not 0 < len(linear) < d or set(linear) & set(circular):
             raise ValueError(f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others")
         assign(self, linear=tuple(linear))

@@ -62,6 +62,7 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
+        # [[I, dt I], [0, I]]: all positions come before all velocities
         return repeated(np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2)), x)
 
     @property

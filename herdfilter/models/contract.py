@@ -74,8 +74,10 @@ OBSERVATION = {
     "sample_observation": ("x", "rng", "step"),
     "scans": None,
 }
-ADDITIVE = ("transition_mean", "transition_covariance")  # names of a transition with additive Gaussian noise
-FROM_NOISE = ("transition", "noise_dim")  # names of a transition that is a function of standard normal noise
+# names of a transition with additive Gaussian noise
+ADDITIVE = ("transition_mean", "transition_covariance")
+# names of a transition that is a function of standard normal noise
+FROM_NOISE = ("transition", "noise_dim")
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
 MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
@@ -100,8 +102,10 @@ def in_mode(model: Model, mode: int) -> Model:
     """Return the model of one mode of a model that jumps, inside the same wrappers; other models are returned unchanged."""
     if not jumps(model):
         return model
-    if hasattr(type(model), "in_mode"):  # a method of the wrapper's class: `__getattr__` would pass one on
+    # a method of the wrapper's class: `__getattr__` would pass one on
+    if hasattr(type(model), "in_mode"):
         return model.in_mode(mode)
+    # a wrapper, such as WithClutter: the mode is chosen inside it
     if dataclasses.is_dataclass(model) and "model" in vars(model):
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
@@ -160,6 +164,7 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
         needed = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
         raise TypeError(f"model: {user} needs {needed}; {kind(model)} has no {' and no '.join(missing)}")
+    # signatures of all alternatives that the model has: the caller may use any of them
     for name in dict.fromkeys(name for names in met for name in names):
         _check_signature(model, name)
         jacobian = name.replace("_mean", "_jacobian")
@@ -187,21 +192,24 @@ def _check_signature(model: Model, name: str) -> None:
 class _ArgumentCounts(NamedTuple):
     """Numbers of positional arguments."""
 
-    required: float  # infinite if an argument without a default can only be passed by keyword
+    # infinite if an argument without a default can only be passed by keyword
+    required: float
     named: int
     allowed: float
 
 
 def _argument_counts(function: Any) -> _ArgumentCounts | None:
     """Return how many arguments a function takes; None if it has no signature, as a function written in C."""
-    inner = getattr(function, "__func__", None)  # the function behind a method, which all models of a class share
+    # the function behind a method, which all models of a class share
+    inner = getattr(function, "__func__", None)
     try:
         counts = _cached_counts(function if inner is None else inner)
     except TypeError:  # an object that has no hash
         counts = _cached_counts.__wrapped__(function if inner is None else inner)
     if counts is None or inner is None:
         return counts
-    return _ArgumentCounts(counts.required - 1, counts.named - 1, counts.allowed - 1)  # without self
+    # without self
+    return _ArgumentCounts(counts.required - 1, counts.named - 1, counts.allowed - 1)
 
 
 @lru_cache(maxsize=512)
@@ -253,6 +261,7 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
     k = residuals.shape[1]
     try:
         if len(covariances) == 1:
+            # one covariance, probably that of the step before: its inverse root is cached
             whitening, log_root = inverse_root(covariances.tobytes(), k)
             white: Array = residuals @ whitening.T
         else:
@@ -264,7 +273,8 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
             "observation_covariance: the derived likelihood needs a positive definite R, got a singular "
             f"one from the model at step {step}; give the model a log_likelihood of its own, or take a Kalman filter"
         ) from None
-    with np.errstate(over="ignore"):  # a square overflows only where the density is zero anyway
+    # a square overflows only where the density is zero anyway
+    with np.errstate(over="ignore"):
         values: Array = log_root - 0.5 * (np.einsum("ij,ij->i", white, white) + k * math.log(2 * math.pi))
     return values
 
@@ -312,6 +322,7 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
     scale[scale == 0] = 1.0
     h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
     steps = h[:, :, None] * np.eye(m)
+    # all points of all means in one call: the means, m points above and m points below
     y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
     rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
     return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)
@@ -328,6 +339,7 @@ def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: 
         rounding = 0.0
         slopes = read_numbers("jacobian", function.jacobian(x), (*values.shape, x.shape[1]), 0)[:, :, dims]
     else:
+        # the function is linear in these dimensions: a long step loses nothing to curvature, and little to rounding
         sizes = np.maximum(np.sqrt(np.maximum(covariances[:, dims, dims], 0.0)), 1e-3 * np.abs(x[:, dims]))
         sizes[sizes == 0] = 1.0
         points = np.repeat(x[:, None], 1 + len(dims), axis=1)

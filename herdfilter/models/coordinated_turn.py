@@ -76,6 +76,7 @@ class CoordinatedTurn(RangeAndBearing):
         vx = x[:, 1]
         vy = x[:, 3]
         angle = x[:, 4] * dt
+        # sin(a) / omega = dt sin(a) / a, and (1 - cos(a)) / omega likewise, which have limits for omega = 0
         along, across = _chord(angle)
         sin = np.sin(angle)
         cos = np.cos(angle)
@@ -105,6 +106,7 @@ class CoordinatedTurn(RangeAndBearing):
         along_slope, across_slope = _chord_slopes(angle)
         sin = np.sin(angle)
         cos = np.cos(angle)
+        # the last column: the slopes by omega are dt times those by the angle
         zeros = np.zeros(len(x))
         ones = np.ones(len(x))
         rows = [
@@ -119,13 +121,14 @@ class CoordinatedTurn(RangeAndBearing):
 
 def _chord(angle: Array) -> tuple[Array, Array]:
     """Return ``sin(a) / a`` and ``(1 - cos(a)) / a``, computed by the half angle, without cancellation."""
-    half = angle / 2
+    half = angle / 2  # 1 - cos(a) = 2 sin(a / 2)^2
     return np.sinc(angle / np.pi), np.sin(half) * np.sinc(half / np.pi)
 
 
 def _chord_slopes(angle: Array) -> tuple[Array, Array]:
     """Return the derivatives of `_chord`: closed forms, or Taylor series where those suffer cancellation."""
     small = np.abs(angle) < 1e-2
+    # the value of 1 avoids a division by zero where the series are used
     a = np.where(small, 1.0, angle)
     along = (a * np.cos(a) - np.sin(a)) / a**2
     across = (a * np.sin(a) + np.cos(a) - 1) / a**2

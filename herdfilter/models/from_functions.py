@@ -120,6 +120,7 @@ class FunctionModel:
         if h is None:
             return
         self.observation_mean = _Function("h", h, *observation).rows
+        # an R of the step alone is one matrix for all states
         if callable(R) and _parameters(R) != ["step"]:
             self._R_at_states = _Function("R", R, *observation)
             self.observation_covariance: Any = self._covariance_at_states
@@ -150,6 +151,7 @@ class PicklesFunctions:
     """Base of frozen objects that hold functions; functions that cannot be pickled by name are pickled by their code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Inside cloudpickle the fields are pickled as usual: the functions among them by their code.
         if _pickling.get():
             return copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
         token = _pickling.set(True)
@@ -163,6 +165,7 @@ class PicklesFunctions:
         finally:
             _pickling.reset(token)
 
+    # Frozen, and some functions cannot be copied: a copy is the object itself.
     def __copy__(self) -> Any:
         return self
 
@@ -207,6 +210,7 @@ class _Function(PicklesFunctions):
         try:
             return self.function(x, **named)
         except Exception as error:
+            # the most common mistake: a function of one state fails at many in ways of its own
             error.add_note(
                 f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
                 "vectorised=False"

@@ -92,6 +92,7 @@ class JumpMarkov:
     @cached_property
     def initial(self) -> Any:
         """Distribution of the state at step 0."""
+        # The state at step 0 is drawn from the distribution of a random mode: a mixture over the modes.
         parts = [model.initial for model in self.models]
         if len(parts) == 1:
             return parts[0]
@@ -112,6 +113,7 @@ class JumpMarkov:
         """True if all modes have the same observation functions at a few states."""
         if len(self.models) == 1:
             return True
+        # Functions cannot be compared, but their values at random states can.
         rng = np.random.default_rng(0)
         moments = any(contract.has(model, contract.OBSERVED) for model in self.models)
         try:
@@ -137,7 +139,8 @@ def with_modes(model: contract.Model, user: str) -> contract.Model:
     if contract.jumps(model):
         return model
     check_state(model, user)
-    if contract.has_scans(model) and dataclasses.is_dataclass(model):  # the modes belong inside the wrapper
+    # the modes belong inside the wrapper
+    if contract.has_scans(model) and dataclasses.is_dataclass(model):
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
     return JumpMarkov([model], [[1.0]])

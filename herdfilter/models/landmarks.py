@@ -107,7 +107,8 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
         """Poses (n, 3) after driving with `control`, speed and turn rate, for a time `dt`."""
         speed, rate = (0.0, 0.0) if control is None else as_array("control", control, (2,))
         half = 0.5 * rate * dt
-        chord = speed * dt * np.sinc(half / np.pi)  # eq. 5.9 as a chord, right for a rate of 0, too
+        # eq. 5.9 as a chord, right for a rate of 0, too
+        chord = speed * dt * np.sinc(half / np.pi)
         heading = x[:, 2] + half
         return np.asarray(
             x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)])
@@ -120,13 +121,13 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m) and relative bearing (rad, wrapped) of every landmark in turn, (n, 3) -> (n, 2 L)."""
         mean = range_and_bearing(self.landmarks - x[:, None, :2]).reshape(len(x), -1)
-        mean[:, 1::2] -= x[:, 2:]
+        mean[:, 1::2] -= x[:, 2:]  # bearings are relative to the heading
         return wrap_angles(mean, self.observation_circular)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2 L, 3); infinite or NaN at a landmark itself."""
         by_landmark = of_positions(-range_and_bearing_jacobian(self.landmarks - x[:, None, :2]), self)
-        by_landmark[..., 1, 2] = -1.0
+        by_landmark[..., 1, 2] = -1.0  # of the bearing by the heading
         return by_landmark.reshape(len(x), -1, 3)
 
     @property

@@ -88,6 +88,7 @@ class LinearGaussian(LinearMotion, GaussianStart):
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
         z = as_observation(z, len(self.H), missing=True)
+        # The marginal density of the observed entries: rows and columns of missing ones are left out of R.
         residuals = z - self.observation_mean(x, step)
         covariance = self.R
         observed = np.flatnonzero(~np.isnan(z))

@@ -43,6 +43,7 @@ class Parameters:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
+        # fields are assigned again, converted: a list becomes an array, an int a float
         model: Any = self
         for field in dataclasses.fields(model):
             name = field.name
@@ -50,7 +51,8 @@ class Parameters:
             if name in self.signed:
                 value = as_number(name, value)
             elif field.type == "float":
-                value = as_positive(name, value, UNDERFLOW)  # the limit of a variance, which it may be
+                # the limit of a variance, which it may be
+                value = as_positive(name, value, UNDERFLOW)
             elif field.type == "int":
                 value = check_count(name, value)
             elif name in self.shapes:
@@ -82,7 +84,8 @@ class GaussianStart(Parameters):
 class IndependentNoise:
     """Base of models whose observation has independent Gaussian noise in each entry."""
 
-    sd_fields: ClassVar[tuple[str, ...]]  # the fields that hold the standard deviations of the entries
+    # the fields that hold the standard deviations of the entries
+    sd_fields: ClassVar[tuple[str, ...]]
     observation_circular: Any = ()
 
     @property
@@ -105,6 +108,7 @@ class IndependentNoise:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
         log_peaks, inverse_sd, periods = self._noise
+        # The noises are independent: the log-density is a sum over the entries, and missing ones drop out of it.
         z = as_observation(z, len(log_peaks), missing=True)
         residual = z - model.observation_mean(x, step)
         if self.observation_circular:
@@ -186,6 +190,7 @@ class WhiteAcceleration(GaussianStart):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
+        # not as a matrix product: nearly all of its entries would be zero
         m = x.shape[1] // 2
         return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
 
@@ -210,7 +215,8 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
 
     @property
     def _observation_sd(self) -> Any:
-        return super()._observation_sd * len(self.sensors)  # a list, repeated: sensors share one deviation
+        # a list, repeated: sensors share one deviation
+        return super()._observation_sd * len(self.sensors)
 
 
 class RangeAndBearing(IndependentNoise, GaussianStart):
@@ -237,6 +243,7 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
 
 def acceleration_block(dt: float) -> list[list[float]]:
     """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
+    # the integral of (s, 1)' (s, 1) over s from 0 to dt
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
 
 
@@ -275,7 +282,8 @@ def of_positions(jacobian: Array, model: Any) -> Array:
 
 def substeps(dt: float, longest: float) -> int:
     """Return the number of equal integration steps, none longer than `longest`, in a time `dt`."""
-    count = math.ceil(dt / longest - 1e-9)  # a quotient just above an integer is one, by rounding
+    # a quotient just above an integer is one, by rounding
+    count = math.ceil(dt / longest - 1e-9)
     if count > MOST_SUBSTEPS:
         raise ValueError(
             f"dt: expected up to {MOST_SUBSTEPS} steps of integration, each of {longest:g}, got {dt:g}, of {count}; "
@@ -308,6 +316,7 @@ def range_and_bearing_jacobian(offset: Array) -> Array:
     x = offset[..., 0]
     y = offset[..., 1]
     distance = np.hypot(x, y)
+    # gradients of the range, and of the bearing: d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
     rows = np.array([[x / distance, y / distance], [-y / distance**2, x / distance**2]])
     return np.moveaxis(rows, (0, 1), (-2, -1))
 
@@ -357,5 +366,6 @@ class UniformBox:
     def log_density(self, x: ArrayLike) -> Array:
         """Log-density at each point, minus infinity outside the box; (n, d) -> (n,)."""
         x = as_points("x", x, self.dim)
+        # 1 / volume, as a sum of logs: a product may overflow in many dimensions
         inside = ((x >= self.lower) & (x <= self.upper)).all(axis=1)
         return np.where(inside, -np.log(self.upper - self.lower).sum(), -np.inf)

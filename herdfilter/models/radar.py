@@ -80,6 +80,7 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
         east, north, up = (x[:, :3] - self.radar).T
         ground = np.hypot(east, north)
+        # rows: range; azimuth atan2(north, east); elevation atan2(up, ground)
         square = ground**2 + up**2
         distance = np.sqrt(square)
         rows = [

@@ -104,6 +104,7 @@ class BallisticReentry(RangeAndBearing):
         steps = substeps(dt, self.integration_step)
         x = x.copy()
         for _ in range(steps):
+            # explicit Euler: the acceleration is that at the old position, although x changes in place
             position = x[:, :2].copy()
             velocity = x[:, 2:4]
             x[:, :2] += dt / steps * velocity
@@ -122,6 +123,7 @@ class BallisticReentry(RangeAndBearing):
         """Drag and gravity, (n, 2)."""
         distance = np.hypot(*position.T)
         speed = np.hypot(*velocity.T)
+        # density of the air, relative to that at the ground
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
         return np.asarray(drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position)

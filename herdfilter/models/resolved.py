@@ -188,7 +188,7 @@ class Transition:
     def has_density(self) -> bool:
         """True if the covariance of additive transition noise has full rank."""
         covariance = self.noise.matrix
-        return regularised(covariance) is covariance
+        return regularised(covariance) is covariance  # which is returned unchanged if its rank is full
 
     def check_density(self, user: str) -> None:
         """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
@@ -207,7 +207,8 @@ class Transition:
         """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
         if self.additive:
             root = self.noise.factor
-            added = noise * root if len(root) == 1 else noise @ root.T  # for one dimension BLAS is slower
+            # for one dimension BLAS is slower
+            added = noise * root if len(root) == 1 else noise @ root.T
             next_x: Array = self.mean(x) + added
         else:
             next_x = self.model.transition(read_only(x), read_only(noise), self.dt, self.control, self.step)
@@ -317,6 +318,7 @@ class Measurement(Resolved):
         name = "observation_covariance"
         value = self.model.observation_covariance(step, read_only(x))
         array = read_numbers(name, value, (len(x), size, size), step)
+        # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
             return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
         return read_covariances(name, value, size, step)
@@ -342,6 +344,7 @@ class Measurement(Resolved):
         size = means.shape[1]
         if z.shape != (size,):
             raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}")
+        # Missing entries are left out: what remains is the marginal density of the others.
         observed = np.flatnonzero(~np.isnan(z))
         residuals = wrap(z - means, self.circular(size))
         noises = self.noises(x, size, step)

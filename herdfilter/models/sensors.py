@@ -126,6 +126,7 @@ class Sensor(PicklesFunctions):
         return functions
 
     def _mean(self, x: Array, step: int) -> ArrayLike:
+        # a vector (n,) stands for observations of one entry
         values = np.asanyarray(self.mean(x))  # type: ignore[misc]
         return values[:, None] if values.shape == (len(x),) else values
 
@@ -150,6 +151,7 @@ class Sensed:
         self._sensor = sensor
         self.kind_in_errors = kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
         self.names_in_errors = {"observation_mean": "mean", "observation_covariance": "covariance"}
+        # as attributes, so that a function the sensor lacks does not exist
         vars(self).update(sensor.functions)
 
     def in_mode(self, mode: int) -> Model:
@@ -157,6 +159,7 @@ class Sensed:
         return self._sensor.on(in_mode(self._model, mode))
 
     def __getattr__(self, name: str) -> Any:
+        # The model's own observation functions are hidden, even those that the sensor does not replace.
         if name in OBSERVATION or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._model, name)

@@ -29,7 +29,8 @@ Late = Literal["raise", "replay"]
 """What to do about a reading that arrives after a later one: refuse it, or insert it at its time."""
 
 SECOND = np.timedelta64(1, "s")
-LONGEST_START = 1000  # times the median time step: if the first step is longer, the user forgot the time of the state
+# times the median time step: if the first step is longer, the user forgot the time of the state
+LONGEST_START = 1000
 
 
 class Clock(NamedTuple):
@@ -145,6 +146,7 @@ def series(
     clock = clock if start is None else Clock.at(start)
     if dt is None and times is None:
         times = own_times(observations)
+        # Dates alone do not say when the filter's state was: without it the first time step is unknown.
         if times is not None and clock.origin is None and "dates" in map(_kind, times):
             raise ValueError(
                 f"{name}: have dates, from {times[0]} on; give the date of the filter's state as start to use them, or "
@@ -180,6 +182,7 @@ def series(
             raise ValueError(f"times: expected one per step, {steps}, got {len(times)}{first}")
         since = clock.elapsed(times, set_by_user=start is not None)
         if from_readings:
+            # several readings may have one time: they keep the order in which they came
             order = np.argsort(since, kind="stable")
         dts = np.diff(since[order], prepend=clock.since)
     if late == "raise" and (np.diff(order) < 0).any():
@@ -207,8 +210,10 @@ def series(
 
 def own_times(observations: Any) -> list[Any] | None:
     """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
+    # duck-typed, so that neither pandas nor xarray needs to be installed
     index: Any = getattr(observations, "index", None)
-    index = getattr(index, "to_timestamp", lambda: index)()  # an index of periods becomes their starts
+    # an index of periods becomes their starts
+    index = getattr(index, "to_timestamp", lambda: index)()
     dims = getattr(observations, "dims", ())
     if dims and hasattr(observations, "coords"):
         index = observations.coords.get(dims[0])
@@ -230,6 +235,7 @@ def _time_steps(dt: Any, steps: int) -> list[float]:
         return [as_duration("dt", dt)] * steps
     if len(dts) != steps:
         raise ValueError(f"dt: expected one per step, {steps}, got {len(dts)}")
+    # only the first may be 0: later steps of no duration need readings, which say what observes them
     at_once = steps > 0 and (dts[0] == 0 or dts[0] == timedelta(0))
     return [0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value) for k, value in enumerate(dts)]
 

@@ -89,6 +89,7 @@ def simulate(
     (4, 3)
     """
     if steps is None:
+        # `initial` and `modes` have other lengths, and a scalar dt has none
         by_step: tuple[Any, ...] = (times, dt, sensors, controls)
         lengths = [len(values) for values in by_step if isinstance(values, Sized) and getattr(values, "ndim", True)]
         if not lengths:
@@ -112,6 +113,7 @@ def simulate(
         if not len(by_sensor) == len(stamps) == steps:
             raise ValueError(f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}")
         course = series(list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start)
+    # The path of the modes is drawn first: then each step is simulated by the model of its mode.
     models = [model]
     path = np.zeros(steps + 1, dtype=np.int64)
     if contract.jumps(model):
@@ -130,7 +132,8 @@ def simulate(
     observations = []
     step = 0
     for entry in course:
-        step += entry.dt > 0  # where no time passes, another sensor observes the same state
+        # where no time passes, another sensor observes the same state
+        step += entry.dt > 0
         mode_model = models[path[step]]
         if entry.dt > 0:
             states = Transition(mode_model, entry.dt, entry.control, step).sample(states, rng)
@@ -172,10 +175,12 @@ def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | i
     steps = check_count("steps", steps)
     rng = as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
-    if len(model.models) == 1:  # no random number is drawn: the simulation is that of the model alone
+    # no random number is drawn: the simulation is that of the model alone
+    if len(model.models) == 1:
         return path
     cumulative = np.cumsum(model.initial_modes)
     rows = np.cumsum(model.transition_matrix, axis=1)
+    # inverse distribution functions; times the last sum, which rounding may keep below 1
     for k, u in enumerate(rng.random(steps + 1)):
         path[k] = np.searchsorted(cumulative, u * cumulative[-1], side="right")
         cumulative = rows[path[k]]

@@ -25,7 +25,8 @@ TRIED: dict[str, Any] = {
 }
 # Lengths tried for a control input or observation: 64 keeps every index in range, the short ones fit exact shapes
 TRIALS = 64, 0, 1, 2, 3
-_tried: WeakValueDictionary[int, Any] = WeakValueDictionary()  # models and sensors whose functions have been tried
+# models and sensors whose functions have been tried
+_tried: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def check_state(model: Model, user: str, *needed: str) -> None:
@@ -61,6 +62,7 @@ def try_model(model: Model, owner: Any) -> Model:
     """
     if _tried.get(id(owner)) is owner:
         return model
+    # If the initial distribution fails, the filter raises the error where it uses it.
     try:
         motion = Motion(model)
         x = motion.sample_initial(5, as_generator(0))
@@ -73,7 +75,8 @@ def try_model(model: Model, owner: Any) -> Model:
             vector = np.ones(size)  # a control, or an observation, of unknown length
             values = {"z": vector[:0, None] if scans else vector, "control": vector if size else None} | inputs
             label = getattr(model, "names_in_errors", {}).get(name, name)
-            states = [x] * (not size and name == "observation_covariance")  # it may depend on the states
+            # it may depend on the states
+            states = [x] * (not size and name == "observation_covariance")
             value = ask_twice(label, getattr(model, name), *map(values.get, arguments), *states)
             if value is not None:
                 if name == "observation_mean":

@@ -20,7 +20,8 @@ from herdfilter.models.parts import assign
 from herdfilter.models.resolved import Measurement
 from herdfilter.models.returned import read_numbers
 
-GRID_POINTS = 10_000  # approximate size of the grid over the region on which the bound of a clutter density is found
+# approximate size of the grid over the region on which the bound of a clutter density is found
+GRID_POINTS = 10_000
 
 Factor = float | Array
 
@@ -100,7 +101,8 @@ class WithClutter:
             self._bounds(len(np.atleast_1d(self._first_mode.observation_covariance(1))))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "model":  # `model` is missing while the object is copied or unpickled
+        # `model` is missing while the object is copied or unpickled
+        if name.startswith("_") or name == "model":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.model, name)
 
@@ -204,6 +206,7 @@ class WithClutter:
         if not len(scan):
             return np.empty((0, len(x)))
         inner = self.model
+        # all detections in one call, unless the model's own likelihood takes one at a time
         if hasattr(inner, "log_likelihood") or len(scan) == 1:
             return np.array([Measurement(inner).log_likelihood(z, x, step) for z in scan])
         means = Measurement(inner).mean(x, step)
@@ -221,6 +224,7 @@ class WithClutter:
         scans = []
         for detection, probability in zip(detections, probabilities, strict=True):
             detected = rng.random() < probability
+            # shuffled, so that the order of a scan does not reveal the detection of the state
             scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()])))
         return scans
 
@@ -297,12 +301,14 @@ def detection_log_densities(model: contract.Model, scan: Array, means: Array, co
     circular = Measurement(model).circular(m)
     residuals = wrap_angles((scan[:, None] - means).reshape(-1, m), circular)
     if len(covariances) > 1:
+        # one for each pair of detection and state, in the order of the residuals
         covariances = np.tile(covariances, (k, 1, 1))
     return contract.gaussian_log_density(residuals, covariances, step).reshape(k, n)
 
 
 def log_sum(terms: Array) -> Array:
     """Return the log of the sum of exponentials along the first axis; minus infinity if all terms are."""
+    # log-sum-exp: without the peak all exponentials may underflow; of terms that are all -inf the peak is taken as 0
     peak = terms.max(axis=0)
     peak = np.where(peak == -np.inf, 0.0, peak)
     with np.errstate(divide="ignore"):

@@ -46,7 +46,8 @@ class StoneSoupModel:
         self.measurement_model = measurement_model
         self.dim = int(transition_model.ndim_state)
         self.circular: tuple[int, ...] = ()
-        self._noise: tuple[float, Array] = (np.nan, np.empty((0, 0)))  # last time step, and its covariance
+        # last time step, and its covariance
+        self._noise: tuple[float, Array] = (np.nan, np.empty((0, 0)))
         self._transition = self._noise
         self._function: states.ModelFunction | None = None
         if states.is_linear(transition_model):
@@ -221,7 +222,8 @@ def readings(
     >>> sensor.mean(np.array([[2.0, 0.5]])), z
     (array([[2.]]), array([3.]))
     """
-    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}  # the model is kept alive, so that no other gets its id
+    # the model is kept alive, so that no other gets its id
+    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}
     converted = []
     for detection in detections:
         if not isinstance(detection, Detection) or isinstance(detection, MissedDetection):

@@ -25,7 +25,8 @@ from herdfilter.filters.proposals import Proposal
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
-STEP_ATTRIBUTE = "_herdfilter_step"  # attribute of a prediction: the number of predictions that led to it, itself included
+# attribute of a prediction: the number of predictions that led to it, itself included
+STEP_ATTRIBUTE = "_herdfilter_step"
 
 
 class HerdfilterProposal(TheirProposal):
@@ -117,7 +118,8 @@ class HerdfilterProposal(TheirProposal):
         detection = measurement if self.proposal.uses.observation else None
         start, log_total = states.particles_of_state(prior)
         sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
-        model = StoneSoupModel(self.transition_model, sensor)  # built anew, as the user may have changed the models
+        # built anew, as the user may have changed the models
+        model = StoneSoupModel(self.transition_model, sensor)
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
@@ -125,7 +127,8 @@ class HerdfilterProposal(TheirProposal):
             )
         dt = time_interval.total_seconds()
         transition = Transition(model, dt, None, 1 + _steps_before(prior))
-        still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
+        # a second detection at the same time
+        still = dt == 0 and not transition.covariance.any()
         if still:
             predicted = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
         else:
@@ -153,7 +156,8 @@ class HerdfilterProposal(TheirProposal):
             particles = self.proposal.propose(transition, start, self._rng, observation)
             particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
             likelihood = observation.log_likelihood(particles.x)
-            with np.errstate(invalid="ignore"):  # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
+            # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
+            with np.errstate(invalid="ignore"):
                 log_weights = np.where(likelihood > -np.inf, particles.log_weights - likelihood, -np.inf)
             if log_weights.max() > -np.inf:
                 return Particles(particles.x, log_weights)

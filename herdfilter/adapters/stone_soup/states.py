@@ -24,7 +24,8 @@ from herdfilter.points import Points
 
 GAUSSIAN_LOG_DENSITIES = (GaussianModel.logpdf, AngleModel.logpdf)
 
-LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)  # functions that multiply by a model's `matrix`
+# functions that multiply by a model's `matrix`
+LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)
 
 REFUSED_STATES = {
     states.MultiModelParticleState: "each of its particles moves by a model of its own",

@@ -19,7 +19,8 @@ from herdfilter.models.parts import runge_kutta
 
 Rng = np.random.Generator
 
-DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}  # dimension -> probability
+# dimension -> probability
+DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}
 POPULATION_LIMITS = (-4.0, 1.5)  # the logarithm of a population is clipped to this range
 HENON_EDGE = 1.5  # end of the attractor of Henon's map, at which x is clipped
 
@@ -45,6 +46,7 @@ def log_uniform(rng: Rng, low: float, high: float, size: int | None = None) -> A
 
 def rotation(rng: Rng, dim: int) -> Array:
     """Draw an orthogonal matrix (dim, dim) from the uniform distribution."""
+    # QR of a Gaussian matrix; the signs of R's diagonal make Q uniform (Mezzadri 2007)
     q, r = np.linalg.qr(rng.standard_normal((dim, dim)))
     return np.asarray(q * np.where(np.diagonal(r) < 0, -1.0, 1.0))
 
@@ -115,6 +117,7 @@ def draw_wells(rng: Rng, dim: int) -> Drift:
     coupling = draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0
     growth = np.exp(time)
 
+    # the equation is linear in 1 / x^2 (Bernoulli), which gives the exact flow
     def f(x: Array) -> Array:
         squared = (x[:, :m] / width) ** 2
         in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
@@ -140,6 +143,7 @@ def draw_saturating(rng: Rng, dim: int) -> Drift:
 
 def draw_population(rng: Rng, dim: int) -> Drift:
     """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their populations, clipped."""
+    # each species limits itself with weight 1, others with at most 0.8 in all, so that all of them survive
     C: Array = rng.uniform(0.0, 0.8 / dim, (dim, dim))
     np.fill_diagonal(C, 1.0)
     C = rounded(C)
@@ -245,6 +249,7 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
     """Return Lorenz's equations of 1996 for d variables on a ring."""
 
     def rate(x: Array) -> Array:
+        # two neighbours before and one after, so that slices replace indices modulo d
         ring = np.concatenate([x[-2:], x, x[:1]])
         return np.asarray((ring[3:] - ring[:-3]) * ring[1:-2] - x + forcing)
 

@@ -14,7 +14,8 @@ from herdfilter.models.random.noises import NoisyDrift, additive
 from herdfilter.models.random.observations import Schedule, Sensing, View, gaussian_noise, sensor_view
 
 MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
-PLACES = {1: 0.2, 2: 0.7, 3: 0.1}  # dimension of the position -> probability; a target that circles is in a plane
+# dimension of the position -> probability; a target that circles is in a plane
+PLACES = {1: 0.2, 2: 0.7, 3: 0.1}
 SENSORS = {"range": 0.75, "bearing": 0.25}  # bearings need a plane: else there are ranges
 MODES = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}  # number of Gaussians in the prior -> probability
 NOISE_FREE_SHARE = 0.4
@@ -74,7 +75,8 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
     means = np.zeros((count, drift.dim))
     sd = np.full(drift.dim, speed)
     sd[:m] = unit
-    if count > 1:  # narrower Gaussians, whose means lie in random directions from the origin
+    # narrower Gaussians, whose means lie in random directions from the origin
+    if count > 1:
         away = rng.standard_normal((count, m))
         means[:, :m] = unit * rng.uniform(1.0, 2.0, (count, 1)) * away / np.linalg.norm(away, axis=1, keepdims=True)
         sd[:m] *= rng.uniform(0.1, 0.3)
@@ -102,12 +104,14 @@ def _draw_sensors(rng: Rng, initial: GaussianMixture, m: int, offset: bool, unit
     matrix = np.eye(m, x.shape[1])
     zero = np.zeros(m)
     sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + int(rng.integers(1, 4)), m)))
-    views = [sensor_view(kind, matrix, zero, subset) for subset in (sensors, *sensors[:, None])]  # all, then one by one
+    # all, then one by one
+    views = [sensor_view(kind, matrix, zero, subset) for subset in (sensors, *sensors[:, None])]
     views = [_with_offset(view) for view in views] if offset else views
     turns = rng.random() < IN_TURN_SHARE
     freedom = draw_number(rng, 2.5, 6.0) if kind != "bearing" and rng.random() < HEAVY_TAILED_SHARE else None
     readings = views[0].h(x)
     ratio = float(log_uniform(rng, *SHARPNESS))
+    # one sharp reading leaves a thin surface; several at once would leave hardly any particle
     ratio = ratio if turns else max(ratio, LEAST_PRODUCT ** (1 / min(m, readings.shape[1])))
     sd = rounded(ratio * (np.ones(readings.shape[1]) if kind == "bearing" else readings.std(axis=0)))
     noises = zip(views, (sd, *sd[:, None]), strict=True)

@@ -19,7 +19,8 @@ from herdfilter.models.random.noises import LongRun, NoisyDrift, draw_noise, sim
 from herdfilter.models.random.observations import Sensing, draw_observation
 from herdfilter.models.resolved import Measurement, Transition
 
-UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}  # kind of model -> unknown drift per step, in spreads
+# kind of model -> unknown drift per step, in spreads
+UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}
 NOISE_FACTORS = {"half noise": 0.5, "double noise": 2.0}
 DEPARTURES = ("outliers", *NOISE_FACTORS, "unknown drift")
 OUTLIER_SHARE = 0.05  # share of observations that are outliers
@@ -28,7 +29,8 @@ MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of grid points in
 NOISE_CELLS = 4.2  # grid cells per standard deviation of the transition noise
 LIKELIHOOD_CELLS = 2.0  # per standard deviation of an observation's noise, in state units
 PRIOR_CELLS = 2.0  # per standard deviation of the prior
-STRETCH_CELLS = 0.8  # cells per standard deviation of the transition noise, after the drift has stretched them
+# cells per standard deviation of the transition noise, after the drift has stretched them
+STRETCH_CELLS = 0.8
 
 
 @dataclass(frozen=True)
@@ -170,12 +172,14 @@ def _draw_model(seed: int, kind: str) -> _Parts:
     if len(initial) > 1:
         labels += ("multimodal prior",)
     spread = rounded(system.spread)
+    # the order of draws is part of the definition of a model
     return _Parts(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
 
 
 def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
     """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(model.seed, spawn_key=(0,))))
+    # drawn also for a departure that was named, so that "any" and the name give the same data
     drawn_departure = DEPARTURES[rng.integers(len(DEPARTURES))]
     direction = rng.standard_normal(parts.dim)
     departure = drawn_departure if model.departure == "any" else model.departure
@@ -233,6 +237,7 @@ def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
     motion = parts.motion
     sensing = parts.sensing
     initial = parts.initial
+    # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
     if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
         return None
     system = _at_large(motion)
@@ -247,6 +252,7 @@ def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
     upper = np.maximum(highest + beyond, (initial.means + 6 * prior_sd).max(axis=0))
     probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
     correlation = noise / np.outer(noise_sd, noise_sd)
+    # the narrowest direction of correlated noise decides
     spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
     spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
     whiten = np.linalg.inv(np.linalg.cholesky(noise))

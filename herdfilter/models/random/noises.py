@@ -95,6 +95,7 @@ def only_simulable(
         if jumps:
             scale = np.where(rng.random(n) < jumps[0], jumps[1], 1.0)
         else:
+            # Student's t is Gaussian noise over the root of a chi-squared variable per degree of freedom
             scale = 1 / np.sqrt(rng.chisquare(freedom, n) / freedom)
         return np.asarray(drift.f(x) + scale[:, None] * gaussian)
 
@@ -111,6 +112,7 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
         rank = int(rng.integers(1, dim))
+        # the factor keeps the average variance of a coordinate
         shape = rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
     elif rng.random() < 0.5:
         shape = np.eye(dim)

@@ -26,7 +26,8 @@ SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
 # Smallest product of those ratios of an observation that are below one: about the share of particles that survive it
 LEAST_PRODUCT = NOISE_RANGE[0]
 COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
-SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}  # range of the slope of a view, in units of the system's spread
+# range of the slope of a view, in units of the system's spread
+SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +144,7 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
         variances = sd**2
     else:
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
+        # the variance of Student's t, for Kalman filters
         variances = sd**2 * freedom / (freedom - 2)
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
@@ -179,6 +181,7 @@ def counts(view: View, schedule: Schedule) -> Sensing:
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
         z = as_observation(z, view.size)
+        # log of mean^z exp(-mean) / z!
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
@@ -253,10 +256,12 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
     sharp = special[0] < SHARP_SHARE
     if sharp:
         first, second = map(view.h, system.successors)
+        # spread of the view within one step: half the mean square of the difference of two draws is the variance
         step_spread = np.sqrt((wrap_angles(first - second, view.circular) ** 2).mean(axis=0) / 2)
         ratio = np.maximum(ratio, 1.0)
         ratio[0] = SHARP_RATIO * max(step_spread[0] / spread[0], 0.2)
-    else:  # small ratios are raised to a common power that makes their product large enough
+    else:
+        # small ratios are raised to a common power that makes their product large enough
         small = np.minimum(ratio, 1.0)
         log_product = np.log(small).sum()
         if log_product < np.log(LEAST_PRODUCT):
