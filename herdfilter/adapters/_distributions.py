@@ -48,13 +48,15 @@ def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
         scales = np.asarray(law.scale)
         scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
         return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), scales[:, :, None] * law.L)
-    entries = [_line(part, any_kind) for part in (law.dists if type(law) is dists.IndepProd else (law,))]
+    parts = law.dists if type(law) is dists.IndepProd else (law,)
+    entries = [_line(part, any_kind) for part in parts]
     if None in entries:
         return None
     means, scales = (
         np.stack([np.broadcast_to(np.ravel(values), n) for values in column], axis=1)
         for column in zip(*entries, strict=True)
     )
+    # one factor shared by all states: products with it are much cheaper
     if (scales == scales[0]).all():
         scales = scales[:1]
     return Gaussians(means, scales[:, :, None] * np.eye(means.shape[1]))
@@ -70,6 +72,7 @@ def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
     if kind is dists.LinearD:
         base = _line(law.base_dist)
         return base and (law.a * np.asarray(base[0]) + law.b, np.abs(law.a) * np.asarray(base[1]))
+    # the variances of a logistic, a Laplace and a Student t distribution of scale s: pi^2 s^2 / 3, 2 s^2, s^2 nu / (nu - 2)
     if any_kind and kind is dists.Logistic:
         return law.loc, np.pi / np.sqrt(3) * np.asarray(law.scale)
     if any_kind and kind is dists.Laplace:
@@ -96,6 +99,7 @@ def has_quantiles(law: Any) -> bool:
         return has_quantiles(law.base_dist)
     if isinstance(law, dists.DiscreteDist):
         return False
+    # the method of the base class only raises an error
     return type(law).ppf is not dists.ProbDist.ppf
 
 
@@ -120,6 +124,7 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
     """Return the log-density of an observation (k,), or of one for each of n states, (n, k), given the states; (n,)."""
     if isinstance(law, dists.DiscreteDist) and (z == np.round(z)).all():
         z = z.astype(np.int64)
+    # these take an observation as a vector, others as a number
     vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
     values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
     # as the library weights them: NaN comes of an infinite rate, for example

@@ -44,9 +44,11 @@ class VectorisedFunction:
         self.size = size
         self.shape = shape
         self.vectorised = vectorised
+        if not isinstance(arguments, Mapping | tuple):
+            arguments = (arguments,)  # a single argument, as filterpy allows
         by_name = isinstance(arguments, Mapping)
         self.keywords = dict(arguments) if by_name else {}
-        self.positional = () if by_name else arguments if isinstance(arguments, tuple) else (arguments,)
+        self.positional = () if by_name else arguments
 
     def __call__(self, x: Array, *first: Any, **keywords: Any) -> Array:
         """Return values (n, size) at states (n, d); these arguments come before those given to the constructor."""
@@ -71,6 +73,7 @@ class VectorisedFunction:
 
     def _one_by_one(self, x: Array, arguments: tuple[Any, ...], by_name: Mapping[str, Any]) -> Array:
         values = np.empty((len(x), self.size))
+        # again a copy: the user's function may write to the state
         for row, state in zip(values, np.array(x), strict=True):
             value = np.ravel(self.function(state.reshape(self.shape), *arguments, **by_name))
             if value.shape != row.shape:
@@ -80,6 +83,7 @@ class VectorisedFunction:
 
     def check_arguments(self, *first: Any, **keywords: Any) -> None:
         """Raise TypeError unless the function takes these arguments after the state, and those of the constructor."""
+        # Binding finds a wrong call now, and without the cost or the errors of calling the function.
         try:
             inspect.signature(self.function).bind(None, *first, *self.positional, **self.keywords, **keywords)
         except TypeError as error:
@@ -95,6 +99,7 @@ class VectorisedFunction:
         if self.vectorised != "columns":
             self(x, *first)
             return
+        # A function of columns that mixes states up, by a matrix product for example, may well return the right shape.
         alone = self._one_by_one(x, (*first, *self.positional), self.keywords)
         try:
             agree = np.allclose(self(x, *first), alone, rtol=1e-9, atol=1e-12, equal_nan=True)
@@ -119,6 +124,7 @@ def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array
 
     Each entry must be the plain difference or the one wrapped to within pi, and must not depend on other entries.
     """
+    # A difference in one entry at a time shows if that entry wraps, and if the residual mixes entries.
     circular = []
     plain = TRIAL_DIFFERENCES[:, None]
     for i, unit in enumerate(np.eye(len(base))):

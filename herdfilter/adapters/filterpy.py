@@ -112,6 +112,7 @@ def from_filterpy(
             raise TypeError(f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}")
     if extended and hx is None:
         raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
+    # filterpy's states are vectors (d,) or columns (d, 1), ours vectors
     mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
     k = len(np.atleast_1d(kf.R))
@@ -124,6 +125,7 @@ def from_filterpy(
     probes = np.vstack([mean, mean + steps, mean - steps])
     jacobians: dict[str, Callable[..., Array]] = {}
     transition: Callable[..., Array]
+    # The transition: fx(x, dt) of point filters, predict_x of a subclass, or else F x + B u.
     if kind in POINT_FILTERS:
         filter_dt = kf.dt if kind == "EnsembleKalmanFilter" else kf._dt
         unit = as_positive("time_unit", filter_dt if time_unit is None else time_unit)
@@ -131,15 +133,17 @@ def from_filterpy(
         transition = partial(timed_transition, fx, unit, control)
         if control is None:
             fx.check(probes, unit)
-        else:
+        else:  # only the signature, as no control input is known yet
             fx.check_arguments(unit, **{control: None})
     elif extended and "predict_x" not in ignore and _is_replaced(kf, "predict_x"):
         transition = predict_x = PredictX(kf)
         jacobians["transition_jacobian"] = predict_x.jacobian
     else:
         F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
-        transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))
+        B = None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64)
+        transition = partial(linear_transition, F, B)
         jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
+    # The observation: H x, or hx(x), which extended filters get as an argument of update.
     observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
         H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
@@ -148,8 +152,9 @@ def from_filterpy(
     else:
         shape = np.shape(kf.x) if extended else (d,)
         name = "hx" if extended else f"{kind}.hx"
-        observation = calls = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
-        calls.check(probes)
+        vectorised_hx = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
+        vectorised_hx.check(probes)
+        observation = vectorised_hx
     if HJacobian is not None:
         slopes = functions.VectorisedFunction("HJacobian", HJacobian, k * d, np.shape(kf.x), False, args)
         slopes.check(probes[:1])
@@ -235,6 +240,7 @@ class PredictX:
         return np.array([self._after(state, control).F for state in x])
 
     def _after(self, state: Array, control: Any) -> Any:
+        # predict_x changes the filter that it is called on: each state gets a fresh copy
         kf = copy.copy(self.kf)
         kf.F = self.F.copy()
         kf.x = state.reshape(self.shape).copy()

@@ -174,6 +174,7 @@ class HerdedFilter(Bootstrap):
 
     def logG(self, t: int, xp: Array | None, x: Array) -> Array:  # noqa: N802
         """Return the log-weights of the particles just drawn: the logarithm of their mean estimates the evidence."""
+        # the library may pass other particles, as in conditional SMC: the weights of the drawn ones would be wrong for them
         if self._drawn is None or not np.array_equal(self._drawn[0], x):
             raise ValueError(
                 "logG: expected the particles that M returned, whose weights go with them, got others; qmc, conditional SMC "
@@ -236,6 +237,7 @@ class ParticlesModel:
         self._start = laws.as_gaussians(start, 1)
         # True if the transition to step 1 leaves the state, drawn from PX0, where it is
         self._stays = False
+        # The transition to step 1 usually draws from PX0 whatever the state: then any initial distribution will do.
         self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
         if self._start is not None:
             self.initial = GaussianMixture([1.0], self._start.means, self._start.covariances[0])
@@ -249,6 +251,7 @@ class ParticlesModel:
             self._stays = not laws.has_quantiles(start)
         else:
             self.sample_transition = self._drawn
+        # of a Gaussian with one covariance, filters compute the density themselves
         if not has_mean:
             self.transition_log_density = self._log_density
         if self._stays:
@@ -267,6 +270,7 @@ class ParticlesModel:
                 "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "
                 "of the state"
             )
+        # Kalman filters get moments only if an observation says something about the mean: not so in stochastic volatility.
         first_moments, moments = (laws.law_moments(law, N_TRIALS) for law in (at_first, at_second))
         if first_moments is None or moments is None or (moments[0] == moments[0][0]).all():
             return
@@ -287,6 +291,7 @@ class ParticlesModel:
         """Log-density of an observation (k,) by ``PY``, at each state; (n, d) -> (n,)."""
         law = self._observation_law(x, step)
         values: Array = as_observation(z, law.dim)
+        # the library knows no angles: the turn of z nearest to the mean is the one that it is given
         if self.observation_circular:
             mean = self._observation_mean(x, step)
             values = mean + wrap_angles(values - mean, self.observation_circular)
@@ -327,6 +332,7 @@ class ParticlesModel:
             return self.ours(self._transition_law(x, step).rvs(size=len(x)))
 
     def _log_density(self, x_next: Array, x: Array, dt: float, control: Any, step: int) -> Array:
+        # all pairs in one call: every next state with each state before
         law = self._transition_law(np.tile(x, (len(x_next), 1)), step)
         values = law.logpdf(self.theirs(np.repeat(x_next, len(x), axis=0)))
         return np.broadcast_to(np.ravel(values), len(x_next) * len(x)).reshape(len(x_next), len(x))

@@ -75,13 +75,15 @@ class StoneSoupModel:
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
         if self._noise[0] != dt:
-            self._noise = dt, noise_covariance("transition_model", self.transition_model, **time_interval(dt))
+            covariance = noise_covariance("transition_model", self.transition_model, **time_interval(dt))
+            self._noise = dt, covariance
         return self._noise[1]
 
     def _matrix(self, dt: float) -> Array:
         """Return the matrix of a linear transition; the last one is cached, as Stone Soup takes long to compute it."""
         if self._transition[0] != dt:
-            self._transition = dt, np.asarray(self.transition_model.matrix(**time_interval(dt)), dtype=np.float64)
+            matrix = self.transition_model.matrix(**time_interval(dt))
+            self._transition = dt, np.asarray(matrix, dtype=np.float64)
         return self._transition[1]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -180,6 +182,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
     try:
         noise = noise_covariance("measurement_model", model)
     except TypeError:
+        # a model with a likelihood of its own still serves particle filters
         if gaussian or not isinstance(model, GaussianModel):
             raise
         return Sensor(None, None, log_likelihood=weigh)
@@ -193,7 +196,7 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     """Return a model's own log-likelihood of states (n, d), (n,)."""
     detection = State(StateVector(z))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # the log of a density of 0
         values = np.ravel(model.logpdf(detection, states.as_state(x)))
         if len(values) != len(x):  # the model takes one state at a time
             values = np.ravel([model.logpdf(detection, states.as_state(row[None])) for row in x])

@@ -135,6 +135,7 @@ class HerdfilterProposal(TheirProposal):
             predicted = self._propose(transition, start, detection)
         prediction = Prediction.from_state(
             prior,
+            # where all particles are drawn from the whole prior, none of them has a parent
             parent=prior if still or not self.proposal.uses.weights else None,
             state_vector=states.as_state_vectors(predicted.x, prior),
             log_weight=predicted.log_weights + log_total,
@@ -230,6 +231,7 @@ class HerdfilterResampler(TheirResampler):
                 "Stone Soup changes their number"
             )
         weighted, _ = states.particles_of_state(state)
+        # a little lower than asked: the ESS of equal weights may round to just below n
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:

@@ -105,6 +105,7 @@ _TRIALS: dict[Hashable, tuple[bool, tuple[int, ...]]] = {}
 
 def _try_function(model: Any, arguments: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
     """Return True if a call with many states gives what each gives alone, and the indices of the entries that wrap."""
+    # positive states away from zero, where functions such as ranges and bearings are smooth
     trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
     with np.errstate(all="ignore"):
         alone = [np.asarray(model.function(as_state(x[None]), noise=False, **arguments)) for x in trial]
@@ -173,6 +174,7 @@ def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
 def as_state_vectors(x: Array, like: states.ParticleState) -> StateVectors:
     """Return states (n, d) as state vectors; angles get the types that they have in the state `like`."""
     column = np.asarray(like.state_vector)[:, 0]
+    # an array of objects holds angles among its numbers
     if column.dtype != object:
         return StateVectors(np.array(x.T, order="C"))
     rows = np.empty(x.shape[::-1], dtype=object)
@@ -189,6 +191,7 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     """
     if isinstance(prior, states.StateMutableSequence):
         prior = prior.state
+    # a mixture of Stone Soup is no state, but a sequence of Gaussian states
     if not isinstance(prior, states.State | TheirMixture):
         raise TypeError(f"prior: expected a state of Stone Soup, got {type(prior).__name__}")
     first = prior[0] if isinstance(prior, TheirMixture) else prior
