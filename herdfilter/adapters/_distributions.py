@@ -32,8 +32,10 @@ class Gaussians(NamedTuple):
 
     def at(self, noise: Array) -> Array:
         """Return the states (n, d) for noise (n, d) from N(0, I)."""
-        shared = len(self.factors) == 1
-        offsets: Array = noise @ self.factors[0].T if shared else (self.factors @ noise[:, :, None])[:, :, 0]
+        if len(self.factors) == 1:
+            offsets: Array = noise @ self.factors[0].T
+        else:
+            offsets = (self.factors @ noise[:, :, None])[:, :, 0]
         return self.means + offsets
 
 
@@ -109,7 +111,8 @@ def map_noise(law: Any, noise: Array) -> Array:
     if gaussians is not None:
         return gaussians.at(noise)
     if type(law) is dists.IndepProd:
-        return np.hstack([map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
+        columns = [map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)]
+        return np.hstack(columns)
     # The normal distribution function makes the noise uniform, whatever the law; quantiles then give it the law.
     u = np.clip(scipy.special.ndtr(noise), SMALLEST_PROBABILITY, 1 - 2.0**-53)
     return np.reshape(law.ppf(u[:, 0] if law.dim == 1 else u), noise.shape)
@@ -126,7 +129,8 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
         z = z.astype(np.int64)
     # these take an observation as a vector, others as a number
     vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
-    values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
+    densities = np.ravel(law.logpdf(z if vectors else z[..., 0]))
+    values = np.broadcast_to(densities, n).astype(np.float64)
     # as the library weights them: NaN comes of an infinite rate, for example
     values[np.isnan(values)] = -np.inf
     return values

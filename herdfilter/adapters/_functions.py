@@ -59,7 +59,8 @@ class VectorisedFunction:
         columns = self.vectorised == "columns"
         # a copy: some functions write to what they are given
         states = np.array(x.T if columns else x)
-        values = as_numbers(self.name, self.function(states, *arguments, **by_name), (len(x), self.size))
+        values = self.function(states, *arguments, **by_name)
+        values = as_numbers(self.name, values, (len(x), self.size))
         if values.ndim == 1 and self.size == 1:
             values = values[:, None]
         elif columns:
@@ -85,7 +86,8 @@ class VectorisedFunction:
         """Raise TypeError unless the function takes these arguments after the state, and those of the constructor."""
         # Binding finds a wrong call now, and without the cost or the errors of calling the function.
         try:
-            inspect.signature(self.function).bind(None, *first, *self.positional, **self.keywords, **keywords)
+            signature = inspect.signature(self.function)
+            signature.bind(None, *first, *self.positional, **self.keywords, **keywords)
         except TypeError as error:
             raise TypeError(
                 f"{self.name}: expected a function of a state{' and dt' * bool(first)}, got one that takes no such call "
@@ -128,7 +130,8 @@ def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array
     circular = []
     plain = TRIAL_DIFFERENCES[:, None]
     for i, unit in enumerate(np.eye(len(base))):
-        values = np.array([np.ravel(residual(base + offset, base.copy())) for offset in plain * unit], dtype=np.float64)
+        residuals = [np.ravel(residual(base + offset, base.copy())) for offset in plain * unit]
+        values = np.array(residuals, dtype=np.float64)
         if values.shape != (len(plain), len(base)):
             raise ValueError(f"{name}: expected {len(base)} entries, got {values.shape[1]}")
         if np.allclose(values, wrap_angles(plain, (0,)) * unit, rtol=0, atol=1e-6):

@@ -160,9 +160,12 @@ def from_filterpy(
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
-    circular = functions.circular_entries(f"{kind}.residual_x", getattr(kf, "residual_x", np.subtract), mean)
+    # filters without residual functions subtract
+    residual_x = getattr(kf, "residual_x", np.subtract)
+    circular = functions.circular_entries(f"{kind}.residual_x", residual_x, mean)
     if residual is None:
-        observed = functions.circular_entries(f"{kind}.residual_z", getattr(kf, "residual_z", np.subtract), z)
+        residual_z = getattr(kf, "residual_z", np.subtract)
+        observed = functions.circular_entries(f"{kind}.residual_z", residual_z, z)
     else:
         observed = functions.circular_entries("residual", residual, z)
     return FunctionModel(transition, observation, Q, R, mean, P, circular, observed, **jacobians)  # type: ignore[arg-type]

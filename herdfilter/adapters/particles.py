@@ -199,7 +199,8 @@ class HerdedFilter(Bootstrap):
         self._ancestors = particles.ancestors
         x = self.model.theirs(particles.x)
         self._particles = None
-        self._drawn = x.copy(), particles.log_weights + log_offset + math.log(len(particles))
+        log_weights = particles.log_weights + log_offset + math.log(len(particles))
+        self._drawn = x.copy(), log_weights
         return x
 
 
@@ -210,6 +211,7 @@ class ParticlesModel:
         self.ssm = ssm
         self.circular = tuple(circular)
         self.observation_circular = tuple(observation_circular)
+        # trial states, from streams of their own: the user's global stream is left as it is
         start = ssm.PX0()
         with drawing_from(np.random.default_rng(0)):
             first = np.asarray(start.rvs(size=N_TRIALS))
@@ -271,7 +273,8 @@ class ParticlesModel:
                 "of the state"
             )
         # Kalman filters get moments only if an observation says something about the mean: not so in stochastic volatility.
-        first_moments, moments = (laws.law_moments(law, N_TRIALS) for law in (at_first, at_second))
+        first_moments = laws.law_moments(at_first, N_TRIALS)
+        moments = laws.law_moments(at_second, N_TRIALS)
         if first_moments is None or moments is None or (moments[0] == moments[0][0]).all():
             return
         self.observation_mean = self._observation_mean
@@ -300,7 +303,8 @@ class ParticlesModel:
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state by ``PY``, (n, d) -> (n, k)."""
         with drawing_from(rng):
-            return np.asarray(self._observation_law(x, step).rvs(size=len(x)), np.float64).reshape(len(x), -1)
+            values = self._observation_law(x, step).rvs(size=len(x))
+        return np.asarray(values, np.float64).reshape(len(x), -1)
 
     # The other functions of the contract. The constructor gives the contract's names to those that the parts allow.
 

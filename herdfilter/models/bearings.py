@@ -83,11 +83,13 @@ class BearingsTracking(PlanarSensors):
         return CompiledModel(
             _constant_velocity,
             _bearings,
+            # a function of dt alone: steps of equal length share one factor of it
             lambda dt: self.transition_covariance(dt, 1),
             self.observation_covariance(1),
             self.initial_mean,
             self.initial_covariance,
             observation_circular=self.observation_circular,
+            # not compiled in, so that other sensors need no compilation
             parameters=self.sensors.ravel(),
         )
 

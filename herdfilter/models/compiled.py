@@ -103,7 +103,8 @@ class CompiledFunction(PicklesFunctions):
         # once for each compiled loop, which functions with other parameters share
         if not hasattr(self.compiled, "checked"):
             self.check(x[:PROBES], observation.size)
-        self.compiled(plain_array(x), observation, float(dt), self.inputs(control), int(step), self.parameters, out)
+        inputs = self.inputs(control)
+        self.compiled(plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out)
         return out
 
     def inputs(self, control: Any) -> Array:
@@ -122,7 +123,8 @@ class CompiledFunction(PicklesFunctions):
         """
         # states far from the usual ones, where an index computed from the state may leave its range
         away = x - x[:1] + (np.ptp(x, 0) == 0)  # one unit, if the dimension does not vary
-        x = wrap_angles(np.vstack([x[:1] + scale * away for scale in (1, -1, 10, -10, 100, -100)]), circular)
+        scales = (1, -1, 10, -10, 100, -100)
+        x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
         for i, state in enumerate(x):
             arrays = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
@@ -154,7 +156,8 @@ class CompiledFunction(PicklesFunctions):
 
 def plain_array(x: Array) -> Array:
     """Return numbers as compiled code takes them: float64, contiguous and writeable."""
-    return x if x.flags.carray and x.dtype == np.float64 else np.array(x, dtype=np.float64, order="C")
+    plain = x.flags.carray and x.dtype == np.float64
+    return x if plain else np.array(x, dtype=np.float64, order="C")
 
 
 @cache
@@ -181,6 +184,7 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     numbers = [getattr(v, "tobytes", v.__repr__)() for v in values if not (callable(v) or inspect.iscode(v))]
     rows = namespace["rows"]
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
+    # numba names its cache file after the file, the name and the line of a function
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
     # bytes
@@ -197,7 +201,8 @@ def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
 
 def _first_cause(error: Exception) -> str:
     """Return the first cause in an error of numba, and the line after it, as one line."""
-    lines = [line.strip(" >") for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
+    lines = [line.strip(" >") for line in text.splitlines()]
     causes = [line for line in lines if line and not line.startswith(("Failed in ", "- Resolution", "During:"))]
     return " ".join([type(error).__name__, *causes[:2]])
 
@@ -264,7 +269,8 @@ class CompiledModel(FunctionModel):
         self.likelihood = None
         size = 1
         if h is not None and R is not None:
-            size = len(np.atleast_1d(np.asarray(FunctionCovariance("R", R, ("step",))(1))))
+            covariance = FunctionCovariance("R", R, ("step",))(1)
+            size = len(np.atleast_1d(np.asarray(covariance)))
             self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
         if log_likelihood is not None:

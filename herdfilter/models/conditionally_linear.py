@@ -76,14 +76,17 @@ class ConditionallyLinear:
         # Three states that differ by v and 2 v in the linear dimensions: the second difference of a linear function is 0.
         rng = np.random.default_rng(0)
         x = np.repeat(Motion(self.model).sample_initial(PROBES, rng)[None], 3, axis=0)
-        x[1:, :, linear] += np.array([1.0, 2.0])[:, None, None] * rng.standard_normal((PROBES, len(linear)))
-        angles = circular, getattr(self.model, "observation_circular", None) or ()
-        for name, arguments, wrapped in zip(
-            ("transition_mean", "observation_mean"), ((1.0, None, 1), (1,)), angles, strict=True
+        v = rng.standard_normal((PROBES, len(linear)))
+        x[1][:, linear] += v
+        x[2][:, linear] += 2.0 * v
+        for name, arguments, angles in (
+            ("transition_mean", (1.0, None, 1), circular),
+            ("observation_mean", (1,), getattr(self.model, "observation_circular", None) or ()),
         ):
             try:
-                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *arguments)).reshape(3, PROBES, -1)
-                bend = wrap_angles(values[0] - 2 * values[1] + values[2], wrapped)
+                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *arguments))
+                values = values.reshape(3, PROBES, -1)
+                bend = wrap_angles(values[0] - 2 * values[1] + values[2], angles)
             except Exception:  # errors of a user's function come up where it is used
                 continue
             if (np.abs(bend) > ROUNDING * (1 + np.abs(values).max(axis=0))).any():

@@ -232,7 +232,8 @@ def require_likelihood(model: Model, user: str) -> None:
             require_likelihood(in_mode(model, mode), user)
         return
     likelihood = ("log_likelihood",)
-    require(model, user, *((likelihood,) if hasattr(model, "log_likelihood") else (likelihood, OBSERVED)))
+    alternatives = (likelihood,) if hasattr(model, "log_likelihood") else (likelihood, OBSERVED)
+    require(model, user, *alternatives)
 
 
 def require_constant_noise(model: Model, user: str) -> None:
@@ -250,7 +251,9 @@ def require_constant_noise(model: Model, user: str) -> None:
 def correlated(white: Array, matrices: Array) -> Array:
     """Return standard normal rows (n, k) correlated to have covariances (n, k, k), or (1, k, k) shared by all."""
     factors = covariance_factor(matrices)
-    return white @ factors[0].T if len(factors) == 1 else (factors @ white[:, :, None])[:, :, 0]
+    if len(factors) == 1:
+        return np.asarray(white @ factors[0].T)
+    return np.asarray((factors @ white[:, :, None])[:, :, 0])
 
 
 def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:
@@ -275,7 +278,8 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
         ) from None
     # a square overflows only where the density is zero anyway
     with np.errstate(over="ignore"):
-        values: Array = log_root - 0.5 * (np.einsum("ij,ij->i", white, white) + k * math.log(2 * math.pi))
+        squares = np.einsum("ij,ij->i", white, white)
+        values: Array = log_root - 0.5 * (squares + k * math.log(2 * math.pi))
     return values
 
 
@@ -323,7 +327,8 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
     h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
     steps = h[:, :, None] * np.eye(m)
     # all points of all means in one call: the means, m points above and m points below
-    y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
+    offsets = np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1)
+    y = function.at(means[:, None] + offsets)
     rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
     return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)
 
@@ -337,10 +342,12 @@ def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: 
     if function.jacobian is not None:
         values = function.values(x)
         rounding = 0.0
-        slopes = read_numbers("jacobian", function.jacobian(x), (*values.shape, x.shape[1]), 0)[:, :, dims]
+        shape = (*values.shape, x.shape[1])
+        slopes = read_numbers("jacobian", function.jacobian(x), shape, 0)[:, :, dims]
     else:
         # the function is linear in these dimensions: a long step loses nothing to curvature, and little to rounding
-        sizes = np.maximum(np.sqrt(np.maximum(covariances[:, dims, dims], 0.0)), 1e-3 * np.abs(x[:, dims]))
+        sd = np.sqrt(np.maximum(covariances[:, dims, dims], 0.0))
+        sizes = np.maximum(sd, 1e-3 * np.abs(x[:, dims]))
         sizes[sizes == 0] = 1.0
         points = np.repeat(x[:, None], 1 + len(dims), axis=1)
         points[:, 1 + np.arange(len(dims)), dims] += sizes

@@ -109,10 +109,12 @@ class CoordinatedTurn(RangeAndBearing):
         # the last column: the slopes by omega are dt times those by the angle
         zeros = np.zeros(len(x))
         ones = np.ones(len(x))
+        x_by_turn = dt**2 * (along_slope * vx - across_slope * vy)
+        y_by_turn = dt**2 * (across_slope * vx + along_slope * vy)
         rows = [
-            [ones, dt * along, zeros, -dt * across, dt**2 * (along_slope * vx - across_slope * vy)],
+            [ones, dt * along, zeros, -dt * across, x_by_turn],
             [zeros, cos, zeros, -sin, dt * (-sin * vx - cos * vy)],
-            [zeros, dt * across, ones, dt * along, dt**2 * (across_slope * vx + along_slope * vy)],
+            [zeros, dt * across, ones, dt * along, y_by_turn],
             [zeros, sin, zeros, cos, dt * (cos * vx - sin * vy)],
             [zeros, zeros, zeros, zeros, ones],
         ]
@@ -132,4 +134,6 @@ def _chord_slopes(angle: Array) -> tuple[Array, Array]:
     a = np.where(small, 1.0, angle)
     along = (a * np.cos(a) - np.sin(a)) / a**2
     across = (a * np.sin(a) + np.cos(a) - 1) / a**2
-    return np.where(small, -angle / 3 + angle**3 / 30, along), np.where(small, 0.5 - angle**2 / 8 + angle**4 / 144, across)
+    along_series = -angle / 3 + angle**3 / 30
+    across_series = 0.5 - angle**2 / 8 + angle**4 / 144
+    return np.where(small, along_series, along), np.where(small, across_series, across)

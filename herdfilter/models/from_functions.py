@@ -104,7 +104,8 @@ class FunctionModel:
         check_flags(vectorised=vectorised)
         mean = as_array("initial_mean", initial_mean, (None,))
         self.dim = len(mean)
-        self.initial = GaussianMixture([1.0], mean[None], as_covariance("initial_covariance", initial_covariance, self.dim))
+        covariance = as_covariance("initial_covariance", initial_covariance, self.dim)
+        self.initial = GaussianMixture([1.0], mean[None], covariance)
         self.circular = as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
         transition = ("dt", "control", "step"), self.dim, vectorised
@@ -113,10 +114,12 @@ class FunctionModel:
         self.transition_mean = _Function("f", f, *transition).rows
         self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
-            self.transition_jacobian = _Function("transition_jacobian", transition_jacobian, *transition).matrices
+            jacobian = _Function("transition_jacobian", transition_jacobian, *transition)
+            self.transition_jacobian = jacobian.matrices
         if observation_jacobian is not None:
             check_both(h=h, observation_jacobian=observation_jacobian)
-            self.observation_jacobian = _Function("observation_jacobian", observation_jacobian, *observation).matrices
+            jacobian = _Function("observation_jacobian", observation_jacobian, *observation)
+            self.observation_jacobian = jacobian.matrices
         if h is None:
             return
         self.observation_mean = _Function("h", h, *observation).rows

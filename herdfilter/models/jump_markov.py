@@ -86,6 +86,7 @@ class JumpMarkov:
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
         self.initial_modes = as_weights("initial_modes", np.ones(count) if initial_modes is None else initial_modes, count)
+        # a simulation has one control input for all modes
         if hasattr(self.models[0], "control"):
             self.control = self.models[0].control
 
@@ -98,9 +99,11 @@ class JumpMarkov:
             return parts[0]
         if not all(isinstance(part, GaussianMixture) for part in parts):
             return _Initial(self)
-        weights = np.concatenate([p * part.weights for p, part in zip(self.initial_modes, parts, strict=True)])
-        means = unwrap_angles(np.concatenate([part.means for part in parts]), weights, self.circular)
-        return GaussianMixture(weights, means, np.concatenate([part.covariances for part in parts]))
+        modes = zip(self.initial_modes, parts, strict=True)
+        weights = np.concatenate([probability * part.weights for probability, part in modes])
+        means = np.concatenate([part.means for part in parts])
+        covariances = np.concatenate([part.covariances for part in parts])
+        return GaussianMixture(weights, unwrap_angles(means, weights, self.circular), covariances)
 
     def __getattr__(self, name: str) -> Any:
         """Return an observation function if it is the same in all modes."""
@@ -158,7 +161,8 @@ class _Initial:
         rng = as_generator(rng)
         counts = rng.multinomial(n, self._model.initial_modes).tolist()
         modes = zip(self._model.models, counts, strict=True)
-        return rng.permutation(np.concatenate([Motion(model).sample_initial(m, rng) for model, m in modes if m]))
+        states = [Motion(model).sample_initial(count, rng) for model, count in modes if count]
+        return rng.permutation(np.concatenate(states))
 
 
 def _the_same(name: str, values: Sequence[Any]) -> Any:

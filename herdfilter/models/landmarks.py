@@ -110,9 +110,8 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
         # eq. 5.9 as a chord, right for a rate of 0, too
         chord = speed * dt * np.sinc(half / np.pi)
         heading = x[:, 2] + half
-        return np.asarray(
-            x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)])
-        )
+        turn = np.full(len(x), rate * dt)
+        return np.asarray(x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), turn]))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
@@ -126,7 +125,8 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2 L, 3); infinite or NaN at a landmark itself."""
-        by_landmark = of_positions(-range_and_bearing_jacobian(self.landmarks - x[:, None, :2]), self)
+        by_offset = range_and_bearing_jacobian(self.landmarks - x[:, None, :2])
+        by_landmark = of_positions(-by_offset, self)
         by_landmark[..., 1, 2] = -1.0  # of the bearing by the heading
         return by_landmark.reshape(len(x), -1, 3)
 

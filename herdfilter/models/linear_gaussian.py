@@ -63,7 +63,8 @@ class LinearGaussian(LinearMotion, GaussianStart):
         d = self.dim
         H = as_array("H", self.H, (None, d))
         assign(self, F=as_array("F", self.F, (d, d)), H=H)
-        assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_matrix_covariance("R", self.R, len(H)))
+        assign(self, Q=as_matrix_covariance("Q", self.Q, d))
+        assign(self, R=as_matrix_covariance("R", self.R, len(H)))
 
     def motion_matrix(self, dt: float) -> Array:
         """F, (d, d), whatever `dt` is."""

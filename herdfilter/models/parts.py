@@ -146,7 +146,8 @@ class EqualVariances(EntriesObserved, Parameters):
     @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
+        mean = np.reshape(self.initial_mean, (1, self.dim))
+        return GaussianMixture([1.0], mean, self.initial_variance * np.eye(self.dim))
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""

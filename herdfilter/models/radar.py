@@ -73,7 +73,8 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
         east, north, up = (x[:, :3] - self.radar).T
         ground = np.hypot(east, north)
-        return np.column_stack([np.hypot(ground, up), np.arctan2(north, east), np.arctan2(up, ground)])
+        distance = np.hypot(ground, up)
+        return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 
     @np.errstate(divide="ignore", invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:

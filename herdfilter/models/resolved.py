@@ -88,7 +88,7 @@ class Motion(Resolved):
         motion = object.__new__(Motion)
         motion.__dict__ = self.__dict__ | {"model": model}
         if self.jacobian is not None:
-            motion.jacobian = model.transition_jacobian
+            motion.jacobian = model.transition_jacobian  # bound to the copy
         modes = self.modes
         motion.modes = (motion,) if modes[0] is self else tuple(mode.copied() for mode in modes)
         return motion
@@ -249,6 +249,7 @@ class Transition:
         A change inside an array or a list of the model still affects it.
         """
         frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
+        # computed now, before the model changes
         if self.motion.has_moments:
             frozen._noise = self.noise
         return frozen

@@ -54,6 +54,7 @@ class Clock(NamedTuple):
     @property
     def time(self) -> Any:
         """The time that the clock shows; a date is a `numpy.datetime64` in universal time."""
+        # dates are exact to the microsecond
         return self.since if self.origin is None else self.origin + np.timedelta64(round(self.since * 1e6), "us")
 
     def later(self, dt: float) -> Clock:

@@ -98,6 +98,7 @@ class WithClutter:
             raise ValueError(f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}")
         assign(self, region=region)
         if contract.has(self._first_mode, contract.OBSERVED) and not contract.takes_state(self._first_mode):
+            # raises an error if the region has another length than an observation
             self._bounds(len(np.atleast_1d(self._first_mode.observation_covariance(1))))
 
     def __getattr__(self, name: str) -> Any:
@@ -254,6 +255,7 @@ class WithClutter:
                     f"clutter_density: expected up to {highest}, twice the largest on a grid over the region, got "
                     f"{densities.max()} at {points[densities.argmax()].tolist()} at step {step}; take a smoother function"
                 )
+            # thinning: a point stays with the probability density / highest
             return points[rng.random(len(points)) * highest < densities]
 
         return draw

@@ -188,7 +188,8 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         return Sensor(None, None, log_likelihood=weigh)
     if states.is_linear(model):
         matrix = np.asarray(model.matrix(), dtype=np.float64)
-        return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=partial(repeat_matrix, matrix))
+        jacobian = partial(repeat_matrix, matrix)
+        return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=jacobian)
     function = states.ModelFunction(model)
     return Sensor(function, noise, function.circular, log_likelihood=weigh)
 
@@ -199,7 +200,8 @@ def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     with np.errstate(divide="ignore"):  # the log of a density of 0
         values = np.ravel(model.logpdf(detection, states.as_state(x)))
         if len(values) != len(x):  # the model takes one state at a time
-            values = np.ravel([model.logpdf(detection, states.as_state(row[None])) for row in x])
+            single_states = [states.as_state(row[None]) for row in x]
+            values = np.ravel([model.logpdf(detection, state) for state in single_states])
     return values.astype(np.float64)
 
 

@@ -130,7 +130,8 @@ class HerdfilterProposal(TheirProposal):
         # a second detection at the same time
         still = dt == 0 and not transition.covariance.any()
         if still:
-            predicted = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
+            x = transition.wrapped(transition.mean(start.x))
+            predicted = Particles(x, start.log_weights)
         else:
             predicted = self._propose(transition, start, detection)
         prediction = Prediction.from_state(
@@ -152,7 +153,8 @@ class HerdfilterProposal(TheirProposal):
         self.proposal.check(to_check(model))
         observation = None
         if detection is not None:
-            observation = Observation.read(model, states.as_rows(detection.state_vector)[0], transition.step)
+            z = states.as_rows(detection.state_vector)[0]
+            observation = Observation.read(model, z, transition.step)
         if observation is not None:
             particles = self.proposal.propose(transition, start, self._rng, observation)
             particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)

@@ -100,6 +100,7 @@ class ModelFunction:
         return wrap_angles(values, self.circular)
 
 
+# of all models so far, as a trial is slow
 _TRIALS: dict[Hashable, tuple[bool, tuple[int, ...]]] = {}
 
 
@@ -108,7 +109,8 @@ def _try_function(model: Any, arguments: dict[str, Any]) -> tuple[bool, tuple[in
     # positive states away from zero, where functions such as ranges and bearings are smooth
     trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
     with np.errstate(all="ignore"):
-        alone = [np.asarray(model.function(as_state(x[None]), noise=False, **arguments)) for x in trial]
+        single_states = [as_state(x[None]) for x in trial]
+        alone = [np.asarray(model.function(x, noise=False, **arguments)) for x in single_states]
         values = np.concatenate([as_rows(value) for value in alone])
         try:
             together = as_rows(model.function(as_state(trial), noise=False, **arguments))
@@ -141,7 +143,8 @@ class WeightedPoints(Points):
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` of the points with replacement, (n, d)."""
-        return self.x[inverse_cdf(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
+        levels = (np.arange(n) + as_generator(rng).random()) / n
+        return self.x[inverse_cdf(self.weights, levels)]
 
 
 def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:
@@ -203,12 +206,14 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     if isinstance(prior, TheirMixture):
         means = np.concatenate([as_rows(part.mean) for part in prior])
         covariances = [np.asarray(part.covar, dtype=np.float64) for part in prior]
-        return GaussianMixture([float(part.weight) for part in prior], wrap_angles(means, circular), covariances)
+        weights = [float(part.weight) for part in prior]
+        return GaussianMixture(weights, wrap_angles(means, circular), covariances)
     if isinstance(prior, states.EnsembleState):
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):
         particles, _ = particles_of_state(particle_state("prior", prior))
-        return WeightedPoints(unwrap_angles(particles.x, particles.weights, circular), particles.weights)
+        x = unwrap_angles(particles.x, particles.weights, circular)
+        return WeightedPoints(x, particles.weights)
     if not hasattr(prior, "covar"):
         raise TypeError(
             f"prior: expected a state with a covariance or particles, got {type(prior).__name__}, which has neither; "

@@ -55,7 +55,8 @@ def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
     """Draw a key with a probability in proportion to its value."""
     keys = list(shares)
     values = np.array(list(shares.values()))
-    return keys[int(np.searchsorted(np.cumsum(values), rng.random() * values.sum(), side="right"))]
+    level = rng.random() * values.sum()
+    return keys[int(np.searchsorted(np.cumsum(values), level, side="right"))]
 
 
 def listed(values: ArrayLike) -> str:
@@ -218,8 +219,10 @@ def _flow(
         y = np.ascontiguousarray(np.clip(x, lower, upper).T)
         return np.ascontiguousarray(runge_kutta(rate, y, h, count).T)
 
-    words += f"; {count * h:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
-    return Drift(kind, np.asarray(scale), math.ceil(memory / (count * h)), f, f"{words}{listed(lower)} .. {listed(upper)}")
+    duration = count * h
+    words += f"; {duration:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
+    words += f"{listed(lower)} .. {listed(upper)}"
+    return Drift(kind, np.asarray(scale), math.ceil(memory / duration), f, words)
 
 
 def lorenz(count: int, h: float, rho: float) -> Drift:
@@ -266,7 +269,8 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
     def rate(x: Array) -> Array:
         position = x[0::2]
         speed = x[1::2]
-        force = (1 - position**2) * speed * stiffness - position + spring * (np.roll(position, 1, axis=0) - position)
+        pull = spring * (np.roll(position, 1, axis=0) - position)
+        force = (1 - position**2) * speed * stiffness - position + pull
         change = np.empty_like(x)
         change[0::2] = speed
         change[1::2] = force
@@ -274,8 +278,9 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
 
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
+    scale = np.tile([1.4, 1.5], dim // 2)
     edge = np.tile([3.0, 6.0], dim // 2)
-    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, 0.12), "limit cycle", 30.0)
+    return _flow(words, rate, scale, (-edge, edge), (count, 0.12), "limit cycle", 30.0)
 
 
 # The distribution
@@ -289,7 +294,9 @@ def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> 
         size = rng.uniform(low, high)
         if i + 1 < dim and (turning or rng.random() < 0.5):
             angle = rng.uniform(0.1, 2.5)
-            matrix[i : i + 2, i : i + 2] = size * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            cos = np.cos(angle)
+            sin = np.sin(angle)
+            matrix[i : i + 2, i : i + 2] = size * np.array([[cos, -sin], [sin, cos]])
             i += 2
         else:
             matrix[i, i] = size if turning or rng.random() < 0.8 else -size
@@ -305,7 +312,8 @@ def _draw_linear(rng: Rng, dim: int) -> Drift:
 
 def _draw_rotating(rng: Rng, dim: int) -> Drift:
     basis = rotation(rng, dim) if dim > 2 else np.eye(2)
-    return linear(rounded(basis @ _draw_blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T), "rotating")
+    blocks = _draw_blocks(rng, dim, 0.8, 0.98, turning=True)
+    return linear(rounded(basis @ blocks @ basis.T), "rotating")
 
 
 def _draw_map(rng: Rng, dim: int) -> Drift:

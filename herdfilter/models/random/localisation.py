@@ -45,7 +45,8 @@ def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> Drift:
 
     ends = {"place": m, "velocity": min(2 * m, dim), "turn": dim, "offset": dim + offset}
     starts = (0, *ends.values())
-    named = [f"{name} {coordinates(range(i, j))}" for (name, j), i in zip(ends.items(), starts, strict=False) if i < j]
+    ranges = zip(ends, starts, ends.values(), strict=False)
+    named = [f"{name} {coordinates(range(i, j))}" for name, i, j in ranges if i < j]
     return Drift(kind, np.full(dim + offset, unit), 1, f, f"{kind}, {', '.join(named)}")
 
 
@@ -71,6 +72,7 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
     offset = rng.random() < OFFSET_SHARE
     count = choose(rng, MODES)
     drift = localisation_drift(kind, m, offset, unit)
+    # in the whole run the target moves by 0.1 to 0.5 of the prior's width
     speed = rng.uniform(0.1, 0.5) * unit / steps
     means = np.zeros((count, drift.dim))
     sd = np.full(drift.dim, speed)
@@ -78,9 +80,11 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
     # narrower Gaussians, whose means lie in random directions from the origin
     if count > 1:
         away = rng.standard_normal((count, m))
-        means[:, :m] = unit * rng.uniform(1.0, 2.0, (count, 1)) * away / np.linalg.norm(away, axis=1, keepdims=True)
+        distances = unit * rng.uniform(1.0, 2.0, (count, 1))
+        means[:, :m] = distances * away / np.linalg.norm(away, axis=1, keepdims=True)
         sd[:m] *= rng.uniform(0.1, 0.3)
     if kind == "circling":
+        # it turns by 1 to 6 radians in the whole run
         means[:, 4] = rng.uniform(1.0, 6.0) / steps
         sd[4] = rng.uniform(0.3, 1.0) / steps
     if offset:

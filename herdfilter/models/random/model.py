@@ -158,6 +158,7 @@ def _at_large(motion: NoisyDrift) -> LongRun:
 @lru_cache(maxsize=256)
 def _draw_model(seed: int, kind: str) -> _Parts:
     if kind == "localisation":
+        # another stream than that of the general model with this seed
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
         motion, sensing, initial, steps, labels = draw_localisation(rng)
         spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
@@ -263,7 +264,9 @@ def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
         # slopes by central differences: of the drift in units of its noise, and of the view in units of its noise
         stretch = (motion.drift.f(probes + aside) - motion.drift.f(probes - aside)) @ whiten.T / (2 * step[i])
         steepness = (sensing.scaled(probes + aside) - sensing.scaled(probes - aside)) / (2 * step[i])
-        spacing[i] = min(spacing[i], 1 / (STRETCH_CELLS * _largest(stretch)), 1 / (LIKELIHOOD_CELLS * _largest(steepness)))
+        drift_spacing = 1 / (STRETCH_CELLS * _largest(stretch))
+        likelihood_spacing = 1 / (LIKELIHOOD_CELLS * _largest(steepness))
+        spacing[i] = min(spacing[i], drift_spacing, likelihood_spacing)
     points = np.ceil((upper - lower) / spacing).astype(int) + 1
     if (points > MOST_POINTS[dim]).any():
         return None

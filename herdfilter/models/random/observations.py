@@ -266,6 +266,7 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
         log_product = np.log(small).sum()
         if log_product < np.log(LEAST_PRODUCT):
             ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / log_product), ratio)
+    # bearings with more noise than half a radian would hardly say anything
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = (("sharp",) if sharp else ()) + missing
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
