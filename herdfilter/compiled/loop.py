@@ -43,7 +43,7 @@ FEWEST_PARTICLES = 11_000
 """Fewer particles of all steps, plus 2,500 a step for its fixed cost, are not worth a call of the loop."""
 
 
-def move_of(online: Any) -> str | None:
+def proposal_name(online: Any) -> str | None:
     """Return the name in `PROPOSALS` of a filter's proposal; None if the loop does not support the filter's parts."""
     proposal = online.proposal
     model = online.model
@@ -63,8 +63,8 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
 
     Returns None if the loop does not support the filter.
     """
-    move = move_of(online)
-    if move is None:
+    name = proposal_name(online)
+    if name is None:
         return None
     count = len(steps)
     n = online.n_particles
@@ -88,12 +88,13 @@ def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResul
             part = list(group)
             start = len(outcomes)
             rows = proposals.Table(*(column[start : start + len(part)] for column in table))
-            segment = _segment(online, move, part, sensor)
+            segment = _segment(online, name, part, sensor)
             while (first := len(outcomes) - start) < len(part):
                 looped = [] if segment is None else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
                 outcomes += looped or [_take_step(online, part[first], first, rows)]
                 online._clock = part[len(outcomes) - start - 1].clock
     except (Exception, KeyboardInterrupt) as error:
+        # the steps so far are not lost
         error.result = _result(online, steps, table, outcomes)  # type: ignore[union-attr]
         raise
     return _result(online, steps, table, outcomes)
@@ -134,7 +135,7 @@ def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outco
     return FilterResult(**columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions)
 
 
-def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
+def _segment(online: Any, name: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
     """Prepare steps with the same sensor for the loop; None if it cannot take them."""
     model = online.model
     if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
@@ -142,12 +143,14 @@ def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -
     try:
         if sensor is None:
             # the loop can weight particles by the model's own likelihood, but looking ahead needs the mean observation
-            looks_ahead = move in ("auto", "line") or (move == "ranked" and online.proposal.guided)
-            observe = model.h if model.likelihood is None else None if looks_ahead else model.likelihood
-            return None if observe is None else Segment(online, move, steps, observe, model)
+            looks_ahead = name in ("auto", "line") or (name == "ranked" and online.proposal.guided)
+            if looks_ahead and model.likelihood is not None:
+                return None
+            observe = model.h if model.likelihood is None else model.likelihood
+            return None if observe is None else Segment(online, name, steps, observe, model)
         unsupported = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
         plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and unsupported == (None,) * 3
-        return Segment(online, move, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
+        return Segment(online, name, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
     except Exception as error:  # the filter raises it again, at the step where it belongs
         _log.info("steps are taken one by one, as the compiled loop raises %r", error)
         return None
@@ -156,7 +159,7 @@ def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -
 class Segment:
     """Steps that are observed by the same function, as arrays for the compiled loop."""
 
-    def __init__(self, online: Any, move: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
+    def __init__(self, online: Any, name: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
         model: CompiledModel = online.model
         n = online.n_particles
         d = model.dim
@@ -165,7 +168,7 @@ class Segment:
         indices = online.step + np.cumsum(dts > 0)
         z, self.kinds = _observations(steps, indices, observe.size if derived else None, observed_model)
         self.readings = [step.z for step in steps]
-        self.kinds[indices == 0] = BY_ITSELF
+        self.kinds[indices == 0] = BY_ITSELF  # an observation of the initial state
         # One factor of the transition noise serves all steps if Q is constant, or depends on equal time steps alone.
         constant = not callable(model.Q.value) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
         times = zip(dts.tolist(), indices.tolist(), strict=True)
@@ -199,8 +202,8 @@ class Segment:
             workspace=np.empty((d + 2, n)),
             indices=np.empty(n, dtype=np.int64),
         )
-        self.loop, self.propose, shared, called = proposals.engine(move)
-        self.tools = ((*_tables(move, online.proposal, n, d), *shared), *called) if called else ()
+        self.loop, self.propose, shared, called = proposals.engine(name)
+        self.tools = ((*_tables(name, online.proposal, n, d), *shared), *called) if called else ()
 
     def run(self, online: Any, first: int, rows: Any, max_steps: int) -> list[Outcome]:
         """Take as many steps as one call of the loop can, fill in their rows, and return the outcomes of observations."""
@@ -213,13 +216,14 @@ class Segment:
         last = min(len(self.kinds), first + max_steps)
         # a little lower: equal weights, whose ESS may round to just below n, are not resampled
         span = proposals.Span(first, last, (1 - 1e-9) * resample_below * n, bool(online._resampled))
+        # copies: the loop overwrites them, and the last one is only workspace for the next states
         arrays = particles.x, particles.log_weights, particles.weights, particles.x
         ancestors = np.full(n, -1) if particles.ancestors is None else particles.ancestors.copy()
         state = proposals.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors)
         before = online.rng.bit_generator.state
         end, spoilt = self.loop(tuple(self.series), self.propose, self.tools, online.rng, state, span, rows)
-        # the unfinished step has drawn random numbers: run again, up to that step only
         if spoilt:
+            # the unfinished step has drawn random numbers: run again, up to that step only
             online.rng.bit_generator.state = before
             return self.run(online, first, rows, end - first)
         if end == first:
@@ -301,15 +305,15 @@ def _observation_noises(model: Any, missing: Array, indices: Array) -> Observati
     return ObservationNoises(noise_indices.reshape(-1), whitening, log_peaks, noises)
 
 
-def _tables(move: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
+def _tables(name: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
     """Return the first fields of a proposal's `Tools`."""
-    if move == "line":
+    if name == "line":
         shares = proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share
     else:
-        ranked = proposal if move == "ranked" else proposal._ranked
+        ranked = proposal if name == "ranked" else proposal._ranked
         shares = float(ranked.guided), ranked.defensive_share
     # noise of kernels has d more entries, which spread the start; ranked particles have no kernels
-    wide = _noise(n, d if move == "ranked" else 2 * d)
+    wide = _noise(n, d if name == "ranked" else 2 * d)
     return _noise(n, d), wide, (np.arange(n) + 0.5) / n, np.array(shares)
 
 
