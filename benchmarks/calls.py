@@ -254,7 +254,7 @@ def finite(result: Any, depth: int = 4) -> bool:
         return finite(list(result.values()), depth)
     if isinstance(result, list | tuple | set):
         return all(finite(part, depth - 1) for part in result)
-    names = {*getattr(result, "__dict__", ()), *getattr(type(result), "__slots__", ())} - {"ess"}
+    names = {*getattr(result, "__dict__", ()), *getattr(type(result), "__slots__", ())} - {"ess", "distinct_ancestors"}
     parts = [getattr(result, name, None) for name in sorted(names)]
     if isinstance(result, hf.ParticleFilter | hf.filters.kalman.KalmanFilter):
         parts += [result.mean, result.covariance]

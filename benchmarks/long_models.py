@@ -84,12 +84,12 @@ class Case:
     @property
     def noise(self) -> float:
         """Standard deviation of the transition noise."""
-        return float(np.sqrt(self.part.Q(dt=1.0, step=1)[0, 0]))
+        return float(np.sqrt(self.part.Q(1.0, 1)[0, 0]))
 
     @property
     def spread(self) -> float:
         """Standard deviation of the observation noise."""
-        return float(np.sqrt(self.part.R(step=1)[0, 0]))
+        return float(np.sqrt(self.part.R(1)[0, 0]))
 
     @property
     def rotation(self) -> np.ndarray:

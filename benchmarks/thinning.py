@@ -24,7 +24,6 @@ from common import timed
 from scipy.spatial.distance import cdist
 
 import herdfilter as hf
-from herdfilter.discrepancy.sliced import unit_vectors
 from herdfilter.discrete import thinning as rule
 from herdfilter.paper.common import rotated_mixture
 
@@ -156,7 +155,8 @@ def measured_large(n: int, args: argparse.Namespace) -> pd.DataFrame:
     is the mean of those of projections, to which it is proportional: n log n for each.
     """
     dim, rows, megabytes = args.large_dim, [], {}
-    directions = unit_vectors(args.directions, dim)
+    directions = np.random.default_rng(0).standard_normal((args.directions, dim))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     for name, x in samples(n, dim, LARGE_SEED + args.seed):
         z = rule._metric(x, np.full(n, 1.0 / n), [])
         if n <= args.whole:

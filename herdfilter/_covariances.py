@@ -51,6 +51,21 @@ def rank(covariance: Array, relative: float = 1e-8) -> int:
     return int((np.linalg.eigvalsh(covariance[np.ix_(spread, spread)] / np.outer(scale, scale)) > relative).sum())
 
 
+def regularised_and_rank(covariance: Array) -> tuple[Array, int]:
+    """Return a covariance (d, d), `regularised`, and its rank, or 1 if that is 0."""
+    regular = regularised(covariance)
+    return regular, len(covariance) if regular is covariance else max(rank(covariance), 1)
+
+
+def standardise(x: Array, weights: Array) -> Array:
+    """Move weighted points (n, d) to mean 0 and, where their covariance has full rank, scale them to covariance I."""
+    x = x - weights @ x
+    values, vectors = np.linalg.eigh((weights[:, None] * x).T @ x)
+    if len(x) > x.shape[1] and values[0] > 1e-6 * values[-1]:
+        x = x @ (vectors / np.sqrt(values)) @ vectors.T  # the symmetric root: the least change to the points
+    return x
+
+
 def plain_and_regular(x: Array, weights: Array, centred: Array) -> tuple[Array, Array]:
     """Return the covariance (d, d) of `centred` under `weights`, and the same `regularised`.
 

@@ -156,7 +156,10 @@ class GaussianMixture:
 
     def component_log_densities(self, x: ArrayLike) -> Array:
         """Return the log-density of every component, without its weight, at every point; (n, d) -> (n, M)."""
-        x = as_points("x", x, self.dim)
+        return self.log_terms(as_points("x", x, self.dim))
+
+    def log_terms(self, x: Array) -> Array:
+        """Do as `component_log_densities`, unchecked."""
         inverse, log_det = self._inverse_factors
         if self.shared:
             # Every point is whitened once, relative to the first mean: far from the origin digits would cancel.
@@ -181,13 +184,13 @@ class GaussianMixture:
 
     def log_density(self, x: ArrayLike) -> Array:
         """Return the log-density, (n, d) -> (n,); ValueError if `x` has another shape or a covariance is singular."""
-        if len(self) > 1:
-            return log_sums(self.component_log_densities(x), self.weights)
         x = as_points("x", x, self.dim)
+        if len(self) > 1:
+            return log_sums(self.log_terms(x), self.weights)
         try:
             chol = np.linalg.cholesky(self.distinct_covariances[0])
         except np.linalg.LinAlgError:
-            return self.component_log_densities(x)[:, 0]
+            return self.log_terms(x)[:, 0]
         # For one component, solving with the factor is cheaper than inverting it first.
         white = scipy.linalg.lapack.dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
         log_det = 2 * np.log(chol.diagonal()).sum() + self.dim * np.log(2 * np.pi)
@@ -263,6 +266,15 @@ def log_sums(terms: Array, weights: Array) -> Array:
         peak = shifted.max(axis=1, keepdims=True)
         np.copyto(peak, 0.0, where=peak == -np.inf)  # -inf - (-inf) would be NaN
         return np.asarray(np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0])
+
+
+def largest_remainders(weights: Array, n: int) -> np.ndarray:
+    """Return whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
+    exact = n * weights
+    shares = np.floor(exact).astype(np.int64)
+    order = np.argsort(np.round(shares - exact, 9), kind="stable")
+    shares[order[: n - shares.sum()]] += 1
+    return shares
 
 
 def as_component_covariances(value: ArrayLike, m: int, d: int) -> Array:

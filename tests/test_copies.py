@@ -205,7 +205,6 @@ GIVEN = {
     "Outcome": lambda: hf.Outcome.MISSING,
     "ParticleFilter": lambda: after(hf.ParticleFilter(PLAIN, 12, rng=1), Z[0]),
     "Particles": lambda: hf.Particles(np.zeros((3, 2)), np.zeros(3)),
-    "PlacedAgain": lambda: hf.PlacedAgain(HERDED),
     "Points": lambda: HERDED.sample(UNIT, 5),
     "Polished": lambda: hf.Polished(HERDED),
     "RandomModel": lambda: hf.models.RandomModel(3),

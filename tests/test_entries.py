@@ -160,7 +160,6 @@ OTHERS = {
     "convolve": (MIXTURE.convolve, "covariance"),
     "herding_error": (partial(hf.herding_error, hf.Points(X), MIXTURE), "sigma_k"),
     "normalised_l2": (partial(hf.normalised_l2, hf.Points(X), MIXTURE), "sigma_k"),
-    "sliced_wasserstein": (partial(hf.sliced_wasserstein, hf.Points(X), MIXTURE), {"directions": EYE}),
     "KernelHerding": (hf.KernelHerding, "bandwidth"),
     "kernel_covariance": (partial(kernel_covariance, mixture=MIXTURE, n=5), "bandwidth"),
     "thin": (partial(hf.thin, m=2), "x weights"),

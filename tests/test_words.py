@@ -1,5 +1,6 @@
 """One word for each thing: what public functions call their arguments, and that `rng` is all there is for randomness."""
 
+import copy
 import importlib
 import inspect
 import pkgutil
@@ -104,6 +105,17 @@ def first(x):
     return x[:, :1]
 
 
+def drawn(rng):
+    """Points of every sampler that draws random numbers, each from a copy of the generator."""
+    samplers = [
+        hf.RandomSampling(),
+        hf.SobolSampling(scramble=True),
+        hf.MappedSampling(hf.RandomSampling()),
+        hf.Polished(hf.RandomSampling(), iterations=1),
+    ]
+    return np.concatenate([sampler.sample(MIX, 5, copy.deepcopy(rng)).x for sampler in samplers])
+
+
 def tracked(rng):
     births = [tracking.Birth(0.5, WALK.initial)]
     tracker = tracking.LMBTracker(CLUTTER, births, filter="bootstrap", n_particles=8, rng=rng)
@@ -130,19 +142,12 @@ DOORS = {
     "backward_simulation": lambda rng: hf.backward_simulation(hf.ParticleFilter(WALK, 10, rng=0), RUN, 3, rng).means,
     "RandomGibbs.cluster": lambda rng: COUNTING.cluster(RATIOS, rng)[0],
     "posterior_cramer_rao_bound": lambda rng: study.posterior_cramer_rao_bound(models.UNGM(), 2, runs=5, rng=rng),
-    "RandomSampling.sample": lambda rng: hf.RandomSampling().sample(MIX, 5, rng).x,
-    "RandomGibbs.sample": lambda rng: hf.RandomGibbs(1, 3).sample(MIX, 5, rng).x,
-    "SobolSampling.sample": lambda rng: hf.SobolSampling(scramble=True).sample(MIX, 5, rng).x,
-    "MappedSampling.sample": lambda rng: hf.MappedSampling(hf.RandomSampling()).sample(MIX, 5, rng).x,
-    "_Improved.sample": lambda rng: hf.PlacedAgain(hf.RandomSampling()).sample(MIX, 5, rng).x,
+    "MixtureSampler.sample": drawn,
 }
 """Every public call that draws random numbers and is not made by a filter itself."""
 
 DETERMINISTIC = {
-    *(
-        f"{one}.sample"
-        for one in ("ContinuousHerdedGibbs", "KernelHerding", "LCDSampling", "QuantileSampling", "SigmaPoints")
-    ),
+    "ContinuousHerdedGibbs.sample",
     *(f"{one}.cluster" for one in ("BeliefPropagation", "Exact", "HerdedGibbs", "KBest")),
 }
 

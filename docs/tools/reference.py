@@ -34,6 +34,7 @@ LEFT_OUT = {
         "distinct_covariances",
         "factors",
         "from_table",
+        "log_terms",
         "of_arrays",
         "told",
         "trusted",
@@ -60,6 +61,7 @@ LEFT_OUT = {
     "herdfilter.models.sensors": {"functions"},
     "herdfilter.study.data.textbook": CONTRACT | {"sample"},
     "herdfilter.models.with_clutter": CONTRACT | {"detection_log_likelihoods", "kind_in_errors", "log_factors"},
+    "herdfilter.samplers": {"draw", "draws"},
     "herdfilter.tracking": {"within"},
 }
 """Module -> members that are public for other parts of the package only, or told once, where the contract is."""

@@ -66,45 +66,47 @@ class Method:
 
     def marginals(self, ratios: ArrayLike, rng: np.random.Generator | int | None = None) -> Array:
         """Return the marginals of a matrix of ratios, shape (T, 1 + M): see `herdfilter.association.marginals`."""
-        return solve_clusters(self, ratios, rng).marginals  # type: ignore[arg-type]
+        as_generator(rng)
+        return solve_clusters(self, as_ratios(ratios), rng).marginals  # type: ignore[arg-type]
 
 
 def check_method(name: str, value: Any, names: Iterable[str] = ()) -> None:
     """Raise ValueError unless a value can solve clusters; the error lists the names of known methods."""
     if isinstance(value, type) or not hasattr(value, "cluster"):
-        known = f"one of {', '.join(names)}, or " if names else ""
-        raise ValueError(f"{name}: expected {known}an instance such as Exact(), got {short_repr(value)}")
+        choices = f"one of {', '.join(names)}, or " if names else ""
+        raise ValueError(f"{name}: expected {choices}an instance such as Exact(), got {short_repr(value)}")
 
 
-def solve_clusters(method: ClusterMethod, ratios: ArrayLike, rng: Any) -> Association:
-    """Check a matrix, split it, and put the solutions of its clusters together."""
-    matrix = as_ratios(ratios)
-    if rng is not None:
-        as_generator(rng)
-    shared = np.count_nonzero(matrix, axis=0) > 1
+def solve_clusters(method: ClusterMethod, ratios: Array, rng: Any) -> Association:
+    """Split a matrix of ratios, which is not checked, and put the solutions of its clusters together."""
+    shared = np.count_nonzero(ratios, axis=0) > 1
     shared[0] = False
     # A measurement that only one track can have hinders no other track: it joins column 0.
-    own, pairs = np.where(shared, 0.0, matrix), matrix[:, shared]
-    alone, left, solved = own.sum(axis=1), np.ones(len(matrix)), np.zeros_like(pairs)
+    unshared = np.where(shared, 0.0, ratios)
+    alone = unshared.sum(axis=1)
+    pairs = ratios[:, shared]
+    unmatched = np.ones(len(ratios))  # probability that a track has none of the shared measurements
+    matched = np.zeros_like(pairs)
     first = first_competitors(pairs > 0)
-    sizes = np.bincount(first, minlength=len(matrix))
+    sizes = np.bincount(first, minlength=len(ratios))
     log_evidence = float(np.log(alone[sizes[first] == 1]).sum())  # single tracks in closed form
-    for one in np.flatnonzero(sizes > 1):
-        tracks = np.flatnonzero(first == one)
-        part = np.ix_(tracks, np.flatnonzero(pairs[tracks].any(axis=0)))
-        together = np.column_stack([alone[tracks], pairs[part]])
-        bound = together[together[:, 0] == 0, 1:] > 0  # tracks that need one of the shared measurements
-        if len(bound):
+    for cluster in np.flatnonzero(sizes > 1):
+        tracks = np.flatnonzero(first == cluster)
+        block = np.ix_(tracks, pairs[tracks].any(axis=0))
+        competing = np.column_stack([alone[tracks], pairs[block]])
+        in_need = competing[competing[:, 0] == 0, 1:] > 0  # tracks that must have one of the shared measurements
+        if len(in_need):
             from scipy.optimize import linear_sum_assignment
 
-            if bound[linear_sum_assignment(bound, maximize=True)].sum() < len(bound):
+            if in_need[linear_sum_assignment(in_need, maximize=True)].sum() < len(in_need):
                 raise no_assignment_error()
-        solution, log_sum = method.cluster(together, rng)
-        left[tracks], solved[part] = solution[:, 0], solution[:, 1:]
+        probabilities, log_sum = method.cluster(competing, rng)
+        unmatched[tracks] = probabilities[:, 0]
+        matched[block] = probabilities[:, 1:]
         log_evidence += log_sum
-    found = left[:, None] * (own / np.where(alone > 0, alone, 1.0)[:, None])
-    found[:, shared] = solved
-    return Association(found, log_evidence)
+    marginals = unmatched[:, None] * (unshared / np.where(alone > 0, alone, 1.0)[:, None])
+    marginals[:, shared] = matched
+    return Association(marginals, log_evidence)
 
 
 def as_ratios(ratios: ArrayLike) -> Array:
@@ -134,14 +136,14 @@ def first_competitors(gated: NDArray[np.bool_]) -> Integers:
     """Return for each track the first one with which it competes, even indirectly, for measurements: itself if with none."""
     first = np.arange(len(gated))
     for j in range(gated.shape[1]):
-        before = -1
+        lowest = -1
         for t in range(len(gated)):
             if gated[t, j]:
-                one = t
-                while first[one] < one:
-                    one = first[one]
-                before = one if before < 0 else before
-                first[max(one, before)] = before = min(one, before)
+                root = t
+                while first[root] < root:
+                    root = first[root]
+                lowest = root if lowest < 0 else lowest
+                first[max(root, lowest)] = lowest = min(root, lowest)
     for t in range(len(gated)):
         first[t] = first[first[t]]
     return first

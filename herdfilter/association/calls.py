@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_array, as_numbers, one_of
-from herdfilter.association.base import Association, ClusterMethod, check_method, solve_clusters
+from herdfilter._checks import Array, as_array, as_generator, one_of
+from herdfilter.association.base import Association, ClusterMethod, as_ratios, check_method, solve_clusters
 from herdfilter.association.belief_propagation import BeliefPropagation
 from herdfilter.association.exact import Exact
 from herdfilter.association.gibbs import HerdedGibbs, RandomGibbs
@@ -57,15 +57,11 @@ def ratios(
     g = as_array("likelihoods", likelihoods, (None, None))
     if (g < 0).any():
         raise ValueError(f"likelihoods: expected no negative entry, got {g.min():g}")
-    detected = _probabilities("detection_probability", detection_probability, len(g))
-    r = _probabilities("existence", existence, len(g))
-    clutter = as_numbers("clutter_density", clutter_density, (g.shape[1],))
-    clutter = as_array("clutter_density", clutter, (g.shape[1],) if clutter.ndim else ())
-    if not (clutter > 0).all():
-        raise ValueError(
-            f"clutter_density: expected positive densities, got {clutter.min():g}: ratios cannot express a world without "
-            "clutter; take a small density"
-        )
+    detected, r = (
+        _for_each(name, values, len(g), lambda p: (p >= 0) & (p <= 1), "probabilities from 0 to 1")
+        for name, values in (("detection_probability", detection_probability), ("existence", existence))
+    )
+    clutter = _for_each("clutter_density", clutter_density, g.shape[1], lambda density: density > 0, "positive densities")
     with np.errstate(over="ignore"):
         matrix = np.column_stack([1.0 - r * detected, (r * detected)[:, None] * (g / clutter)])
     if not np.isfinite(matrix).all():
@@ -76,12 +72,12 @@ def ratios(
     return matrix
 
 
-def _probabilities(name: str, value: ArrayLike, n: int) -> Array:
-    array = as_numbers(name, value, (n,))
-    array = as_array(name, array, (n,) if array.ndim else ())
-    wrong = array[(array < 0) | (array > 1)]
+def _for_each(name: str, values: ArrayLike, n: int, fits: Callable[[Array], Any], expected: str) -> Array:
+    """Return a number, or one for each of n, as an array (n,); ValueError unless all are finite and fit."""
+    array = as_array(name, values, (n,) if np.ndim(values) else ())
+    wrong = array[~fits(array)]
     if wrong.size:
-        raise ValueError(f"{name}: expected probabilities from 0 to 1, got {wrong[0]}")
+        raise ValueError(f"{name}: expected {expected}, got {wrong[0]:.16g}")
     return np.broadcast_to(array, (n,))
 
 
@@ -133,7 +129,8 @@ def associate(
     >>> print(found.marginals.round(3), round(found.log_evidence, 3))  # log(0.1 + 2.0)
     [[0.048 0.952]] 0.742
     """
-    return solve_clusters(as_method("method", method), ratios, rng)
+    as_generator(rng)
+    return solve_clusters(as_method("method", method), as_ratios(ratios), rng)
 
 
 def as_method(name: str, method: Any) -> ClusterMethod:

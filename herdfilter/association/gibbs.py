@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import count
-from math import sqrt
+from itertools import count, islice
+from math import isqrt, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -83,11 +83,9 @@ class HerdedGibbs(Method):
     pairs: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
+        check_sweeps(self)
         one_of("key", self.key, KEYS)
         one_of("first_visit", self.first_visit, FIRST_VISITS)
-        one_of("estimate", self.estimate, ESTIMATES)
-        check_flags(pairs=self.pairs)
         if not isinstance(self.neglect, str | int | float) or self.neglect not in ("auto", 0):
             object.__setattr__(self, "neglect", as_positive("neglect", self.neglect))
 
@@ -98,14 +96,9 @@ class HerdedGibbs(Method):
         counts_for = rows > (3 / sqrt(self.sweeps) if self.neglect == "auto" else self.neglect)
         patience = PATIENCE if self.key == "set" else 0
         steps = np.zeros(len(rows))
-        if self.first_visit == "irrational":
-            primes: list[int] = []  # their square roots are independent over the rational numbers
-            for number in count(2):
-                if len(primes) == len(rows):
-                    break
-                if all(number % prime for prime in primes):
-                    primes.append(number)
-            steps = np.sqrt(primes) % 1
+        if self.first_visit == "irrational":  # square roots of primes are independent over the rational numbers
+            primes = (n for n in count(2) if all(n % divisor for divisor in range(2, 1 + isqrt(n))))
+            steps = np.sqrt(list(islice(primes, len(rows)))) % 1
         moves = gibbs_moves(rows, self.pairs)
         draws = int(np.count_nonzero(moves >= 0))
         most = min(self.sweeps * draws, MOST_BYTES // (8 * rows.shape[1] + 72))
@@ -145,20 +138,26 @@ class RandomGibbs(Method):
     pairs: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sweeps", check_count("sweeps", self.sweeps))
-        one_of("estimate", self.estimate, ESTIMATES)
-        check_flags(pairs=self.pairs)
+        check_sweeps(self)
 
     def cluster(self, ratios: Array, rng: np.random.Generator | int | None = None) -> tuple[Array, float]:
         """Return the marginals of one cluster, and the log evidence if the estimate is "joint"."""
         rows = gibbs_rows(ratios)
-        moves, generator = gibbs_moves(rows, self.pairs), as_generator(rng)
+        moves = gibbs_moves(rows, self.pairs)
+        generator = as_generator(rng)
         draws = int(np.count_nonzero(moves >= 0))
         part = 1 + MOST_BYTES // (32 * draws)
         uniforms = (generator.random((min(part, self.sweeps - n), draws)) for n in range(0, self.sweeps, part))
         table = np.zeros(1, np.uint64), np.zeros(1, np.int64), np.zeros(1, np.uint16)
         unused = np.zeros(rows.shape, np.uint64), rows > 0, 0, np.zeros(len(rows)), table, np.zeros((1, rows.shape[1]))
         return run_sweeps(self.estimate, ratios, rows, moves, uniforms, *unused)
+
+
+def check_sweeps(method: HerdedGibbs | RandomGibbs) -> None:
+    """Check the options that both methods have."""
+    object.__setattr__(method, "sweeps", check_count("sweeps", method.sweeps))
+    one_of("estimate", method.estimate, ESTIMATES)
+    check_flags(pairs=method.pairs)
 
 
 def gibbs_rows(ratios: Array) -> Array:
@@ -209,14 +208,13 @@ def run_sweeps(
     parts = []
     for part in uniforms:
         parts.append(np.empty((len(part) if estimate == "joint" else 0, tracks), np.int64))
-        given = rows, moves, part, *herding, state, sums, parts[-1]
-        sweep_tracks(*given)
+        sweep_tracks(rows, moves, part, *herding, state, sums, parts[-1])
     if estimate == "joint":
         distinct = np.unique(np.concatenate(parts), axis=0)
         log_weights = np.log(ratios[np.arange(tracks), distinct]).sum(axis=1)
         return weighted_marginals(distinct, log_weights, ratios.shape)
-    found = sums[ESTIMATES.index(estimate)]
-    return found / found.sum(axis=1, keepdims=True), np.nan
+    totals = sums[ESTIMATES.index(estimate)]
+    return totals / totals.sum(axis=1, keepdims=True), np.nan
 
 
 @njit(cache=True, nogil=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,10 +48,8 @@ def weighted_marginals(assignments: Integers, log_weights: Array, shape: tuple[i
     """Return the marginals of distinct assignments, shape (k, T), and the log of their total weight."""
     weights = np.exp(log_weights - log_weights.max())
     total = weights.sum()
-    found = np.zeros(shape)
-    for t in range(shape[0]):
-        found[t] = np.bincount(assignments[:, t], weights, shape[1]) / total
-    return found, float(np.log(total) + log_weights.max())
+    marginals = np.array([np.bincount(columns, weights, shape[1]) / total for columns in assignments.T])
+    return marginals, float(np.log(total) + log_weights.max())
 
 
 def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
@@ -83,8 +82,10 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     >>> print(np.exp(log_weights).round(3))
     [4.  1.  0.2]
     """
-    matrix, k = as_ratios(ratios), check_count("k", k)
-    tracks, n = len(matrix), matrix.shape[1] - 1
+    matrix = as_ratios(ratios)
+    k = check_count("k", k)
+    tracks = len(matrix)
+    n = matrix.shape[1] - 1
     costs = np.full((tracks, n + tracks), np.inf)  # every track has a column of its own for no measurement
     with np.errstate(divide="ignore"):
         costs[:, :n] = -np.log(matrix[:, 1:])
@@ -97,23 +98,23 @@ def k_best_assignments(ratios: ArrayLike, k: int) -> tuple[Integers, Array]:
     # Sets of assignments by the cost of their best one: tracks before `fixed` keep their columns, the track `fixed` has none
     # of the forbidden columns, later tracks are free. The running number keeps the heap from comparing arrays.
     heap: list[tuple[float, int, Integers, int, list[int]]] = [(costs[rows, best].sum(), 0, best, 0, [])]
-    found: list[Integers] = []
-    log_weights, order = [], 0
-    while heap and len(found) < k:
+    order = count(1)
+    ranked: list[Integers] = []
+    log_weights: list[float] = []
+    while heap and len(ranked) < k:
         cost, _, columns, fixed, forbidden = heapq.heappop(heap)
-        found.append(columns)
+        ranked.append(columns)
         log_weights.append(-cost)
         for t in range(fixed, tracks):
-            no_more = [*(forbidden if t == fixed else []), int(columns[t])]
-            rest = np.delete(np.arange(n + tracks), columns[:t])
-            part = costs[t:, rest]
-            part[0, np.isin(rest, no_more)] = np.inf
-            other = _cheapest_columns(part)
-            if other is not None:
-                order += 1
-                whole = np.concatenate([columns[:t], rest[other]])
-                heapq.heappush(heap, (costs[rows, whole].sum(), order, whole, t, no_more))
-    assignments = np.array(found, dtype=np.int64).reshape(len(found), tracks) + 1
+            excluded = [*(forbidden if t == fixed else []), int(columns[t])]
+            free = np.delete(np.arange(n + tracks), columns[:t])
+            part = costs[t:, free]
+            part[0, np.isin(free, excluded)] = np.inf
+            best = _cheapest_columns(part)
+            if best is not None:
+                whole = np.concatenate([columns[:t], free[best]])
+                heapq.heappush(heap, (costs[rows, whole].sum(), next(order), whole, t, excluded))
+    assignments = np.array(ranked, dtype=np.int64).reshape(len(ranked), tracks) + 1
     assignments[assignments > n] = 0
     return assignments, np.array(log_weights)
 

@@ -20,6 +20,7 @@ import numpy as np
 from herdfilter._checks import LARGEST, Array
 from herdfilter.compiled import proposals
 from herdfilter.compiled.proposals import BY_ITSELF, MISSING, USED
+from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import AutomaticProposal, BootstrapProposal, RankedProposal
@@ -45,9 +46,11 @@ FEWEST_PARTICLES = 11_000
 
 def proposal_name(online: Any) -> str | None:
     """Return the name in `PROPOSALS` of a filter's proposal; None if the loop does not support the filter's parts."""
+    if type(online) is not ParticleFilter or type(online.model) is not CompiledModel:
+        return None  # a subclass may have methods of its own
     proposal = online.proposal
     model = online.model
-    if type(model) is not CompiledModel or type(online.rng) is not np.random.Generator:
+    if type(online.rng) is not np.random.Generator:
         return None
     if type(proposal) is BootstrapProposal and type(online.resampling) is SystematicResampling:
         return "bootstrap"

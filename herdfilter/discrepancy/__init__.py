@@ -6,7 +6,6 @@ They raise a ValueError if dimensions or shapes do not fit together, and a TypeE
 from herdfilter.discrepancy.energy import energy_distance, expected_energy_distance
 from herdfilter.discrepancy.herding_error import herding_error, normalised_l2
 from herdfilter.discrepancy.quadrature import kernel_matrix, optimal_weights, simplex_weights
-from herdfilter.discrepancy.sliced import sliced_wasserstein
 
 __all__ = [
     "energy_distance",
@@ -16,5 +15,4 @@ __all__ = [
     "normalised_l2",
     "optimal_weights",
     "simplex_weights",
-    "sliced_wasserstein",
 ]

@@ -207,7 +207,9 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
     def _propose(self, observation: Observation | None = None) -> state.Particles:
         """Return the particles of the step that waits, their weights times the likelihood, not normalised."""
         particles = self._particles
-        proposal = proposals.for_step(self.proposal, particles, observation)
+        proposal = self.proposal
+        if type(particles) is not state.Particles or (observation is not None and observation.measurement.scans):
+            proposal = proposals.for_step(proposal, particles, observation)
         moved = proposal.propose(self._waiting, particles, self.rng, observation)
         moved = self._checked(moved, "propose")
         return moved.traced(particles.ancestors) if self._resampled else moved
@@ -230,7 +232,8 @@ class ParticleFilter(state.ParticleEstimates, OnlineFilter):
 
     def _settle(self) -> None:
         """Let a prediction stand that no observation has followed."""
-        self._current()
+        if self._particles is None or self._predicted is None:
+            self._current()
         if self._waiting is not None:
             self._particles, self.rng.bit_generator.state = self._predicted
             self._waiting = None

@@ -174,7 +174,8 @@ class Observation:
 
     def noises(self, x: Array) -> Array:
         """Noise covariances of the observed entries at states (n, d): (n, k, k), or (1, k, k) for all."""
-        return self.part(self.measurement.noises(x, len(self.vector), self.step))
+        noises = self.measurement.noises(x, len(self.vector), self.step)
+        return noises if len(self.observed_entries) == noises.shape[-1] else self.part(noises)
 
     def part(self, matrices: Array) -> Array:
         """Rows and columns of matrices (..., k, k) that belong to the observed entries."""
@@ -191,7 +192,8 @@ class Observation:
 
     def residuals(self, predictions: Array) -> Array:
         """Observed entries of ``z - predictions``, angles wrapped, (..., k) -> (..., observed)."""
-        self.expect(predictions.shape[-1:], "observation_mean")
+        if predictions.shape[-1] != self.vector.shape[-1]:
+            self.expect(predictions.shape[-1:], "observation_mean")
         residuals = self.vector - predictions
         return (wrap(residuals, self.circular) if self.circular else residuals)[..., self.observed_entries]
 

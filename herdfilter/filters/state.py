@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
+from itertools import repeat
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -149,7 +151,13 @@ class Particles:
 
     def moments(self, circular: tuple[int, ...] = ()) -> tuple[Array, Array]:
         """Mean (d,), its angles wrapped, and covariance (d, d)."""
-        return mean_and_covariance(self.x, self.weights, circular)
+        if not circular:
+            mean = self.weights @ self.x
+            centred = self.x - mean
+            covariance = (self.weights[:, None] * centred).T @ centred
+            if np.isfinite(covariance).all():
+                return mean, covariance
+        return mean_and_covariance(self.x, self.weights, circular)  # angles unwrapped, or an error
 
     def points(self, circular: tuple[int, ...], step: int) -> Particles:
         """Points that stand for the whole distribution at a step: the particles themselves, unless they have a spread."""
@@ -159,11 +167,10 @@ class Particles:
         """Return the particles with their weights times the likelihood, not normalised."""
         return self.replaced(log_weights=self.log_weights + observation.log_likelihood(self.x, self.modes))
 
-    def predicted_observation(self, model: Any, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """Mean (k,) and covariance (k, k) of the observation at a step, noise included, in the modes of the particles."""
-        measurement = Measurement(model)
         if self.modes is None:
-            mean, covariance, noise = predicted_moments(measurement, self.x, self.weights, step)
+            mean, covariance, noise = predicted_moments(reader, self.x, self.weights, step)
             return mean, covariance + noise
         parts = []
         for mode in np.unique(self.modes):
@@ -171,10 +178,10 @@ class Particles:
             share = self.weights[members].sum()
             if share > 0:
                 weights = self.weights[members] / share
-                mean, covariance, noise = predicted_moments(measurement.modes[mode], self.x[members], weights, step)
+                mean, covariance, noise = predicted_moments(reader.modes[mode], self.x[members], weights, step)
                 parts.append((share, mean, covariance + noise))
         shares, means, covariances = (np.array(values) for values in zip(*parts, strict=True))
-        return merged(means, covariances, shares, measurement.modes[0].circular(means.shape[1]))
+        return merged(means, covariances, shares, reader.modes[0].circular(means.shape[1]))
 
     def reweighted(self, log_factors: Array) -> Self:
         """Return the particles with their weights multiplied by ``exp(log_factors)``, not normalised."""
@@ -204,19 +211,19 @@ class Particles:
     @classmethod
     def join(cls, parts: Sequence[Particles], n_next: int | None = None) -> Self:
         """Concatenate parts, with the weights that they have; the next step makes `n_next` particles, or as many."""
-        kinds: list[Any] = [cls, *map(type, parts)]
-        kind = max(kinds, key=lambda kind: len(kind.FIELDS))
+        kinds: set[Any] = {cls, *map(type, parts)}
+        kind = cls
+        if len(kinds) > 1:
+            kind = max(kinds, key=lambda kind: len(kind.FIELDS))
+            parts = [kind.of(part) for part in parts]
         joined: Self = object.__new__(kind)
         for name in kind.FIELDS:
-            columns = [getattr(kind.of(part), name) for part in parts]
-            if name != "n_next" and not any(column is None for column in columns):
-                rows = [
-                    np.broadcast_to(column, (len(part), *column.shape[1:]))
-                    for column, part in zip(columns, parts, strict=True)
-                ]
-                setattr(joined, name, np.concatenate(rows))
-            else:
-                setattr(joined, name, None)
+            columns = list(map(operator.attrgetter(name), parts))
+            absent = name == "n_next" or any(map(operator.is_, columns, repeat(None)))
+            for i, part in enumerate(() if absent else parts):
+                if len(columns[i]) < len(part.x):  # one for all
+                    columns[i] = np.broadcast_to(columns[i], (len(part.x), *columns[i].shape[1:]))
+            setattr(joined, name, None if absent else np.concatenate(columns))
         joined.n_next = len(joined.x) if n_next is None else n_next
         return joined
 
@@ -327,6 +334,27 @@ def each_its_own(n: int) -> Indices:
     return own
 
 
+def predicted_observations(sets: Sequence[Particles], measurement: Measurement, step: int) -> tuple[Array, Array]:
+    """Means (T, k) and covariances (T, k, k) of the observation at a step, noise included, by T sets of particles."""
+    if {*map(type, sets)} != {Particles} or sets[0].modes is not None:
+        moments = [particles.predicted_observation(measurement, step) for particles in sets]
+        return np.array([mean for mean, _ in moments]), np.array([covariance for _, covariance in moments])
+    x = np.concatenate(list(map(operator.attrgetter("x"), sets)))
+    values = measurement.mean(x, step)
+    size = values.shape[1]
+    circular = measurement.circular(size)
+    noises = measurement.noises(x, size, step)
+    means = np.empty((len(sets), size))
+    covariances = np.empty((len(sets), size, size))
+    start = 0
+    for t, particles in enumerate(sets):
+        rows = slice(start, start + len(particles.x))
+        means[t], covariances[t] = mean_and_covariance(values[rows], particles.weights, circular)
+        covariances[t] += noises[0] if len(noises) == 1 else np.tensordot(particles.weights, noises[rows], 1)
+        start = rows.stop
+    return means, covariances
+
+
 def predicted_moments(measurement: Measurement, x: Array, weights: Array, step: int) -> tuple[Array, Array, Array]:
     """Mean (k,) and covariance (k, k) of the mean observations of weighted states (n, d), and that of the noise (k, k)."""
     values = measurement.mean(x, step)
@@ -346,7 +374,10 @@ class ParticleEstimates:
     _waiting: Any
     _resampled: bool
     _untouched: bool
+    log_likelihood: float
     _current: Callable[[], Particles]
+    _weigh: Callable[[Any], Particles]
+    _settle: Callable[[], None]
 
     @property
     def model(self) -> contract.Model:
@@ -410,10 +441,27 @@ class ParticleEstimates:
 
         None where the model, or the sensor, has no mean and covariance of the observation.
         """
-        model = self.model if sensor is None else sensed(self.model, sensor)
-        if not Measurement(contract.in_mode(model, 0)).has_moments:
+        measurement = self._measurement if sensor is None else Measurement(sensed(self.model, sensor))
+        if not measurement.in_mode(0).has_moments:
             return None
-        return self._current().predicted_observation(model, self.step)
+        return self._current().predicted_observation(measurement, self.step)
+
+    def suppose(self, observation: Any) -> tuple[Self, float]:
+        """Return a copy that has taken up an observation of this step, None for a miss, and the log-evidence.
+
+        Where the likelihood vanishes the evidence is minus infinity, and the copy stands where this filter does.
+        """
+        supposed = copy.copy(self)
+        vars(supposed)["record"] = None
+        if observation is None:
+            supposed._settle()
+            return supposed, 0.0
+        particles, log_evidence = supposed._weigh(observation).normalised()
+        if log_evidence > -np.inf:
+            log_evidence += observation.log_offset or 0.0
+            supposed.log_likelihood += log_evidence
+            vars(supposed).update(_particles=particles, _waiting=None, _untouched=False)
+        return supposed, log_evidence
 
     def combine(self, others: Sequence[Any], weights: Array) -> Self:
         """Return a filter with the union of the particles of others at the same step, each set with its weight (H,).
@@ -421,10 +469,15 @@ class ParticleEstimates:
         The next step makes as many particles of the union as one filter has.
         """
         heavy = np.flatnonzero(weights >= min(NEGLIGIBLE_SET / self.n_particles, weights.max())).tolist()
-        log_weights = np.log(weights[heavy] / weights[heavy].sum())
-        parts = [others[i]._current().reweighted(log_weight) for i, log_weight in zip(heavy, log_weights, strict=True)]
-        union = copy.copy(self)
-        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None, record=None)
+        union: Self = copy.copy(others[heavy[0]])
+        vars(union)["record"] = None
+        if len(heavy) == 1:
+            return union
+        parts = []
+        for i, log_weight in zip(heavy, np.log(weights[heavy] / weights[heavy].sum()), strict=True):
+            particles = others[i]._current()
+            parts.append(particles.replaced(log_weights=particles.log_weights + log_weight))
+        vars(union).update(_particles=Particles.join(parts, self.n_particles), _waiting=None)
         return union
 
     def _points(self) -> Particles:

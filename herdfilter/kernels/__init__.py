@@ -16,24 +16,20 @@ from herdfilter.kernels.base import (
 from herdfilter.kernels.radial import (
     Energy,
     Gaussian,
-    InverseMultiquadric,
     Kernel,
     Laplace,
     LocalizedCumulative,
     Matern,
-    Student,
 )
 
 __all__ = [
     "Energy",
     "Gaussian",
-    "InverseMultiquadric",
     "Kernel",
     "KernelMean",
     "Laplace",
     "LocalizedCumulative",
     "Matern",
-    "Student",
     "as_kernel",
     "density_product",
     "expected_kernel",

@@ -21,7 +21,7 @@ ORDERS = 1e-3, 1e6  # least and largest order of a kernel: beyond them quadratur
 class Kernel(Protocol):
     r"""A radial kernel :math:`k(x, y) = v(|x - y|^2)` in coordinates in which its bandwidth is 1.
 
-    Gaussian, Laplace, Matern, Student and inverse multiquadric kernels are all mixtures of Gaussians,
+    Gaussian, Laplace and Matern kernels are all mixtures of Gaussians,
     :math:`v(r^2) = \sum_j w_j e^{-s_j r^2 / 2}` with weights and rates, a finite sum or the quadrature of an integral.
     Under a Gaussian mixture each term has its expectation in closed form (`herdfilter.kernels.KernelMean`).
 
@@ -161,65 +161,6 @@ def Laplace() -> Matern:  # noqa: N802  a kernel by name, as the others
     Matern(nu=0.5)
     """
     return Matern(0.5)
-
-
-@dataclass(frozen=True)
-class InverseMultiquadric(Kernel):
-    """:math:`k = (1 + r^2)^{-a}` with exponent a, a mixture of Gaussians :math:`e^{-v r^2}` over v from Gamma(a).
-
-    Parameters
-    ----------
-    exponent : float
-        1/2 is the inverse multiquadric proper, 1 the Cauchy kernel.
-
-    Examples
-    --------
-    >>> print(hf.kernels.InverseMultiquadric().value(np.array([0.0, 3.0, 99.0])))  # a long tail
-    [1.  0.5 0.1]
-    >>> hf.KernelHerding(kernel=hf.kernels.InverseMultiquadric(exponent=1.0))
-    KernelHerding(bandwidth='auto', weights='equal', kernel=InverseMultiquadric(exponent=1.0))
-    """
-
-    exponent: float = 0.5
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "exponent", as_positive("exponent", self.exponent, *ORDERS))
-
-    def value(self, squared: Array) -> Array:
-        return (1 + squared) ** -self.exponent
-
-    def slope(self, squared: Array) -> Array:
-        return -self.exponent * (1 + squared) ** (-self.exponent - 1)
-
-    def scales(self) -> tuple[Array, Array]:
-        v, weights = gamma_nodes(self.exponent, 1e-10)
-        return 2 * v, weights
-
-
-@dataclass(frozen=True)
-class Student(Kernel):
-    r""":math:`k = (1 + r^2 / \nu)^{-(\nu + 1) / 2}`, the shape of Student's density with `df` degrees of freedom.
-
-    Examples
-    --------
-    >>> print(hf.kernels.Student(df=3.0).value(np.array([0.0, 3.0, 9.0])))
-    [1.     0.25   0.0625]
-    """
-
-    df: float = 3.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "df", as_positive("df", self.df, *ORDERS))
-
-    def value(self, squared: Array) -> Array:
-        return (1 + squared / self.df) ** (-(self.df + 1) / 2)
-
-    def slope(self, squared: Array) -> Array:
-        return -(self.df + 1) / (2 * self.df) * (1 + squared / self.df) ** (-(self.df + 3) / 2)
-
-    def scales(self) -> tuple[Array, Array]:
-        v, weights = gamma_nodes((self.df + 1) / 2, 1e-10)
-        return 2 * v / self.df, weights
 
 
 @dataclass(frozen=True)

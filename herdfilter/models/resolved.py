@@ -6,7 +6,7 @@ Filters use these two objects; nothing in the folders above looks up a name in a
 from __future__ import annotations
 
 import copy
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -63,6 +63,8 @@ class Motion(Resolved):
         self._from_noise = hasattr(model, "transition")
         self.additive = self.has_moments and not self._from_noise
         self.simulated_only = not (self.has_moments or self._from_noise)
+        if not self._from_noise:
+            self.noise_dim = self.dim
         self.has_density = hasattr(model, "transition_log_density")
         self.jacobian = getattr(model, "transition_jacobian", None)
 
@@ -76,7 +78,7 @@ class Motion(Resolved):
     @cached_property
     def noise_dim(self) -> int:
         """Dimension of the standard normal noise that `propagate` takes."""
-        return check_count("model.noise_dim", self.model.noise_dim) if self._from_noise else self.dim
+        return check_count("model.noise_dim", self.model.noise_dim)
 
     def copied(self) -> Motion:
         """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
@@ -228,7 +230,10 @@ class Transition:
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
-        return GaussianMixture.unchecked(weights, unwrap(self.mean(x), weights, self.circular), self.covariance)
+        means = self.mean(x)
+        if self.circular:
+            means = unwrap(means, weights, self.circular)
+        return GaussianMixture.unchecked(weights, means, self.noise.matrix.copy())
 
     def wrapped(self, x: Array) -> Array:
         """States with their angles in [-pi, pi)."""
@@ -286,7 +291,8 @@ class Measurement(Resolved):
         self.draws = hasattr(model, "sample_observation")
         self.jacobian = getattr(model, "observation_jacobian", None)
         self.state_circular = contract.circular_dims(model)
-        self.entries_circular = getattr(model, "observation_circular", None)
+        circular = getattr(model, "observation_circular", None)
+        self.entries_circular = None if isinstance(circular, tuple) and not circular else circular
 
     @cached_property
     def modes(self) -> tuple[Measurement, ...]:
@@ -312,6 +318,15 @@ class Measurement(Resolved):
         """Covariance of the observation (size, size), if it does not depend on the state."""
         return read_covariance("observation_covariance", self.model.observation_covariance(step), size, step)
 
+    def at_one_step(self) -> Measurement:
+        """Return a copy that computes once what all states share: for one step, while the model stays as it is."""
+        measurement = copy.copy(self)
+        if self.has_moments:
+            measurement.takes_state = self.takes_state
+        measurement.noise = lru_cache(maxsize=1)(self.noise)  # type: ignore[method-assign]
+        measurement.circular = lru_cache(maxsize=1)(self.circular)  # type: ignore[method-assign]
+        return measurement
+
     def noises(self, x: Array, size: int, step: int) -> Array:
         """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
         if not self.takes_state:
@@ -330,9 +345,8 @@ class Measurement(Resolved):
         It is the model's own; without one, noise is Gaussian about the mean observation, and NaN entries of z are left out.
         """
         if self.has_likelihood:
-            values = read_numbers(
-                "log_likelihood", self.model.log_likelihood(read_only(z), read_only(x), step), (len(x),), step
-            )
+            z = read_only(z) if z.flags.writeable else z
+            values = read_numbers("log_likelihood", self.model.log_likelihood(z, read_only(x), step), (len(x),), step)
             if not values.max() < np.inf:  # NaN, too
                 count = np.count_nonzero(np.isnan(values) | (values == np.inf))
                 raise ValueError(

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -97,9 +98,9 @@ class WithClutter:
         if not (region[:, 0] < region[:, 1]).all():
             raise ValueError(f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}")
         assign(self, region=region)
-        if contract.has(self._first_mode, contract.OBSERVED) and not contract.takes_state(self._first_mode):
+        if self._detection.has_moments and not self._detection.takes_state:
             # raises an error if the region has another length than an observation
-            self._bounds(len(np.atleast_1d(self._first_mode.observation_covariance(1))))
+            self._bounds(len(np.atleast_1d(self._detection.model.observation_covariance(1))))
 
     def __getattr__(self, name: str) -> Any:
         # `model` is missing while the object is copied or unpickled
@@ -110,9 +111,10 @@ class WithClutter:
     def __copy__(self) -> WithClutter:
         return WithClutter(copy.copy(self.model), self.detection_probability, self.clutter_density, self.region)
 
-    @property
-    def _first_mode(self) -> contract.Model:
-        return contract.in_mode(self.model, 0) if contract.jumps(self.model) else self.model
+    @cached_property
+    def _detection(self) -> Measurement:
+        """How a detection of the state is read, in the first mode if there are several."""
+        return Measurement(contract.in_mode(self.model, 0))
 
     @property
     def kind_in_errors(self) -> str:
@@ -134,14 +136,14 @@ class WithClutter:
         It is read from ``observation_covariance``; if that depends on the state, from ``observation_mean`` at states `x`,
         (n, d), or at the mean of the initial distribution; else from `region`.
         """
-        model = self._first_mode
-        if contract.has(model, contract.OBSERVED):
-            if not contract.takes_state(model):
-                return len(np.atleast_1d(model.observation_covariance(step)))
-            mean = getattr(getattr(model, "initial", None), "mean", None)
+        detection = self._detection
+        if detection.has_moments:
+            if not detection.takes_state:
+                return len(np.atleast_1d(detection.model.observation_covariance(step)))
+            mean = getattr(getattr(detection.model, "initial", None), "mean", None)
             x = np.atleast_2d(mean) if x is None and mean is not None else x
             if x is not None:
-                return len(Measurement(model).mean(x, step)[0])
+                return len(detection.mean(x, step)[0])
         return None if self.region is None else len(np.asarray(self.region))
 
     def as_scan(self, z: Any, step: int, x: Array | None = None) -> Array:
@@ -173,11 +175,15 @@ class WithClutter:
     def detection_probabilities(self, x: Array, step: int) -> Factor:
         """Return P_D of states (n, d), (n,), checked; or a number if it is constant."""
         p = self.detection_probability
+        if not callable(p):
+            return p
         return _values("detection_probability", p, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
         """Return the density of clutter at detections (k, m), (k,), checked; or a number if it is constant."""
         density = self.clutter_density
+        if not callable(density):
+            return density
         return _values("clutter_density", density, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
@@ -275,9 +281,7 @@ class WithClutter:
 
 
 def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
-    """Return the values of a user's function at rows (n, k), (n,), if all of them fit; a constant as it is."""
-    if not callable(function):
-        return float(function)
+    """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
     try:
         values = function(read_only(x)) if len(x) else np.empty(0)
     except Exception as error:

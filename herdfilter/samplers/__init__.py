@@ -2,13 +2,12 @@
 
 from herdfilter.samplers.base import Sampler
 from herdfilter.samplers.continuous_herded_gibbs import ContinuousHerdedGibbs
-from herdfilter.samplers.improved import PlacedAgain, Polished, Reweighted
+from herdfilter.samplers.improved import Polished, Reweighted
 from herdfilter.samplers.kernel_herding import KernelHerding
 from herdfilter.samplers.lcd import LCDSampling
 from herdfilter.samplers.mapped import MappedSampling
 from herdfilter.samplers.quantile import QuantileSampling
 from herdfilter.samplers.random import RandomSampling
-from herdfilter.samplers.random_gibbs import RandomGibbs
 from herdfilter.samplers.sigma_points import SigmaPoints
 from herdfilter.samplers.sobol import SobolSampling
 
@@ -17,10 +16,8 @@ __all__ = [
     "KernelHerding",
     "LCDSampling",
     "MappedSampling",
-    "PlacedAgain",
     "Polished",
     "QuantileSampling",
-    "RandomGibbs",
     "RandomSampling",
     "Reweighted",
     "Sampler",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from herdfilter._checks import as_generator, check_count, short_repr
+from herdfilter._checks import Array, as_array, as_generator, check_count, short_repr
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
 
@@ -42,17 +42,38 @@ def as_sampler(name: str, sampler: Any) -> Sampler:
     return sampler
 
 
-def check_request(mixture: Any, n: Any, rng: Any) -> int:
-    """Check the arguments of a sampler's `sample`; return the number of points."""
-    as_mixture("mixture", mixture)
-    if rng is not None:
-        as_generator(rng)
-    return check_count("n", n)
+class MixtureSampler(Sampler):
+    """Base class of the samplers here: a subclass has `draw`, and `sample` checks what a user asks for."""
+
+    draws: ClassVar[bool] = True
+    """True if `sample` is `draw` and checks; a subclass may override `sample` alone, which then counts."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.draws = "draw" in vars(cls) or (cls.draws and "sample" not in vars(cls))
+
+    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
+        """Return `n` points that represent `mixture`; `rng`, a generator, a seed or None, is used for random draws only."""
+        check_dim("mixture", self, as_mixture("mixture", mixture).dim, "")
+        generator = rng if rng is None else as_generator(rng)
+        x, weights = self.draw(mixture, check_count("n", n), generator)
+        return Points.unchecked(as_array("x", x, (None, None)), weights)  # of huge mixtures they may be infinite
+
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Return points (n, d) and their weights (n,), which sum to 1; unchecked."""
+        raise NotImplementedError
 
 
-def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None) -> Points:
-    """Draw points with a sampler; raise TypeError unless it returns `Points`."""
-    points = sampler.sample(mixture, n, rng if rng is None else as_generator(rng))
+def equal_weights(n: int) -> Array:
+    """Return n weights that sum to 1."""
+    return np.full(n, 1.0 / n)
+
+
+def draw_points(sampler: Sampler, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> Points:
+    """Draw points with a sampler, for a request that is valid; raise TypeError unless it returns `Points`."""
+    if isinstance(sampler, MixtureSampler) and sampler.draws:
+        return Points.unchecked(*sampler.draw(mixture, n, rng))
+    points = sampler.sample(mixture, n, rng)
     if not isinstance(points, Points):
         raise TypeError(
             f"sampler: expected herdfilter.Points from {type(sampler).__name__}.sample, got {type(points).__name__}"

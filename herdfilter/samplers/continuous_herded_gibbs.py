@@ -11,16 +11,16 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, check_count, check_flags, one_of
 from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrete.herding import herded_labels
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import check_request
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.gibbs.recursion import gibbs_workspace, herd_coordinates, is_wide, mode, origins, target_of
 from herdfilter.samplers.herding.frame import KernelFrame, grouped, heaviest
 from herdfilter.samplers.herding.greedy import place_again
 
 
 @dataclass(frozen=True)
-class ContinuousHerdedGibbs:
+class ContinuousHerdedGibbs(MixtureSampler):
     r"""Deterministic Gibbs sampling: coordinate by coordinate, each point goes where the conditional lacks samples most.
 
     Coordinate i of the next point, after t points, maximises over x_i with the others held
@@ -82,12 +82,24 @@ class ContinuousHerdedGibbs:
         The first point is `start` (d,), in state units; by default the maximum of the smoothed density reached from the mean
         of the heaviest component.
         """
-        n = check_request(mixture, n, rng)
-        if self.bandwidth == "auto" and self.target == "smoothed" and start is None:
-            return Points(*grouped(mixture, n, lambda frame, m: (place_again(frame, self._herd(frame, m, None)), None)))
-        kernel = kernel_covariance(self.bandwidth, mixture, n)
-        frame = KernelFrame.of(mixture, kernel, turn=not isinstance(self.bandwidth, float))
+        if start is None:
+            return super().sample(mixture, n, rng)
+        n = check_count("n", n)
+        frame = self._frame(as_mixture("mixture", mixture), n)
         return Points(frame.back(self._herd(frame, n, start)))
+
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Herd the points, group by group if the bandwidth is "auto" and the target smoothed."""
+        if self.bandwidth == "auto" and self.target == "smoothed":
+            x, _ = grouped(mixture, n, lambda frame, m: (place_again(frame, self._herd(frame, m, None)), None))
+        else:
+            frame = self._frame(mixture, n)
+            x = frame.back(self._herd(frame, n, None))
+        return x, equal_weights(n)
+
+    def _frame(self, mixture: GaussianMixture, n: int) -> KernelFrame:
+        kernel = kernel_covariance(self.bandwidth, mixture, n)
+        return KernelFrame.of(mixture, kernel, turn=not isinstance(self.bandwidth, float))
 
     def _herd(self, frame: KernelFrame, n: int, start: ArrayLike | None) -> Array:
         """Return points (n, d) in the coordinates of the frame."""

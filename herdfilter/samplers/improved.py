@@ -1,4 +1,4 @@
-"""Samplers that improve another sampler's points: placed again one by one, polished together, or given optimal weights."""
+"""Samplers that improve another sampler's points: polished together, or given optimal weights."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from herdfilter.discrepancy import optimal_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, check_request, draw_points
-from herdfilter.samplers.herding.frame import Descent, KernelFrame, move_groups
-from herdfilter.samplers.herding.greedy import place_again
+from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, draw_points
+from herdfilter.samplers.herding.frame import KernelFrame, move_groups
 
 DISTANCES_AT_ONCE = 2**21  # numbers in memory
 
 
-class _Improved:
+class _Improved(MixtureSampler):
     """Base class of samplers that better the points of another one, as a kernel judges them."""
 
     sampler: Sampler
@@ -33,71 +32,12 @@ class _Improved:
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
         as_kernel("kernel", self.kernel)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Draw `n` points with the sampler, which may use `rng`, and improve them."""
-        return self._improve(mixture, draw_points(self.sampler, mixture, check_request(mixture, n, rng), rng))
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Draw points with the sampler, which may use `rng`, and improve them."""
+        return self._improve(mixture, draw_points(self.sampler, mixture, n, rng))
 
-    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
+    def _improve(self, mixture: GaussianMixture, points: Points) -> tuple[Array, Array]:
         raise NotImplementedError
-
-    def _move_groups(self, mixture: GaussianMixture, points: Points, move: Descent) -> Array:
-        """Move the points, group by group if the bandwidth is "auto"."""
-        if self.bandwidth == "auto":
-            return move_groups(mixture, points.x, points.weights, move)
-        return move(mixture, points.x, points.weights)
-
-
-@dataclass(frozen=True)
-class PlacedAgain(_Improved):
-    """Another sampler's points, moved one at a time: each climbs from its place to a better one given all others.
-
-    A climb is two steps of a quasi-Newton method on
-
-        sum over two widths w of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
-
-    k_w being w times as wide as the kernel: 1/2 and 3/2 for up to twenty points, growing to 1 and 2 for forty and more. It
-    repairs what greedy herding loses; `KernelHerding` and `ContinuousHerdedGibbs` do so by themselves if their bandwidth
-    is ``"auto"``. A pass costs O(n (n + M)), about half of the cost of herding the points. `Polished` moves all points at
-    once to a minimum, under any kernel.
-
-    Parameters
-    ----------
-    sampler : Sampler
-        Draws the points to start from, of equal weight; ValueError if their weights differ.
-    passes : int
-        Number of moves of each point.
-    bandwidth : "auto", float, array_like or rule
-        Of the kernel, as for `KernelHerding`; with ``"auto"`` points near far groups of components are placed group by
-        group.
-
-    Examples
-    --------
-    >>> mixture = hf.GaussianMixture([0.5, 0.5], [[-1, 0], [3, 2]], np.eye(2))
-    >>> herding = hf.KernelHerding()
-    >>> once, again = herding.sample(mixture, 20), hf.PlacedAgain(herding).sample(mixture, 20)
-    >>> hf.energy_distance(again, mixture) < hf.energy_distance(once, mixture)
-    True
-    """
-
-    sampler: Sampler
-    passes: int = 1
-    bandwidth: Bandwidth = "auto"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "passes", check_count("passes", self.passes))
-
-    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
-        if np.ptp(points.weights) > 1e-12 / len(points):
-            raise ValueError(
-                f"sampler: expected points of equal weight from {type(self.sampler).__name__}, got weights from "
-                f"{points.weights.min():.3g} to {points.weights.max():.3g}; Polished takes them"
-            )
-        return Points(self._move_groups(mixture, points, self._place))
-
-    def _place(self, mixture: GaussianMixture, x: Array, _: Array) -> Array:
-        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=True)
-        return frame.back(place_again(frame, frame.forward(x), self.passes * len(x)))
 
 
 @dataclass(frozen=True)
@@ -112,7 +52,8 @@ class Polished(_Improved):
     sampler : Sampler
         Draws the points to start from.
     bandwidth : "auto", float, array_like or rule
-        Of the kernel in which the error is measured, as for `PlacedAgain`.
+        Of the kernel in which the error is measured, as for `KernelHerding`; with ``"auto"`` points near far groups of
+        components are moved group by group.
     kernel : Kernel, optional
         Gaussian by default; `herdfilter.kernels.Energy` gives support points (Mak and Joseph 2018).
     iterations : int
@@ -137,8 +78,12 @@ class Polished(_Improved):
         super().__post_init__()
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
 
-    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
-        return Points.unchecked(self._move_groups(mixture, points, self._polish), points.weights.copy())
+    def _improve(self, mixture: GaussianMixture, points: Points) -> tuple[Array, Array]:
+        if self.bandwidth == "auto":  # group by group
+            x = move_groups(mixture, points.x, points.weights, self._polish)
+        else:
+            x = self._polish(mixture, points.x, points.weights)
+        return x, points.weights.copy()
 
     def _polish(self, mixture: GaussianMixture, x: Array, weights: Array) -> Array:
         frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, len(x)), turn=False)
@@ -179,10 +124,10 @@ class Reweighted(_Improved):
         super().__post_init__()
         one_of("constraint", self.constraint, ("simplex", "sum"))
 
-    def _improve(self, mixture: GaussianMixture, points: Points) -> Points:
+    def _improve(self, mixture: GaussianMixture, points: Points) -> tuple[Array, Array]:
         covariance = kernel_covariance(self.bandwidth, mixture, len(points))
         weights = optimal_weights(points.x, mixture, covariance, self.constraint, self.kernel)
-        return Points(points.x, weights, signed=self.constraint == "sum")
+        return points.x, weights / weights.sum()
 
 
 def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iterations: int, symmetric: bool = False) -> Array:
@@ -203,11 +148,11 @@ def descend(x: Array, weights: Array, kernel: Kernel, mean: KernelMean, iteratio
             gradient = gradient[:n] - gradient[n : 2 * n]
         return value * len(weights), gradient.ravel() * len(weights)
 
-    found = minimize(
+    minimum = minimize(
         objective, x.ravel(), jac=True, method="L-BFGS-B",
         options={"maxiter": iterations, "maxfun": 2 * iterations, "ftol": 1e-12, "gtol": 1e-9, "maxcor": 20},
     )  # fmt: skip
-    return found.x.reshape(n, d)
+    return minimum.x.reshape(n, d)
 
 
 def herding_loss(x: Array, weights: Array, kernel: Kernel, mean: KernelMean) -> tuple[float, Array]:

@@ -14,18 +14,17 @@ from herdfilter.bandwidths import Bandwidth, check_bandwidth, kernel_covariance
 from herdfilter.discrepancy import simplex_weights
 from herdfilter.kernels import Gaussian, Kernel, KernelMean, as_kernel
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import check_request
+from herdfilter.samplers.base import MixtureSampler
 from herdfilter.samplers.herding.frame import KernelFrame, grouped
 from herdfilter.samplers.herding.greedy import (
     CLIMB_STEPS,
     TIED_HEIGHTS,
     candidates,
+    climbing_room,
     herd_greedily,
     place_again,
     place_points,
 )
-from herdfilter.samplers.herding.objective import climbing_room
 
 WEIGHTINGS = ("equal", "line-search", "fully-corrective")
 Climb = Callable[[Array, Array, Array], tuple[Array, float]]
@@ -33,7 +32,7 @@ Climb = Callable[[Array, Array, Array], tuple[Array, float]]
 
 
 @dataclass(frozen=True)
-class KernelHerding:
+class KernelHerding(MixtureSampler):
     r"""Deterministic greedy sampling: each point goes where the mixture, smoothed by the kernel, lacks points most.
 
     The next point, after t of them, is the maximum over x of
@@ -49,7 +48,7 @@ class KernelHerding:
     bandwidth : "auto", float, array_like of shape (d,) or (d, d), or rule
         Kernel width sigma_k in state units, widths of the dimensions, kernel covariance, or a rule of
         `herdfilter.bandwidths`. With ``"auto"``, its `Whitened`, components far apart or of very different size are herded
-        group by group (docs/samplers.md), and points of equal weight under the Gaussian kernel placed again (`PlacedAgain`).
+        group by group (docs/samplers.md), and points of equal weight under the Gaussian kernel placed again.
     weights : {"equal", "line-search", "fully-corrective"}
         ``"equal"`` as above. ``"line-search"``: each new point takes the fraction of the weight that lowers the herding
         error most. ``"fully-corrective"``: after each point all weights minimise the error, non-negative and with sum 1;
@@ -76,15 +75,15 @@ class KernelHerding:
         if self.weights != "equal" and not self.kernel.value(np.zeros(1))[0] > 0:
             raise ValueError(f"kernel: expected one with a positive peak for weights {self.weights!r}, got {self.kernel!r}")
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Herd `n` points from `mixture`; `rng` is not used."""
-        n = check_request(mixture, n, rng)
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Herd the points, group by group if the bandwidth is "auto"."""
         if self.bandwidth == "auto":
             x, weights = grouped(mixture, n, self._herd, weighted=self.weights != "equal")
-            return Points(x, weights)
-        frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True)
-        z, weights = self._herd(frame, n)
-        return Points(frame.back(z), weights)
+        else:
+            frame = KernelFrame.of(mixture, kernel_covariance(self.bandwidth, mixture, n), turn=True)
+            z, weights = self._herd(frame, n)
+            x = frame.back(z)
+        return x, np.full(n, 1.0 / n) if weights is None else weights / weights.sum()
 
     def _herd(self, frame: KernelFrame, n: int) -> tuple[Array, Array | None]:
         """Return points (n, d) in the coordinates of the frame, and their weights (n,), None if all are equal."""
@@ -106,9 +105,15 @@ def herd_weighted(frame: KernelFrame, kernel: Kernel, n: int, weighting: str) ->
     if not (frame.covariances.any() or np.ptp(frame.means, axis=0).any()):  # all mass is in one place
         return np.repeat(frame.means[:1], n, axis=0), np.full(n, 1 / n)
     start = np.ascontiguousarray(candidates(frame, n).T)
-    expected, climb_from = _gaussian_climb(frame, start, n) if kernel == Gaussian() else _scipy_climb(frame, start, kernel)
-    x, w = np.empty((n, start.shape[1])), np.zeros(n)
-    near, z, gram = np.empty((len(start), n)), np.empty(n), np.empty((n, n))
+    if kernel == Gaussian():
+        expected, climb_from = _gaussian_climb(frame, start, n)
+    else:
+        expected, climb_from = _scipy_climb(frame, start, kernel)
+    x = np.empty((n, start.shape[1]))
+    w = np.zeros(n)
+    near = np.empty((len(start), n))  # the kernels of candidates and points
+    z = np.empty(n)
+    gram = np.empty((n, n))
     for t in range(n):
         c = np.full(t, 1 / (t + 1)) if weighting == "equal" else w[:t]
         gain = expected - near[:, :t] @ c
@@ -135,7 +140,8 @@ def _gaussian_climb(frame: KernelFrame, start: Array, n: int) -> tuple[Array, Cl
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
         t = len(points)
         # The loop divides by t + 1.
-        samples.weight[0, :t], samples.point[:, :t] = (t + 1) * c, points.T
+        samples.weight[0, :t] = (t + 1) * c
+        samples.point[:, :t] = points.T
         height = place_points(target, samples, at[:, None].copy(), table, t, t + 1, 0, CLIMB_STEPS, room)
         return samples.point[:, t].copy(), height
 
@@ -149,15 +155,15 @@ def _scipy_climb(frame: KernelFrame, start: Array, kernel: Kernel) -> tuple[Arra
     mean = KernelMean(kernel, np.exp(frame.log_weights), frame.means, frame.covariances)
 
     def climb_from(at: Array, points: Array, c: Array) -> tuple[Array, float]:
-        def descent(place: Array) -> tuple[float, Array]:
-            value, slope = mean.with_gradient(place[None, :])
-            offsets = place - points
+        def descent(x: Array) -> tuple[float, Array]:
+            value, slope = mean.with_gradient(x[None, :])
+            offsets = x - points
             squared = (offsets**2).sum(axis=1)
             pull = 2 * (kernel.slope(squared) * c) @ offsets
             return float(c @ kernel.value(squared) - value[0]), pull - slope[0]
 
-        found = minimize(descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
-        return found.x, -float(found.fun)
+        minimum = minimize(descent, at, jac=True, method="L-BFGS-B", options={"ftol": 1e-12, "gtol": 1e-8})
+        return minimum.x, -float(minimum.fun)
 
     return mean(start), climb_from
 
@@ -166,7 +172,8 @@ def _line_search(z: Array, gram: Array, w: Array) -> float:
     """Return the step towards the last point of least error: ``<mu - g, phi - g> / |phi - g|^2`` within [0, 1]."""
     if len(w) == 0:
         return 1.0
-    g, own = float(gram[-1, :-1] @ w), float(w @ gram[:-1, :-1] @ w)
-    length = gram[-1, -1] - 2 * g + own
-    gain = z[-1] - g - z[:-1] @ w + own
+    cross = float(gram[-1, :-1] @ w)  # <g, phi>
+    squared = float(w @ gram[:-1, :-1] @ w)  # <g, g>
+    length = gram[-1, -1] - 2 * cross + squared
+    gain = z[-1] - cross - z[:-1] @ w + squared
     return float(np.clip(gain / length, 0.0, 1.0)) if length > 0 else 1.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from herdfilter._checks import as_positive, check_count
+from herdfilter._checks import Array, as_positive, check_count
 from herdfilter.kernels import KernelMean, LocalizedCumulative
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.improved import descend, herding_loss
 from herdfilter.samplers.mapped import MappedSampling
 
@@ -18,7 +18,7 @@ POINTS_OF_ALL_STARTS = 200  # few points have many local minima, and cost little
 
 
 @dataclass(frozen=True)
-class LCDSampling:
+class LCDSampling(MixtureSampler):
     """Points of least modified Cramer-von Mises distance to N(0, I), mapped into the mixture's components.
 
     The point-symmetric points of equal weight of the smart sampling Kalman filter, S2KF (Steinbring and Hanebeck 2013),
@@ -49,25 +49,25 @@ class LCDSampling:
         object.__setattr__(self, "iterations", check_count("iterations", self.iterations))
         object.__setattr__(self, "_mapped", MappedSampling(_Standard(self.largest, self.iterations)))
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Map `n` points of equal weight into `mixture`; `rng` is not used."""
-        return self._mapped.sample(mixture, n, rng)
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Map the points into `mixture`."""
+        return self._mapped.draw(mixture, n, rng)
 
 
 @dataclass(frozen=True)
-class _Standard:
+class _Standard(MixtureSampler):
     largest: float
     iterations: int
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
         from scipy.stats import qmc  # slow to import
 
         d = mixture.dim
         if n == 1:
-            return Points(np.zeros((1, d)))
+            return np.zeros((1, d)), equal_weights(1)
         kernel = LocalizedCumulative(self.largest)
         mean = KernelMean(kernel, np.ones(1), np.zeros((1, d)), np.eye(d)[None])
-        weights = np.full(n, 1 / n)
+        weights = equal_weights(n)
         best, least = np.zeros((n, d)), np.inf
         for start in range(max(1, POINTS_OF_ALL_STARTS // n)):
             sobol = qmc.Sobol(d, scramble=True, rng=np.random.default_rng(start))
@@ -78,4 +78,4 @@ class _Standard:
             error, _ = herding_loss(x, weights, kernel, mean)
             if error < least:
                 best, least = x, error
-        return Points(best)
+        return best, weights

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from herdfilter._checks import UNDERFLOW, Array, as_generator, check_flags
-from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, as_sampler, check_request, draw_points
+from herdfilter._checks import UNDERFLOW, Array, check_flags
+from herdfilter._covariances import standardise
+from herdfilter.mixture import GaussianMixture, largest_remainders
+from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, draw_points
 from herdfilter.samplers.herding.frame import principal_axes
 
 
 @dataclass(frozen=True)
-class MappedSampling:
+class MappedSampling(MixtureSampler):
     r"""Another sampler's points for N(0, I), moved into each component by an affine map.
 
     Component m gets a share of the n points by largest remainders of :math:`n w_m`, at :math:`\mu_m + F_m z` with
@@ -41,53 +41,48 @@ class MappedSampling:
 
     sampler: Sampler
     match_moments: bool = True
-    _cache: dict[tuple[int, int], Points] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _cache: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_flags(match_moments=self.match_moments)
         as_sampler("sampler", self.sampler)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Map `n` points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
-        n, d, rng = check_request(mixture, n, rng), mixture.dim, rng if rng is None else as_generator(rng)
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Map points into `mixture`; `rng` is passed on when the base sampler is first asked for a size."""
+        d = mixture.dim
         if len(mixture) == 1:
-            base = self._standard(n, d, rng)
-            return Points.unchecked(mixture.means[0] + base.x @ mixture.factors[0].T, base.weights.copy())
+            z, w = self._standard(n, d, rng)
+            return mixture.means[0] + z @ mixture.factors[0].T, w.copy()
         shares = largest_remainders(mixture.weights, n)
-        x, weights, dealt = [], [], 0
+        x = []
+        weights = []
+        dealt = 0
         for m in along_main_axis(mixture) if ((shares > 0) & (shares <= d)).any() else range(len(mixture)):
-            share = shares[m]
+            share = int(shares[m])
             if share == 0:
                 continue
             if share > d:
-                base = self._standard(int(share), d, rng)
-                z, w = base.x, base.weights
+                z, w = self._standard(share, d, rng)
             else:
-                base = self._standard(n, d, rng)
-                z, w = base.x[dealt : dealt + share], base.weights[dealt : dealt + share]
+                all_z, all_w = self._standard(n, d, rng)
+                z = all_z[dealt : dealt + share]
+                w = all_w[dealt : dealt + share]
                 dealt += share
             x.append(mixture.means[m] + z @ mixture.factors[0 if mixture.shared else m].T)
             weights.append(w * (share / (n * w.sum())))
-        return Points.unchecked(np.concatenate(x), np.concatenate(weights))
+        return np.concatenate(x), np.concatenate(weights)
 
-    def _standard(self, n: int, dim: int, rng: np.random.Generator | None) -> Points:
+    def _standard(self, n: int, dim: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Return points (n, dim) and weights (n,) for N(0, I)."""
         key = (n, dim)
         if key not in self._cache:
             normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, dim)), np.eye(dim))
             points = draw_points(self.sampler, normal, n, rng)
             if self.match_moments:
-                points = Points(standardise(points.x, points.weights), points.weights)
-            self._cache[key] = points
+                self._cache[key] = standardise(points.x, points.weights), points.weights / points.weights.sum()
+            else:
+                self._cache[key] = points.x, points.weights
         return self._cache[key]
-
-
-def standardise(x: Array, weights: Array) -> Array:
-    """Move weighted points (n, d) to mean 0 and, where their covariance has full rank, scale them to covariance I."""
-    x = x - weights @ x
-    values, vectors = np.linalg.eigh((weights[:, None] * x).T @ x)
-    if len(x) > x.shape[1] and values[0] > 1e-6 * values[-1]:
-        x = x @ (vectors / np.sqrt(values)) @ vectors.T  # the symmetric root: the least change to the points
-    return x
 
 
 def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
@@ -95,12 +90,3 @@ def along_main_axis(mixture: GaussianMixture) -> np.ndarray:
     values, axes = principal_axes(mixture.covariance, np.zeros(mixture.dim))
     places = (mixture.means - mixture.mean) @ axes[:, -1]
     return np.argsort(np.round(places / np.sqrt(max(values[-1], UNDERFLOW)), 9), kind="stable")
-
-
-def largest_remainders(weights: Array, n: int) -> np.ndarray:
-    """Return whole shares that sum to `n`, each within one of ``n * weights``; ties go to the earlier component."""
-    exact = n * weights
-    shares = np.floor(exact).astype(np.int64)
-    order = np.argsort(np.round(shares - exact, 9), kind="stable")
-    shares[order[: n - shares.sum()]] += 1
-    return shares

@@ -10,8 +10,7 @@ from scipy.special import log_ndtr, logsumexp, ndtri
 
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import check_dim, check_request
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.compiled import CALLED, PLAIN, njit
 from herdfilter.samplers.line import (
     ACCURATE_SHARE,
@@ -39,7 +38,7 @@ TAIL = 1e-8  # level below which, and 1 minus it above which, quantiles are foun
 
 
 @dataclass(frozen=True)
-class QuantileSampling:
+class QuantileSampling(MixtureSampler):
     """In one dimension, the n points of equal weight that are nearest to the mixture in energy distance.
 
     These are its quantiles at the levels (i - 1/2) / n: the energy distance on a line is twice the integrated squared
@@ -57,12 +56,10 @@ class QuantileSampling:
 
     largest_dim: ClassVar[int] = 1
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Return the `n` quantiles in ascending order; `rng` is not used. ValueError for more than one dimension."""
-        n = check_request(mixture, n, rng)
-        check_dim("mixture", self, mixture.dim, "")
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Return the quantiles in ascending order."""
         x, _ = quantiles(mixture, (np.arange(n) + 0.5) / n)
-        return Points.unchecked(x[:, None], np.full(n, 1.0 / n))
+        return x[:, None], equal_weights(n)
 
 
 def quantiles(mixture: GaussianMixture, levels: Array, targets: Array | None = None) -> tuple[Array, Array]:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import check_request
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 
 
 @dataclass(frozen=True)
-class RandomSampling:
+class RandomSampling(MixtureSampler):
     """Independent draws from the mixture, with equal weights.
 
     Examples
@@ -23,7 +23,6 @@ class RandomSampling:
     (100, True)
     """
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Draw `n` points; `rng` is a Generator, a seed, or None for fresh entropy."""
-        n = check_request(mixture, n, rng)
-        return Points(mixture.sample(n, rng))
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Draw with `rng`, or with fresh entropy if it is None."""
+        return mixture.sample(n, rng), equal_weights(n)

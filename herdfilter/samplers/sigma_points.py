@@ -7,16 +7,15 @@ from typing import Literal
 
 import numpy as np
 
-from herdfilter._checks import Array, as_number, check_flags, one_of
+from herdfilter._checks import Array, as_number, one_of
 from herdfilter._covariances import covariance_factor
 from herdfilter.mixture import GaussianMixture, as_mixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import check_request
+from herdfilter.samplers.base import MixtureSampler
 
 
 @dataclass(frozen=True)
-class SigmaPoints:
-    r"""Sigma points of the Gaussian with the moments of the mixture, or of each of its components.
+class SigmaPoints(MixtureSampler):
+    r"""Sigma points of the Gaussian with the moments of the mixture.
 
     With :math:`F F^\top` the covariance, :math:`F_i` the columns of its Cholesky factor and m the mean, cubature
     (Arasaratnam and Haykin 2009) has :math:`m \pm \sqrt d\, F_i` with weights :math:`1 / (2 d)`. The unscented transform
@@ -24,7 +23,7 @@ class SigmaPoints:
     weights :math:`1 / (2 (d + \kappa))`.
 
     Mean and covariance are those of the mixture exactly; expectations of polynomials up to the third degree are exact for a
-    Gaussian, and with ``per_component`` for any mixture. The number of points is not free: see `size`.
+    Gaussian. The number of points is not free: see `size`.
 
     Parameters
     ----------
@@ -33,8 +32,6 @@ class SigmaPoints:
     kappa : float
         Spread of the unscented points, above -d. 3 - d makes the fourth moments along the axes those of a Gaussian too. A
         negative one makes the first weight negative: a quadrature rule still, but no particles for a filter.
-    per_component : bool
-        Sigma points of every component of positive weight, their weights times the component's.
 
     Examples
     --------
@@ -46,39 +43,27 @@ class SigmaPoints:
 
     kind: Literal["unscented", "cubature"] = "unscented"
     kappa: float = 1.0
-    per_component: bool = False
 
     def __post_init__(self) -> None:
-        check_flags(per_component=self.per_component)
         one_of("kind", self.kind, ("unscented", "cubature"))
         object.__setattr__(self, "kappa", as_number("kappa", self.kappa))
 
     def size(self, mixture: GaussianMixture) -> int:
-        """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d, for every component if `per_component`."""
-        as_mixture("mixture", mixture)
-        sets = int(np.count_nonzero(mixture.weights)) if self.per_component else 1
-        return sets * (2 * mixture.dim + (self.kind == "unscented"))
+        """Return the number of sigma points for `mixture`: 2 d + 1 or 2 d."""
+        return 2 * as_mixture("mixture", mixture).dim + (self.kind == "unscented")
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Return the sigma points; `rng` is not used. ValueError if `n` is not their number or `kappa` not above -d."""
-        n, size = check_request(mixture, n, rng), self.size(mixture)
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Return the sigma points. ValueError if `n` is not their number or `kappa` not above -d."""
+        size = self.size(mixture)
         if n != size:
             raise ValueError(f"n: expected {size}, the number of sigma points for this mixture, got {n}")
-        z, w = self._standard(mixture.dim)
-        if not self.per_component:
-            return Points.unchecked(mixture.mean + z @ covariance_factor(mixture.covariance).T, w)
-        present = np.flatnonzero(mixture.weights)
-        factors = mixture.factors[0 * present if mixture.shared else present]
-        x = mixture.means[present, None, :] + z @ np.swapaxes(factors, 1, 2)
-        return Points.unchecked(x.reshape(n, -1), (mixture.weights[present, None] * w).ravel())
-
-    def _standard(self, d: int) -> tuple[Array, Array]:
-        """Return the sigma points (n, d) of N(0, I) and their weights (n,)."""
+        d = mixture.dim
         spread = d + (self.kappa if self.kind == "unscented" else 0.0)
         if spread <= 0:
             raise ValueError(f"kappa: expected a number above {-d} in {d} dimensions, got {self.kappa}")
         z = np.sqrt(spread) * np.concatenate([np.eye(d), -np.eye(d)])
         w = np.full(2 * d, 0.5 / spread)
         if self.kind == "unscented":
-            z, w = np.vstack([np.zeros(d), z]), np.append(self.kappa / spread, w)
-        return z, w
+            z = np.vstack([np.zeros(d), z])
+            w = np.append(self.kappa / spread, w)
+        return mixture.mean + z @ covariance_factor(mixture.covariance).T, w

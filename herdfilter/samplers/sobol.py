@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from herdfilter._checks import as_generator, check_flags
+from herdfilter._checks import Array, as_generator, check_flags
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import check_request
+from herdfilter.samplers.base import MixtureSampler, equal_weights
 from herdfilter.samplers.mapped import along_main_axis
 
 SCRAMBLED_BITS = 30  # of a coordinate
 
 
 @dataclass(frozen=True)
-class SobolSampling:
+class SobolSampling(MixtureSampler):
     r"""Draws from the mixture by the inverse distribution function, with Sobol points in place of random numbers.
 
     Of the d + 1 coordinates of a Sobol point, the first picks the component, by the inverse of the cumulative weights, and
@@ -52,24 +51,23 @@ class SobolSampling:
     def __post_init__(self) -> None:
         check_flags(scramble=self.scramble)
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | int | None = None) -> Points:
-        """Draw `n` points with equal weights; `rng`, a Generator, a seed or None, is used if scrambling.
-
-        ValueError if the mixture has more than 21200 dimensions.
-        """
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Draw points; `rng` is used if scrambling. ValueError if the mixture has more than 21200 dimensions."""
         from scipy.stats import qmc  # it takes longer to import than the rest of the package
 
-        n, dim = check_request(mixture, n, rng), mixture.dim + 1
+        dim = mixture.dim + 1
         if dim > qmc.Sobol.MAXDIM:
             raise ValueError(f"mixture: expected at most {qmc.Sobol.MAXDIM - 1} dimensions, got {dim - 1}")
         power = (n - 1).bit_length()  # whole powers of two are drawn: their number is then right for the sequence
         if self.scramble:
-            engine, cell = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng)), 2.0**-SCRAMBLED_BITS
+            engine = qmc.Sobol(dim, bits=SCRAMBLED_BITS, seed=as_generator(rng))
+            cell = 2.0**-SCRAMBLED_BITS
         else:
-            engine, cell = qmc.Sobol(dim, scramble=False), 2.0**-power
+            engine = qmc.Sobol(dim, scramble=False)
+            cell = 2.0**-power
         u = engine.random_base2(power)[:n] + 0.5 * cell
         order = along_main_axis(mixture)
         order = order[mixture.weights[order] > 0]
         cumulative = np.cumsum(mixture.weights[order])
         labels = order[np.searchsorted(cumulative, u[:, 0] * cumulative[-1], side="right")]
-        return Points(mixture.place(labels, scipy.special.ndtri(u[:, 1:])))
+        return mixture.place(labels, scipy.special.ndtri(u[:, 1:])), equal_weights(n)

@@ -6,9 +6,8 @@ from herdfilter.tracking.lmb import LMBTracker
 from herdfilter.tracking.metrics import GOSPA, gospa, label_switches, ospa
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
 from herdfilter.tracking.simulation import simulate_scans
-from herdfilter.tracking.status import DetectionHistory
 from herdfilter.tracking.tables import scans_from_table
-from herdfilter.tracking.track import Track
+from herdfilter.tracking.track import DetectionHistory, Track
 
 __all__ = [
     "GOSPA",

@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,81 +18,131 @@ from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.batched import BatchedKalmanFilter
 from herdfilter.filters.kalman.gaussian import Gaussians, merge_gaussians, unwrapped
 from herdfilter.filters.kalman.gaussian_filters import VANISHING_SHARE
-from herdfilter.filters.observation import Observations
-from herdfilter.filters.state import NEGLIGIBLE_SET
+from herdfilter.filters.kalman.rules import Linearisation
+from herdfilter.filters.observation import Observation, Observations
+from herdfilter.filters.results import DegenerateWeightsError, Outcome, hold_warnings
+from herdfilter.filters.state import NEGLIGIBLE_SET, predicted_observations
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import circular_dims, in_mode, jumps
-from herdfilter.models.sensors import Sensor, sensed
+from herdfilter.models.contract import circular_dims
+from herdfilter.models.resolved import Measurement
+from herdfilter.models.sensors import Sensor
 from herdfilter.models.series import Clock
-from herdfilter.models.with_clutter import detection_log_densities
-from herdfilter.tracking.status import DetectionHistory
-from herdfilter.tracking.track import Label, Track, combine_filters, hypothesis_given
-
-Gate = Callable[[np.ndarray, Array, Array], np.ndarray]
-"""Tracks (n,), means (n, m) and covariances (n, m, m) of the detections that they predict -> which are in gates, (T, M)."""
-
-Foretell = Callable[[Array], Array]
-"""Log-densities (T, M), -inf outside the gates -> the probability (T, M) that a detection belongs to a track."""
+from herdfilter.tracking.track import DetectionHistory, Label, Track
 
 Merge = Callable[[np.ndarray, Array], "ListedFilters | GaussianFilters"]
 """Tracks (n,), weights (T, 1 + M) of their hypotheses -> the filters of these tracks, each merged from its hypotheses."""
 
 
+class Detections(NamedTuple):
+    """The detections z (M, m) of a scan, and how each is read if it is of a target: also as of a sensor without clutter."""
+
+    z: Array
+    step: int
+    measurement: Measurement
+    sensor: Sensor | None
+
+
 class ListedFilters(list[Any]):
     """Filters of tracks at one step, of any kind, one by one; `GaussianFilters` does the same in a batch."""
 
-    @property
-    def means(self) -> Array:
-        """Means of the states, (T, d)."""
-        return np.array([one.mean for one in self])
+    @cached_property
+    def negligible_share(self) -> Array | None:
+        """Weights (T, 1) below which a hypothesis gives a track no particles; None if not all filters have particles."""
+        if {*map(type, self)} != {ParticleFilter}:
+            return None
+        return NEGLIGIBLE_SET / np.array([*map(attrgetter("n_particles"), self)])[:, None]
 
-    @property
-    def covariances(self) -> Array:
-        """Covariances of the states, (T, d, d)."""
-        return np.array([one.covariance for one in self])
+    def moments(self, tracks: np.ndarray) -> tuple[Array, Array]:
+        """Return means (n, d) and covariances (n, d, d) of the states of chosen tracks, (n,)."""
+        means = []
+        covariances = []
+        for online in self.take(tracks):
+            if type(online) is ParticleFilter:
+                mean, covariance = online._current().moments(online._circular)
+            else:
+                mean = online.mean
+                covariance = online.covariance
+            means.append(mean)
+            covariances.append(covariance)
+        return np.array(means), np.array(covariances)
 
     def take(self, tracks: np.ndarray) -> ListedFilters:
         """Return the filters of chosen tracks, (n,)."""
-        return ListedFilters(self[i] for i in tracks)
+        return ListedFilters(map(self.__getitem__, tracks))
 
     def predict(self, dt: float, control: Any) -> None:
         """Predict to the next step; copies of this object stay as they are."""
         self[:] = map(copy.copy, self)
-        for one in self:
-            one.predict(dt, control)
+        for online in self:
+            online.predict(dt, control)
 
-    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
-        """Update each track with no detection, and with each of the detections z (M, m) in its gate.
+    def predict_detections(self, detections: Detections) -> Linearisation | None:
+        """Return the means and covariances of the detections that tracks predict; None if not all of them have any."""
+        if self.negligible_share is None:
+            moments = [online.predicted_observation(detections.sensor) for online in self]
+            if None in moments:
+                return None
+            means, covariances = map(np.array, zip(*moments, strict=True))
+        elif detections.measurement.in_mode(0).has_moments:
+            particles = [online._current() for online in self]
+            means, covariances = predicted_observations(particles, detections.measurement, detections.step)
+        else:
+            return None
+        return Linearisation(means, np.zeros((*means.shape, 0)), covariances)
 
-        Return their log-densities (T, M), minus infinity outside the gates, and the function that merges. Particles are
-        spared where the moments of the prediction foretell that a hypothesis is too light to be merged: its density is then
-        that of the Gaussian.
+    def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
+        """Update each track with no detection, and with each of the detections `inside` (T, M) its gate.
+
+        Fill in the log-densities (T, M) of these, minus infinity where the likelihood vanishes, and return the function that
+        merges.
         """
-        moments = {i: one.predicted_observation(sensor) for i, one in enumerate(self)}
-        known = [i for i, one in moments.items() if one is not None]
-        means, covariances = (np.array([moments[i][part] for i in known]) for part in (0, 1))
-        inside = gate(np.array(known, dtype=int), means, covariances)
-        log_densities = np.full(inside.shape, -np.inf)
-        if foretell is not None and 0 < len(known) == len(self) and all(isinstance(one, ParticleFilter) for one in self):
-            model = sensed(self[0].model, sensor)
-            model = in_mode(model, 0) if jumps(model) else model  # for the angles of an observation
-            log_densities[inside] = detection_log_densities(model, z, means, covariances, self[0].step).T[inside]
-            inside &= foretell(log_densities) >= NEGLIGIBLE_SET / np.array([[one.n_particles] for one in self])
-        # the misses come first: they use the particles of the gate
-        updated = [{0: hypothesis_given(one, None, sensor).filter} for one in self]
+        z, step, measurement, sensor = detections
+        of_particles = self.negligible_share is not None
+        if of_particles and sensor is not None and inside.any():
+            self[0].proposal.check(measurement.model)
+        updated: list[dict[int, Any]] = []  # the misses come first: they use the particles of the prediction
+        for online in self:
+            updated.append({0: online.suppose(None)[0] if of_particles else _suppose(online, None, sensor)[0]})
+        if of_particles and inside.any():
+            detection = Observation(measurement, z[0], step, None)
+            _ = detection.observed_entries, detection.circular, detection.guides  # the same of all, computed once
         for i, j in np.argwhere(inside).tolist():
-            updated[i][1 + j], log_densities[i, j] = hypothesis_given(self[i], z[j], sensor)
+            if of_particles:
+                observation = copy.copy(detection)
+                vars(observation).update(z=z[j], vector=z[j])
+                hypothesis = self[i].suppose(observation)
+            else:
+                hypothesis = _suppose(self[i], z[j], sensor)
+            updated[i][1 + j], log_densities[i, j] = hypothesis
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters:
-            shares = [weights[i, [*updated[i]]] for i in tracks]
-            pairs = zip(tracks, shares, strict=True)
-            return ListedFilters(combine_filters([*updated[i].values()], share / share.sum()) for i, share in pairs)
+            merged = ListedFilters()
+            for i in tracks:
+                shares = weights[i, [*updated[i]]]
+                positive = np.flatnonzero(shares)
+                filters = list(map([*updated[i].values()].__getitem__, positive))
+                shares = shares[positive] / shares.sum()
+                merged.append(filters[0] if len(filters) == 1 else filters[0].combine(filters, shares))
+            return merged
 
-        return log_densities, merge
+        return merge
+
+
+def _suppose(online: Any, z: Array | None, sensor: Sensor | None) -> tuple[Any, float]:
+    """Return a copy of a filter updated with a detection, or with none, and the log-density of the detection."""
+    supposed = copy.copy(online)
+    try:
+        with hold_warnings():
+            record = supposed.update(z, sensor)
+    except DegenerateWeightsError:
+        return supposed, -np.inf
+    return supposed, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood
 
 
 class GaussianFilters(BatchedKalmanFilter):
     """Kalman filters of one Gaussian, in a batch; it has the methods of `ListedFilters`."""
+
+    negligible_share = None
 
     def __iter__(self) -> Iterator[Any]:
         """Yield a filter of each track."""
@@ -106,29 +157,36 @@ class GaussianFilters(BatchedKalmanFilter):
     def born(self, starts: Sequence[GaussianMixture], step: int, clock: Clock) -> GaussianFilters:
         """Return such filters with the moments of `starts`, at a step and a time."""
         circular = circular_dims(self.model)
-        places = [unwrapped(start, circular) for start in starts]
-        means = wrap(np.array([place.mean for place in places]), circular)
-        factors = covariance_factor(np.array([place.covariance for place in places]))
-        born = self._standing_at(Gaussians(np.ones(len(places)), means, factors), np.zeros(len(places)))
+        starts = [unwrapped(start, circular) for start in starts]
+        means = wrap(np.array([start.mean for start in starts]), circular)
+        factors = covariance_factor(np.array([start.covariance for start in starts]))
+        born = self._standing_at(Gaussians(np.ones(len(starts)), means, factors), np.zeros(len(starts)))
         born.step = step
         born._clock = clock
         return born
 
-    def hypotheses(self, z: Array, gate: Gate, sensor: Sensor | None, foretell: Foretell | None) -> tuple[Array, Merge]:
-        """See `ListedFilters.hypotheses`; all are updated."""
-        count = len(self)
-        linear = self.linear_observations(sensor)
-        inside = gate(np.arange(count), linear.means, linear.covariances)
-        tracks, detections = np.nonzero(inside)
-        log_densities = np.full(inside.shape, -np.inf)
+    def moments(self, tracks: np.ndarray) -> tuple[Array, Array]:
+        """See `ListedFilters`."""
+        states = self.states.take(tracks)
+        return states.means, states.covariances
+
+    def predict_detections(self, detections: Detections) -> Linearisation:
+        """See `ListedFilters`."""
+        if not detections.measurement.has_moments:
+            self._observed_by(detections.sensor)  # raises an error
+        return self._linear_observations(detections.measurement)
+
+    def hypotheses(self, detections: Detections, prediction: Any, inside: np.ndarray, log_densities: Array) -> Merge:
+        """See `ListedFilters`."""
         states = self.states
+        tracks, columns = np.nonzero(inside)
+        members = np.zeros((len(inside), 1 + inside.shape[1]), dtype=int)  # index of each hypothesis' Gaussian
+        members[:, 0] = np.arange(len(inside))
         if len(tracks):
-            observations = Observations(self._observed_by(sensor), z[detections], self.step)
-            updated, log_densities[inside] = self._corrected(states.take(tracks), observations, linear.take(tracks))
+            observations = Observations(detections.measurement, detections.z[columns], self.step)
+            updated, log_densities[inside] = self._corrected(states.take(tracks), observations, prediction.take(tracks))
             states = Gaussians.join([states, updated])
-        sources = np.zeros((count, 1 + len(z)), dtype=int)  # index of each hypothesis' Gaussian
-        sources[:, 0] = np.arange(count)
-        sources[:, 1:][inside] = count + np.arange(len(tracks))
+            members[:, 1:][inside] = len(inside) + np.arange(len(tracks))
 
         def merge(tracks: np.ndarray, weights: Array) -> ListedFilters | GaussianFilters:
             if not len(tracks):
@@ -137,13 +195,11 @@ class GaussianFilters(BatchedKalmanFilter):
             size = np.count_nonzero(weights > VANISHING_SHARE, axis=1).max()
             heaviest = np.argsort(-weights, axis=1)[:, :size]
             weights = np.take_along_axis(weights, heaviest, axis=1)
-            members = np.take_along_axis(sources[tracks], heaviest, axis=1)
-            means, factors = merge_gaussians(
-                states.means[members], states.factors[members], weights, circular_dims(self.model)
-            )
-            return self._standing_at(Gaussians(np.ones(len(tracks)), means, factors), self.log_likelihoods[tracks])
+            rows = np.take_along_axis(members[tracks], heaviest, axis=1)
+            moments = merge_gaussians(states.means[rows], states.factors[rows], weights, circular_dims(self.model))
+            return self._standing_at(Gaussians(np.ones(len(tracks)), *moments), self.log_likelihoods[tracks])
 
-        return log_densities, merge
+        return merge
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +213,16 @@ class Tracks:
 
     def take(self, tracks: np.ndarray) -> Tracks:
         """Return chosen tracks, (n,)."""
-        bank = self.bank.take(tracks) if len(tracks) else ListedFilters()
-        labels, histories = ([values[i] for i in tracks] for values in (self.labels, self.histories))
-        return Tracks(labels, self.existence[tracks], bank, histories)
+        labels = list(map(self.labels.__getitem__, tracks))
+        return Tracks(labels, self.existence[tracks], self.bank.take(tracks), [self.histories[i] for i in tracks])
 
     def join(self, other: Tracks) -> Tracks:
         """Return these tracks and others, at the same step."""
         if not self.labels or not other.labels:
             return self if self.labels else other
-        first, second = self.bank, other.bank
-        both = isinstance(first, GaussianFilters) and isinstance(second, GaussianFilters) and first.rule == second.rule
-        bank = first.join(second) if both else ListedFilters([*first, *second])  # type: ignore[union-attr,arg-type]
+        banks: Any = self.bank, other.bank
+        alike = getattr(banks[0], "rule", 0) == getattr(banks[1], "rule", 1)
+        bank = banks[0].join(banks[1]) if alike else ListedFilters([*banks[0], *banks[1]])
         existence = np.concatenate([self.existence, other.existence])
         return Tracks([*self.labels, *other.labels], existence, bank, [*self.histories, *other.histories])
 

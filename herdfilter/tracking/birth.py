@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, read_only, short_repr
+from herdfilter._checks import SMALLEST, Array, as_array, as_fraction, as_positive, check_methods, read_only, short_repr
 from herdfilter._repr import fields_in_line
 from herdfilter.angles import wrap
 from herdfilter.filters.kalman.gaussian import iterated_update
 from herdfilter.filters.observation import Observations
 from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVED, Model, circular_dims, require
-from herdfilter.models.resolved import Measurement
+from herdfilter.models.contract import OBSERVATION, OBSERVED, Model, circular_dims, jumps, require
+from herdfilter.models.jump_markov import JumpMarkov, with_modes
+from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.series import as_duration
 from herdfilter.models.with_clutter import WithClutter
 
@@ -135,42 +136,114 @@ class BirthFromMeasurements:
             positive = probabilities > 0
             if not positive.any():  # or no detection
                 continue
-            z, shares = z[positive], probabilities[positive]
+            z = z[positive]
+            shares = probabilities[positive]
             means, covariances = self.locate(model.model, z, step)
             if callable(model.detection_probability) or callable(model.clutter_density):
                 odds = shares * model.detection_probabilities(means, step)
                 odds = odds / model.clutter_densities(z, step) if model.clutter_density else odds
                 shares = odds * (shares.sum() / max(odds.sum(), SMALLEST))
             rates = self.expected * dt * shares / total
-            alike = _near_pairs(model.model, z, means, step)
-            left = rates > 0
-            for i in np.argsort(-alike.sum(axis=1), kind="stable"):
-                if left[i]:
-                    group = alike[i] & left
-                    left &= ~group
+            near = _near_pairs(Measurement(model.model), z, means, step)
+            unused = rates > 0
+            for i in np.argsort(-near.sum(axis=1), kind="stable"):
+                if unused[i]:
+                    group = near[i] & unused
+                    unused &= ~group
                     rate = rates[group].sum()
-                    place = GaussianMixture.unchecked(rates[group] / rate, means[group], covariances[group])
-                    births.append(Birth(min(self.most, rate), place))
+                    start = GaussianMixture.unchecked(rates[group] / rate, means[group], covariances[group])
+                    births.append(Birth(min(self.most, rate), start))
         return births
 
     def locate(self, model: Model, z: Array, step: int) -> tuple[Array, Array]:
         """Return means (k, d) and covariances (k, d, d) of the state given each detection (k, m) alone."""
         require(model, "BirthFromMeasurements", OBSERVED)
-        prior, factors = self.initial.means, self.initial.factors
+        prior = self.initial.means
         means = np.repeat(prior, len(z), axis=0)
         states = means if self.state is None else as_array("state", self.state(read_only(z)), means.shape)
-        start = np.linalg.solve(factors[0], (states - prior).T).T
-        means, factors, _ = iterated_update(Observations(model, z, step), means, factors, start)
+        start = np.linalg.solve(self.initial.factors[0], (states - prior).T).T
+        means, factors, _ = iterated_update(Observations(model, z, step), means, self.initial.factors, start)
         return wrap(means, circular_dims(model)), factors @ factors.mT
 
 
-def _near_pairs(model: Model, z: Array, states: Array, step: int) -> np.ndarray:
+def _near_pairs(measurement: Measurement, z: Array, states: Array, step: int) -> np.ndarray:
     """Return which detections (k, m) are no further apart than the mean square of a difference of noise, m; (k, k)."""
     size = z.shape[1]
-    apart = wrap(z[:, None] - z, Measurement(model).circular(size))
+    differences = wrap(z[:, None] - z, measurement.circular(size))
     try:
-        precisions = np.linalg.inv(2 * Measurement(model).noises(states, size, step))
+        precisions = np.linalg.inv(2 * measurement.noises(states, size, step))
     except np.linalg.LinAlgError:  # there is no noise
         return np.eye(len(z), dtype=bool)
-    near = ((apart @ precisions) * apart).sum(axis=2) <= size
+    near = ((differences @ precisions) * differences).sum(axis=2) <= size
     return np.asarray(near | near.T)
+
+
+class ModelWithInitial:
+    """A model with another initial distribution."""
+
+    def __init__(self, model: Model, initial: GaussianMixture) -> None:
+        self._model = model
+        self.initial = initial
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # while it is copied or unpickled
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self._model, name)
+
+
+class BirthModel(ModelWithInitial):
+    """The model of a birth: half of the mixture's covariance is initial, a transition with noise adds the other half.
+
+    With components of different covariances the noise is half of the part that all have in common.
+    """
+
+    def __init__(self, model: Model, mixture: GaussianMixture) -> None:
+        covariances = mixture.distinct_covariances
+        common: Array = covariances[0]
+        share = 1.0
+        if len(covariances) > 1:
+            common = covariances.mean(axis=0)
+            scale = np.sqrt(np.where(np.diagonal(common) > 0, np.diagonal(common), 1.0))
+            values, vectors = np.linalg.eigh(common / np.outer(scale, scale))
+            positive = values > 1e-12 * values[-1]
+            white = (vectors[:, positive] / np.sqrt(values[positive])).T / scale
+            share = max(np.linalg.eigvalsh(white @ covariances @ white.T)[:, 0].min(), 0.0)
+        self._noise = 0.5 * share * common
+        super().__init__(model, GaussianMixture.unchecked(mixture.weights, mixture.means, covariances - self._noise))
+
+    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
+        """Return the states."""
+        return x
+
+    def transition_covariance(self, dt: float, step: int) -> Array:
+        """Return the noise."""
+        return self._noise
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("dim", "circular", *OBSERVATION):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return super().__getattr__(name)
+
+
+def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
+    """Return a filter whose state at `step` is distributed as `initial`; raise an error unless model and tracks fit it.
+
+    If `predicted`, a transition of its own leads there (`BirthModel`). So a proposal that uses the observation moves its
+    particles to the detection, although a birth may be anywhere in a wide area.
+    """
+    starting = BirthModel if predicted else ModelWithInitial
+    if jumps(model):  # at a birth a target keeps its mode
+        matrix = np.eye(len(model.models)) if predicted else model.transition_matrix
+        online = make(JumpMarkov([starting(mode, initial) for mode in model.models], matrix, model.initial_modes))
+    else:
+        online = make(starting(model, initial))
+    check_methods("filter", online, "predicted_observation", "combine")  # it can carry several hypotheses
+    if predicted:
+        online.step = step - 1
+        online.predict()
+    else:
+        _ = online.mean  # particles are drawn when they are first needed
+        online.step = step
+    # a filter holds a model with modes, or its only mode
+    online.model = with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
+    return online

@@ -6,39 +6,47 @@ import copy
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array, as_generator, check_count, one_of, short_repr
+from herdfilter._checks import Array, as_generator, check_count, one_of, read_only, short_repr
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import summary_repr
+from herdfilter.association.base import solve_clusters
 from herdfilter.association.belief_propagation import BeliefPropagation
-from herdfilter.association.calls import as_method, associate
+from herdfilter.association.calls import as_method
 from herdfilter.catalogue import catalogue
 from herdfilter.catalogue.specifications import catalogue_spec
 from herdfilter.filters.kalman.gaussian import Gaussians, expected_detection
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
-from herdfilter.filters.results import hold_warnings
 from herdfilter.filters.series import Watcher, run
+from herdfilter.mixture import GaussianMixture
 from herdfilter.models.contract import OBSERVED, require
+from herdfilter.models.resolved import Measurement, only_mode
 from herdfilter.models.sensors import Sensor, sensed
 from herdfilter.models.series import Late, Reading, Timed, as_duration, series
 from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import Factor, WithClutter
-from herdfilter.tracking.bank import GaussianFilters, ListedFilters, Tracks
-from herdfilter.tracking.birth import Birth, BirthFromMeasurements, UnexplainedDetections, as_probability
+from herdfilter.tracking.bank import Detections, GaussianFilters, ListedFilters, Merge, Tracks
+from herdfilter.tracking.birth import (
+    Birth,
+    BirthFromMeasurements,
+    ModelWithInitial,
+    UnexplainedDetections,
+    as_probability,
+    start_filter,
+)
 from herdfilter.tracking.results import TrackingRecord, TrackingResult
-from herdfilter.tracking.status import DetectionHistory, add_scan, as_confirm, elapse
 from herdfilter.tracking.track import (
     SMALLEST_GATED_RATIO,
-    ModelWithInitial,
+    DetectionHistory,
     Track,
+    add_scan,
+    as_confirm,
     association_matrix,
     gate_detections,
-    start_filter,
     update_existence,
 )
 
@@ -134,8 +142,9 @@ class LMBTracker(Timed):
         self.model = model
         self.birth = birth if isinstance(birth, BirthFromMeasurements) else _as_births("birth", birth)
         self.survival_probability = as_probability("survival_probability", survival_probability)
-        self.association, self.filter = association, filter
-        as_method("association", association)
+        self.association = association
+        self.filter = filter
+        self._method = as_method("association", association)
         if not callable(filter):
             one_of("filter", filter, catalogue())
         self.n_particles = check_count("n_particles", n_particles)
@@ -149,19 +158,20 @@ class LMBTracker(Timed):
         self.step = 0
         self.record: TrackingRecord | None = None
         self._unexplained: list[UnexplainedDetections] = []  # by the scans of this step
-        starts = _as_births("initial", initial)
+        self._measurement = Measurement(only_mode(model.model))
+        initial = _as_births("initial", initial)
         births = (self.birth,) if isinstance(self.birth, BirthFromMeasurements) else self.birth
-        places = [one.initial for one in (*births, *starts)]
-        self._place = places[0].means[:1] if places else None  # a state, to see how long a detection is
-        for place in places:
-            if place.dim != model.model.dim:
+        starts = [start.initial for start in (*births, *initial)]
+        self._start = starts[0].means[:1] if starts else None  # a state, to see how long a detection is
+        for start in starts:
+            if start.dim != model.model.dim:
                 expected = f"states of {model.model.dim} dimensions, as the model has"
-                raise ValueError(f"birth: expected {expected}, got {place.dim}")
-            check_state(ModelWithInitial(model, place), "LMBTracker")
+                raise ValueError(f"birth: expected {expected}, got {start.dim}")
+            check_state(ModelWithInitial(model, start), "LMBTracker")
         # a filter of the catalogue starts where the birth says, so that one of Gaussians need not be built for each
-        batch = GaussianFilters.of([start_filter(self._make_filter, model.model, place, 0, False) for place in places[:1]])
+        batch = GaussianFilters.of([self._start_filter((), start, 0, False) for start in starts[:1]])
         self._template = batch if isinstance(filter, str) else None
-        self._held = self._start_tracks(starts, 0)
+        self._held = self._start_tracks(initial, 0)
 
     @property
     def tracks(self) -> list[Track]:
@@ -180,16 +190,19 @@ class LMBTracker(Timed):
         as from the filters of the tracks or for a `dt` that is not positive, the tracker is as it was.
         """
         dt = as_duration("dt", dt)
-        survival, step = self.survival_probability**dt, self.step + 1
-        held = replace(self._held, existence=survival * self._held.existence)
+        step = self.step + 1
+        tracks = replace(self._held, existence=self.survival_probability**dt * self._held.existence)
         if isinstance(self.birth, BirthFromMeasurements):
-            held = held.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
-        bank = copy.copy(held.bank)
+            tracks = tracks.join(self._start_tracks(self.birth.births_at(self._unexplained, self.step, dt), step))
+        bank = copy.copy(tracks.bank)
         bank.predict(dt, control)
-        held = replace(held, bank=bank, histories=[elapse(one, dt) for one in held.histories])
+        histories = [past._replace(time_since_detection=past.time_since_detection + dt) for past in tracks.histories]
+        tracks = replace(tracks, bank=bank, histories=histories)
         if not isinstance(self.birth, BirthFromMeasurements):
-            held = held.join(self._start_tracks([one.within(dt) for one in self.birth], step, dt))
-        self._held, self.step, self._unexplained = held, step, []
+            tracks = tracks.join(self._start_tracks([birth.within(dt) for birth in self.birth], step, dt))
+        self._held = tracks
+        self.step = step
+        self._unexplained = []
         self._clock = self._clock.later(dt)
 
     def update(self, scan: ArrayLike | None, sensor: Sensor | None = None) -> TrackingRecord:
@@ -213,89 +226,114 @@ class LMBTracker(Timed):
         """
         if self.step == 0:
             raise RuntimeError("update: the tracker stands at the initial state, step 0; call predict first")
-        with hold_warnings():
-            held = self._held if scan is None else self._use_scan(scan, sensor)
-        if len(held.labels) > self.max_tracks:
-            least = np.sort(held.existence)[-self.max_tracks]
-            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(held.labels))
-            held = held.take(np.flatnonzero(held.existence >= least)[: self.max_tracks])
-        reported, dim = held.take(np.flatnonzero(held.existence >= self.report)), self.model.model.dim
-        self._held, cardinality = held, float(sum(held.existence.tolist()))
+        tracks = self._held if scan is None else self._use_scan(scan, sensor)
+        if len(tracks.labels) > self.max_tracks:
+            least = np.sort(tracks.existence)[-self.max_tracks]
+            _log.info("step %d: %d of %d tracks kept, max_tracks", self.step, self.max_tracks, len(tracks.labels))
+            tracks = tracks.take(np.flatnonzero(tracks.existence >= least)[: self.max_tracks])
+        self._held = tracks
+        reported = np.flatnonzero(tracks.existence >= self.report)
+        means, covariances = tracks.bank.moments(reported)
+        dim = self.model.model.dim
         self.record = TrackingRecord(
             self.step,
-            reported.labels,
-            reported.bank.means.reshape(-1, dim),
-            reported.bank.covariances.reshape(-1, dim, dim),
-            reported.existence,
-            cardinality,
-            reported.histories,
+            list(map(tracks.labels.__getitem__, reported)),
+            means.reshape(-1, dim),
+            covariances.reshape(-1, dim, dim),
+            tracks.existence[reported],
+            self.cardinality,
+            list(map(tracks.histories.__getitem__, reported)),
         )
-        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(held.labels), len(reported.labels))
+        _log.debug("step %d: %d tracks, %d of them reported", self.step, len(tracks.labels), len(reported))
         return self.record
 
     def _use_scan(self, scan: ArrayLike, sensor: Sensor | None) -> Tracks:
         """Return the tracks after a scan, and keep its unexplained detections for births."""
-        labels, existence, bank = self._held.labels, self._held.existence, self._held.bank
-        fixed_births = not isinstance(self.birth, BirthFromMeasurements)
-        model = self.model if sensor is None else sensed(self.model.model, sensor)
-        if not isinstance(model, WithClutter):
-            expected = "one that gives scans, with detection_probability and clutter_density"
-            raise ValueError(f"sensor: expected {expected}, got {short_repr(sensor)}")
-        if sensor is not None:  # of a single detection
+        tracks = self._held
+        bank = tracks.bank
+        model = self.model
+        measurement = self._measurement.at_one_step()
+        if sensor is not None:
+            model = sensed(self.model.model, sensor)
+            if not isinstance(model, WithClutter):
+                expected = "one that gives scans, with detection_probability and clutter_density"
+                raise ValueError(f"sensor: expected {expected}, got {short_repr(sensor)}")
             sensor = replace(sensor, detection_probability=None, clutter_density=None, region=None)
-        if not fixed_births:
+            measurement = Measurement(only_mode(sensor.on(self.model.model))).at_one_step()
+        if isinstance(self.birth, BirthFromMeasurements):
             require(model.model, "BirthFromMeasurements", OBSERVED)
         try:
-            z = model.as_scan(scan, self.step, self._place)
+            z = read_only(model.as_scan(scan, self.step, self._start))
         except ValueError as error:
             raise ValueError(f"scan: {str(error).removeprefix('z: ')}") from None
 
-        detected: Factor = 1.0 if callable(model.detection_probability) else model.detection_probability
-        if labels and callable(model.detection_probability):
-            moments = Gaussians(np.ones(len(labels)), bank.means, covariance_factor(bank.covariances))
+        detected: Factor = 1.0
+        if not callable(model.detection_probability):
+            detected = model.detection_probability
+        elif tracks.labels:
+            means, covariances = bank.moments(np.arange(len(tracks.labels)))
+            moments = Gaussians(np.ones(len(means)), means, covariance_factor(covariances))
             detected = expected_detection(model, moments, UNSCENTED_RULE, self.step)
         clutter = model.clutter_densities(z, self.step)
         with np.errstate(divide="ignore"):
             log_clutter = np.log(clutter)
-            log_factors = np.log(existence * detected) - np.min(log_clutter, initial=np.inf)
-        missed = 1 - existence * detected
-        given = {"z": z, "missed": missed, "log_factors": log_factors, "probability": self.gate_probability}
-
-        def ratios(log_densities: Array) -> Array:
-            matrix = association_matrix(existence, detected, log_densities, log_clutter)
-            if self.gate_probability < 1:  # a smaller ratio changes no marginal by more, and so ties no tracks together
-                matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
-            return matrix
-
-        def foretell(log_densities: Array) -> Array:
-            matrix = ratios(log_densities)
-            if not (matrix > 0).any(axis=1).all():
-                return np.ones_like(log_densities)
-            return associate(matrix, _Foretelling()).marginals[:, 1:]
-
-        gate = partial(gate_detections, model.model, **given)
-        log_densities, merge = bank.hypotheses(z, gate, sensor, foretell if self.gate_probability < 1 else None)
-        matrix = ratios(log_densities)
-        impossible = ~(matrix > 0).any(axis=1)
-        if impossible.any():
+        detections = Detections(z, self.step, measurement, sensor)
+        log_densities, merge = self._update_with_each(detections, detected, log_clutter)
+        matrix = self._ratios(detected, log_densities, log_clutter)
+        possible = matrix.any(axis=1)
+        if not possible.all():
             raise ValueError(
-                f"scan: expected a detection of track {labels[int(np.argmax(impossible))]}, which cannot be "
-                f"missing, got none near it at step {self.step}; give a detection or a survival probability below 1"
+                f"scan: expected a detection of track {tracks.labels[int(np.argmin(possible))]}, which cannot be "
+                f"missed, got none near it at step {self.step}; give a detection or a survival probability below 1"
             )
-        marginals = associate(matrix, self.association, self.rng).marginals
+        marginals = solve_clusters(self._method, matrix, self.rng).marginals
         unexplained = 1 - marginals[:, 1:].sum(axis=0)
-        if np.all(clutter == 0) and fixed_births and unexplained.sum() > MOST_UNEXPLAINED:
+        fixed_births = not isinstance(self.birth, BirthFromMeasurements)
+        if fixed_births and unexplained.sum() > MOST_UNEXPLAINED and np.all(clutter == 0):
             j = int(np.argmax(unexplained))
             raise ValueError(
                 f"scan: expected only detections of tracks, as the clutter density is zero, got {z[j]} as detection {j} at "
                 f"step {self.step}, which belongs to no track; give a clutter density, or births where targets may appear"
             )
-        after, weights = update_existence(existence, detected, marginals)
-        kept, seen = np.flatnonzero(after >= self.prune), (marginals[:, 1:].sum(axis=1) > 0.5).tolist()
-        histories = [add_scan(self._held.histories[i], seen[i], self.confirm) for i in kept]
-        tracks = Tracks([labels[i] for i in kept], after[kept], merge(kept, weights), histories)
+        existence, weights = update_existence(tracks.existence, detected, marginals)
+        histories = add_scan(tracks.histories, (marginals[:, 1:].sum(axis=1) > 0.5).tolist(), self.confirm)
+        alive = np.flatnonzero(existence >= self.prune)
+        labels = list(map(tracks.labels.__getitem__, alive))
+        histories = list(map(histories.__getitem__, alive))
+        tracks = Tracks(labels, existence[alive], merge(alive, weights), histories)
         self._unexplained = [*self._unexplained, UnexplainedDetections(model, z, np.clip(unexplained, 0.0, 1.0))]
         return tracks
+
+    def _update_with_each(self, detections: Detections, detected: Factor, log_clutter: Factor) -> tuple[Array, Merge]:
+        """Update the tracks with each detection in their gates; see `ListedFilters.hypotheses`.
+
+        Particles are spared where the moments of the prediction foretell that a hypothesis is too light to be merged: its
+        density is then that of the Gaussian.
+        """
+        bank = self._held.bank
+        inside = np.ones((len(self._held.labels), len(detections.z)), dtype=bool)
+        log_densities = np.full(inside.shape, -np.inf)
+        prediction = bank.predict_detections(detections) if inside.size else None
+        if prediction is not None and self.gate_probability < 1:
+            hit = self._held.existence * detected
+            with np.errstate(divide="ignore", invalid="ignore"):
+                log_odds = np.log(hit) - np.log1p(-hit) - np.min(log_clutter)
+            circular = detections.measurement.circular(detections.z.shape[1])
+            moments = prediction.means, prediction.covariances
+            inside, foretold = gate_detections(detections.z, *moments, circular, log_odds, self.gate_probability)
+            if bank.negligible_share is not None:
+                log_densities[inside] = foretold[inside]
+                matrix = self._ratios(detected, log_densities, log_clutter)
+                if matrix.any(axis=1).all():
+                    inside &= solve_clusters(FORETELLING, matrix, None).marginals[:, 1:] >= bank.negligible_share
+        return log_densities, bank.hypotheses(detections, prediction, inside, log_densities)
+
+    def _ratios(self, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
+        """Return the matrix of the association; with gates, without ratios that change no marginal by more than they are."""
+        matrix = association_matrix(self._held.existence, detected, log_densities, log_clutter)
+        if self.gate_probability < 1:
+            matrix[:, 1:][matrix[:, 1:] < SMALLEST_GATED_RATIO * matrix[:, :1]] = 0.0
+        return matrix
 
     def run(
         self,
@@ -340,25 +378,26 @@ class LMBTracker(Timed):
 
     def _start_tracks(self, births: Sequence[Birth], born: int, dt: float | None = None) -> Tracks:
         """Return tracks that are born at a step; their filters stand there, `dt` away, or else at the present step."""
-        predicted, labels = dt is not None, [(born, i) for i in range(len(births))]
-        step, starts = born if predicted else self.step, [one.initial for one in births]
+        labels = [(born, i) for i in range(len(births))]
+        starts = [birth.initial for birth in births]
+        predicted = dt is not None
+        step = born if predicted else self.step
         bank: ListedFilters | GaussianFilters
         if self._template is not None and starts:
             bank = self._template.born(starts, step, self._clock.later(dt or 0.0))
         else:
-            makers = [partial(self._make_filter, label=label) for label in labels]
-            given = [(self.model.model, start, step, predicted) for start in starts]
-            filters = [start_filter(make, *rest) for make, rest in zip(makers, given, strict=True)]
+            pairs = zip(labels, starts, strict=True)
+            filters = [self._start_filter(label, start, step, predicted) for label, start in pairs]
             bank = GaussianFilters.of(filters) or ListedFilters(filters)
-        return Tracks(labels, np.array([one.probability for one in births]), bank, [DetectionHistory()] * len(labels))
+        existence = np.array([birth.probability for birth in births])
+        return Tracks(labels, existence, bank, [DetectionHistory()] * len(labels))
 
-    def _make_filter(self, model: Any, label: tuple[int, ...] = ()) -> Any:
+    def _start_filter(self, label: tuple[int, ...], start: GaussianMixture, step: int, predicted: bool) -> Any:
         """Return a filter with a generator of its own, by its label, so that tracks do not disturb one another."""
         seeds = np.random.SeedSequence(self._seeds.entropy, spawn_key=(*self._seeds.spawn_key, *label))
         rng = np.random.Generator(type(self.rng.bit_generator)(seeds))
-        if isinstance(self.filter, str):
-            return catalogue_spec(self.filter)(model, self.n_particles, rng)
-        return self.filter(model, self.n_particles, rng)
+        make = catalogue_spec(self.filter) if isinstance(self.filter, str) else self.filter
+        return start_filter(lambda model: make(model, self.n_particles, rng), self.model.model, start, step, predicted)
 
 
 class _Foretelling(BeliefPropagation):
@@ -367,12 +406,15 @@ class _Foretelling(BeliefPropagation):
     warns = False
 
 
-def _as_births(name: str, given: Any) -> tuple[Birth, ...]:
+FORETELLING = _Foretelling()
+
+
+def _as_births(name: str, value: Any) -> tuple[Birth, ...]:
     """Return births as a tuple."""
-    births = tuple(given) if isinstance(given, Iterable) else (None,)
-    if not all(isinstance(one, Birth) for one in births):
+    births = tuple(value) if isinstance(value, Iterable) else (None,)
+    if {*map(type, births)} - {Birth}:
         more = ", or BirthFromMeasurements(initial)" if name == "birth" else ""
         raise TypeError(
-            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(given)}"
+            f"{name}: expected a list of herdfilter.tracking.Birth(probability, initial){more}, got {short_repr(value)}"
         )
     return births

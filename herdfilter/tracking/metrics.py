@@ -116,11 +116,10 @@ def ospa(truth: ArrayLike, estimates: ArrayLike, cutoff: float, p: float = 1.0) 
     """
     cutoff, p = _as_cutoff(cutoff, p)
     distances = _distances(truth, estimates)
-    larger = max(distances.shape)
-    if larger == 0:
-        return 0.0
     near = _assigned(distances, cutoff, p)
-    return float((((near**p).sum() + (larger - len(near)) * cutoff**p) / larger) ** (1 / p))
+    larger = max(*distances.shape, 1)
+    unmatched = max(distances.shape) - len(near)
+    return float((((near**p).sum() + unmatched * cutoff**p) / larger) ** (1 / p))
 
 
 def label_switches(
@@ -155,10 +154,10 @@ def label_switches(
     """
     cutoff = as_positive("cutoff", cutoff)
     path = as_array("truth", truth, (None, None, None), finite=False)
-    for name, given in (("estimates", estimates), ("labels", labels)):
-        given = as_list(name, given, "one entry for each step")
-        if len(given) != len(path):
-            raise ValueError(f"{name}: expected one entry for each of {len(path)} steps, got {len(given)}")
+    for name, sets in (("estimates", estimates), ("labels", labels)):
+        count = len(as_list(name, sets, "one entry for each step"))
+        if count != len(path):
+            raise ValueError(f"{name}: expected one entry for each of {len(path)} steps, got {count}")
     last: dict[int, Hashable] = {}  # target -> its label, the target that was assigned last at the end
     switches = 0
     for step, (states, points, names) in enumerate(zip(path, estimates, labels, strict=True), 1):
@@ -168,8 +167,7 @@ def label_switches(
         distinct = all(isinstance(name, Hashable) for name in names) and len(set(names)) == len(names)
         if distances.shape[1] != len(names) or not distinct:
             raise ValueError(f"labels: expected {distances.shape[1]} different ones at step {step}, got {short_repr(names)}")
-        now = _correspondence(distances, present.tolist(), list(names), last, cutoff)
-        for target, label in now.items():
+        for target, label in _correspondence(distances, present.tolist(), names, last, cutoff).items():
             switches += last.pop(target, label) != label
             last[target] = label
     return switches
@@ -179,23 +177,24 @@ def _correspondence(
     distances: Array, targets: list[int], names: list[Hashable], last: dict[int, Hashable], cutoff: float
 ) -> dict[int, Hashable]:
     """Assign labels to targets at one step: first the last labels, then as many others as possible."""
-    row = {target: i for i, target in enumerate(targets)}
-    column = {name: j for j, name in enumerate(names)}
-    found: dict[int, Hashable] = {}
-    for target, name in reversed(last.items()):
-        if target in row and column.get(name, -1) >= 0 and distances[row[target], column[name]] < cutoff:
-            found[target] = name
-            del column[name], row[target]
-    rows, columns = list(row.values()), list(column.values())
-    rest = distances[np.ix_(rows, columns)]
-    if rest.size:
-        from scipy.optimize import linear_sum_assignment
+    from scipy.optimize import linear_sum_assignment
 
-        penalty = cutoff * (1 + min(rest.shape))  # above every sum of distances: one more pair always pays
-        for i, j in zip(*linear_sum_assignment(np.where(rest < cutoff, rest, penalty)), strict=True):
-            if rest[i, j] < cutoff:
-                found[targets[rows[i]]] = names[columns[j]]
-    return found
+    near = distances < cutoff
+    assigned: dict[int, Hashable] = {}
+    for target, name in reversed(last.items()):
+        if target not in targets or name not in names:
+            continue
+        i = targets.index(target)
+        j = names.index(name)
+        if near[i, j]:
+            assigned[target] = name
+            near[i] = False
+            near[:, j] = False
+    penalty = cutoff * (1 + min(near.shape))  # above every sum of distances: one more pair always pays
+    for i, j in np.transpose(linear_sum_assignment(np.where(near, distances, penalty))).tolist():
+        if near[i, j]:
+            assigned[targets[i]] = names[j]
+    return assigned
 
 
 def _assigned(distances: Array, cutoff: float, p: float) -> Array:

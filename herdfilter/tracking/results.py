@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +15,15 @@ from herdfilter._checks import Array, as_array, as_list
 from herdfilter._repr import fields_in_line, html_repr, summary_repr
 from herdfilter.models.contract import circular_dims
 from herdfilter.models.series import as_objects
-from herdfilter.tracking.status import DetectionHistory
-from herdfilter.tracking.track import Label
+from herdfilter.tracking.track import DetectionHistory, Label
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+
+
+OF_HISTORY = ("status", "detections", "time_since_detection")  # columns of a table
+LISTS = ("labels", "means", "covariances", "existence", "history")  # fields of a result with an entry for each scan
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -112,12 +116,15 @@ class TrackingResult:
     @classmethod
     def collect(cls, records: Sequence[TrackingRecord], model: Any, kept: Any, times: Sequence[Any]) -> TrackingResult:
         """Stack records of a tracker's model, with the times of the first steps; no particles are kept."""
-        names = "labels", "means", "covariances", "existence", "history"
-        lists: dict[str, Any] = {name: [getattr(record, name) for record in records] for name in names}
-        steps = np.array([record.step for record in records], dtype=int)
-        cardinality = np.array([record.cardinality for record in records])
-        lists |= {"circular": circular_dims(model), "position_dims": tuple(getattr(model, "position_dims", ()))}
-        return cls(cardinality=cardinality, steps=steps, times=as_objects(times[: len(records)]), dim=model.dim, **lists)
+        return cls(
+            **{name: [getattr(record, name) for record in records] for name in LISTS},
+            cardinality=np.array([record.cardinality for record in records]),
+            steps=np.array([record.step for record in records], dtype=int),
+            times=as_objects(times[: len(records)]),
+            dim=model.dim,
+            circular=circular_dims(model),
+            position_dims=tuple(getattr(model, "position_dims", ())),
+        )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -127,7 +134,7 @@ class TrackingResult:
 
     def names(self) -> list[Label]:
         """Return the labels of all reported tracks, in the order of their births."""
-        return sorted({label for labels in self.labels for label in labels})
+        return sorted({*chain.from_iterable(self.labels)})
 
     def trajectories(self) -> dict[Label, Array]:
         """Return the means of each track, label -> (T, d), with NaN at scans that do not report it."""
@@ -160,23 +167,22 @@ class TrackingResult:
 
         names = self._dimension_names(names)
         counts = [len(labels) for labels in self.labels]
-        flat = [label for labels in self.labels for label in labels]
-        history = [one for histories in self.history for one in histories]
+        labels = list(chain.from_iterable(self.labels))
+        history = list(chain.from_iterable(self.history))
         table: dict[str, Any] = {
             "step": np.repeat(self.steps, counts),
             "time": np.repeat(self.times, counts),
-            "track_id": ["-".join(map(str, label)) for label in flat],
-            "birth": [label[0] for label in flat],
-            "number": [label[1] for label in flat],
+            "track_id": ["-".join(map(str, label)) for label in labels],
+            "birth": [birth for birth, _ in labels],
+            "number": [number for _, number in labels],
             "existence": np.concatenate([np.empty(0), *self.existence]),
-            "status": [one.status for one in history],
-            "detections": [one.detections for one in history],
-            "time_since_detection": [one.time_since_detection for one in history],
+            **{name: [getattr(past, name) for past in history] for name in OF_HISTORY},
         }
         means = np.concatenate([np.empty((0, self.dim)), *self.means])
         covariances = np.concatenate([np.empty((0, self.dim, self.dim)), *self.covariances])
         for i, name in enumerate(names):
-            table[f"{name}_mean"], table[f"{name}_sd"] = means[:, i], np.sqrt(covariances[:, i, i])
+            table[f"{name}_mean"] = means[:, i]
+            table[f"{name}_sd"] = np.sqrt(covariances[:, i, i])
         return pd.DataFrame(table)
 
     def summary(self) -> pd.DataFrame:
@@ -219,33 +225,41 @@ class TrackingResult:
         from herdfilter.pictures.axes import axes_or_new, name_axes, panels, text_colour
         from herdfilter.pictures.tracks import plot_state_over_time, plot_times, plot_track
 
-        places, names = panels(ax, dims, self.dim, self.position_dims), self._dimension_names(names)
+        panes = panels(ax, dims, self.dim, self.position_dims)
+        names = self._dimension_names(names)
         truth = np.empty((len(self), 0, self.dim)) if truth is None else truth
         actual = as_array("truth", truth, (len(self), None, self.dim), finite=False)
-        angles, mass = tuple(self.circular if circular is None else circular), 0.95 if ellipses is None else ellipses
-        axes, (times, time_label) = [axes_or_new(one) for one, _ in places], plot_times(self, len(self))
-        paths: list[Any] = []
+        angles = tuple(self.circular if circular is None else circular)
+        mass = 0.95 if ellipses is None else ellipses
+        times, time_label = plot_times(self, len(self))
+        style: dict[str, Any] = {"color": text_colour(), "linewidth": 1, "label": "truth"}
+        paths: list[tuple[Array, Any, Any, dict[str, Any]]] = []
         for x in actual.swapaxes(0, 1):
-            paths.append((x, None, [], {"color": text_colour(), "linewidth": 1, "label": None if paths else "truth"}))
-        coasts = self._of_each_track([[one.status == "coasting" for one in histories] for histories in self.history], ())
+            paths.append((x, None, [], style))
+            style = style | {"label": None}
+        coasts = self._of_each_track([[past.status == "coasting" for past in histories] for histories in self.history], ())
         spreads = self._of_each_track(self.covariances, (self.dim, self.dim))
         for label, x in self.trajectories().items():
-            spread = None if ellipses is None else spreads[label]
-            paths.append((x, spread, coasts[label] == 1, {"label": f"track {label}"}))
-        for one, (_, drawn) in zip(axes, places, strict=True):
-            name_axes(one, *(time_label, names[drawn[0]]) if len(drawn) == 1 else [names[i] for i in drawn])
+            paths.append((x, None if ellipses is None else spreads[label], coasts[label] == 1, {"label": f"track {label}"}))
+        axes = []
+        for place, drawn in panes:
+            pane = axes_or_new(place)
+            over_time = len(drawn) == 1
+            name_axes(pane, *[time_label] * over_time, *(names[i] for i in drawn))
             for x, spread, coasting, style in paths:
-                there = np.flatnonzero(np.isfinite(x[:, drawn[0]])).tolist() or [0]
-                at = slice(there[0], there[-1] + 1)
-                part = SimpleNamespace(means=x[at], covariances=None if spread is None else spread[at], times=self.times[at])
-                if len(drawn) == 2:
-                    plot_track(part.means, part.covariances, one, drawn, mass, circular=angles, **style)
+                present = np.flatnonzero(np.isfinite(x[:, drawn[0]])).tolist() or [0]
+                at = slice(present[0], present[-1] + 1)
+                covariances = None if spread is None else spread[at]
+                if over_time:
+                    part = SimpleNamespace(means=x[at], covariances=covariances, times=self.times[at])
+                    plot_state_over_time(part, drawn[0], pane, None, mass, angles, **style)
                 else:
-                    plot_state_over_time(part, drawn[0], one, None, mass, angles, **style)
-                rings = [*([times[coasting]] if len(drawn) == 1 else []), *x[coasting][:, drawn].T]
-                one.plot(*rings, "o", color=one.lines[-1].get_color(), markerfacecolor="none", markersize=5)
-        for one in axes[:-1]:
-            one.set_xlabel("")
+                    plot_track(x[at], covariances, pane, drawn, mass, circular=angles, **style)
+                rings = [*[times[coasting]] * over_time, *x[coasting][:, drawn].T]
+                pane.plot(*rings, "o", color=pane.lines[-1].get_color(), markerfacecolor="none", markersize=5)
+            axes.append(pane)
+        for pane in axes[:-1]:
+            pane.set_xlabel("")
         return np.array(axes) if len(axes) > 1 else axes[0]
 
     def _dimension_names(self, names: Sequence[str]) -> list[str]:

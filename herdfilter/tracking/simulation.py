@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from herdfilter._checks import Array, as_array, as_generator
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Transition
+from herdfilter.models.with_clutter import WithClutter
 
 
 def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int) -> list[Array]:
@@ -35,18 +36,20 @@ def simulate_scans(model: Any, truth: ArrayLike, rng: np.random.Generator | int)
     >>> np.allclose(np.mean([len(scan) for scan in scans]), 3, atol=0.2)
     True
     """
-    if not hasattr(model, "detection_probability"):
+    if not isinstance(model, WithClutter):
         raise TypeError(f"model: expected a herdfilter.models.WithClutter, got {type(model).__name__}")
-    states, rng = as_array("truth", truth, (None, None, model.dim), finite=False), as_generator(rng)
+    states = as_array("truth", truth, (None, None, model.dim), finite=False)
+    rng = as_generator(rng)
     if model.region is None:
         raise ValueError("region: expected WithClutter(..., region=[[lowest, highest], ...]), got None")
-    size, scans = len(model.region), []
+    size = len(np.asarray(model.region))
+    scans = []
     for step, x in enumerate(states, start=1):
         chances = np.broadcast_to(model.detection_probabilities(np.nan_to_num(x), step), len(x))
-        seen = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < chances)
+        detected = np.isfinite(x).all(axis=1) & (rng.random(len(x)) < chances)
         scan = model.clutter_sampler(size, rng, step)()
-        if seen.any():
-            detections = Measurement(model.model).sample(x[seen], rng, step)
+        if detected.any():
+            detections = Measurement(model.model).sample(x[detected], rng, step)
             if detections.shape[1] != size:
                 raise ValueError(f"region: expected bounds of shape ({detections.shape[1]}, 2), got {(size, 2)}")
             scan = np.concatenate([scan, detections])
@@ -63,16 +66,17 @@ def simulate_path(
     """
     states = {at: initial}
     for step in range(at + 1, steps[-1] + 1):
-        x, when = states[step - 1][None], (dt, None, step)
-        moved = Transition(model, *when).sample(x, rng) if noise else Transition(model, *when).mean(x)
-        states[step] = moved[0]
+        transition = Transition(model, dt, None, step)
+        x = states[step - 1][None]
+        states[step] = (transition.sample(x, rng) if noise else transition.mean(x))[0]
     for step in range(at, steps[0], -1):
         contract.require(model, "simulation back in time", contract.ADDITIVE)
-        x, dim = states[step], len(initial)
-        moved = Transition(model, dt, None, step).mean(np.vstack([np.zeros(dim), np.eye(dim)]))
-        added = Transition(model, dt, None, step).noise.factor @ rng.standard_normal(dim) if noise else 0.0
-        earlier = np.linalg.solve((moved[1:] - moved[0]).T, x - added - moved[0])
-        again = Transition(model, dt, None, step).mean(earlier[None])[0] + added
+        transition = Transition(model, dt, None, step)
+        x = states[step]
+        origin, *columns = transition.mean(np.vstack([np.zeros_like(x), np.eye(len(x))]))
+        added = transition.factor @ rng.standard_normal(len(x)) if noise else 0.0
+        earlier = np.linalg.solve((np.array(columns) - origin).T, x - added - origin)
+        again = transition.mean(earlier[None])[0] + added
         if not np.allclose(again, x, rtol=1e-6, atol=1e-6 * (1 + np.abs(earlier).max())):
             raise ValueError(f"model: simulation back in time needs a linear transition, {type(model).__name__} has none")
         states[step - 1] = earlier

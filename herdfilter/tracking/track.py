@@ -1,36 +1,79 @@
-"""Tracks: the filter of a target that may exist, its start, and the parts of its update with a scan."""
+"""Tracks: targets that may exist, and the formulas of their update with a scan."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.special
-from numpy.typing import ArrayLike
 
-from herdfilter._checks import Array
+from herdfilter._checks import Array, as_array, short_repr
 from herdfilter._repr import summary_repr
-from herdfilter.angles import wrap_angles
-from herdfilter.filters.results import DegenerateWeightsError, Outcome
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import OBSERVATION, Model, jumps
-from herdfilter.models.jump_markov import JumpMarkov, with_modes
-from herdfilter.models.resolved import Measurement, only_mode
-from herdfilter.models.sensors import Sensor
+from herdfilter.angles import wrap
 from herdfilter.models.with_clutter import Factor
-from herdfilter.tracking.status import DetectionHistory
 
 SMALLEST_GATED_RATIO = 1e-6
 """A detection is in a gate, at any distance, if its weight is larger than this fraction of a miss's."""
 
 CLUTTER_WEIGHT = 1e-12  # without clutter: weight of a false alarm relative to that of the detection's likeliest target
 
-
 Label = tuple[int, int]
 """Step of the birth, and number among the births of that step."""
+
+
+class DetectionHistory(NamedTuple):
+    """The scans that detected a track (Blackman and Popoli 1999, chapter 6).
+
+    A scan detects a track if its detections belong to the track with a probability above 1/2.
+
+    Attributes
+    ----------
+    detections : int
+        Number of scans that detected the track.
+    time_since_detection : float
+        Time since the last of them; before the first, since the start of the track.
+    confirmed : bool
+        Whether M of N successive scans have detected it, with ``(M, N)`` the tracker's `confirm`.
+    recent : tuple of bool
+        Whether each of the last N scans detected it, the latest last.
+
+    Examples
+    --------
+    >>> hf.tracking.DetectionHistory(detections=3, time_since_detection=1.0, confirmed=True).status
+    'coasting'
+    """
+
+    detections: int = 0
+    time_since_detection: float = 0.0
+    confirmed: bool = False
+    recent: tuple[bool, ...] = ()
+
+    @property
+    def status(self) -> Literal["tentative", "confirmed", "coasting"]:
+        """``"tentative"`` until confirmed; then ``"coasting"`` if no scan of the present step detected it."""
+        return ("coasting" if self.time_since_detection else "confirmed") if self.confirmed else "tentative"
+
+
+def add_scan(
+    histories: Iterable[DetectionHistory], detected: Iterable[bool], confirm: tuple[int, int]
+) -> list[DetectionHistory]:
+    """Return the histories of tracks after a scan that detected, or missed, each; `confirm` is M of N."""
+    after = []
+    for (detections, elapsed, confirmed, recent), hit in zip(histories, detected, strict=True):
+        recent = (*recent, hit)[-confirm[1] :]
+        confirmed = confirmed or sum(recent) >= confirm[0]
+        after.append(DetectionHistory(detections + hit, 0.0 if hit else elapsed, confirmed, recent))
+    return after
+
+
+def as_confirm(value: Any) -> tuple[int, int]:
+    """Return M and N of the confirmation of a track."""
+    least, scans = as_array("confirm", value, (2,)).tolist()
+    if not 1 <= least <= scans or least % 1 or scans % 1:
+        raise ValueError(f"confirm: expected integers (M, N), 1 <= M <= N: M detections in N scans, got {short_repr(value)}")
+    return int(least), int(scans)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,140 +122,25 @@ class Track:
         return summary_repr(self, label=self.label, existence=self.existence, status=self.history.status, filter=self.filter)
 
 
-class Hypothesis(NamedTuple):
-    """An updated filter, and the log-evidence of the observation."""
-
-    filter: Any
-    log_evidence: float
-
-
-def hypothesis_given(online: Any, z: ArrayLike | None, sensor: Sensor | None = None) -> Hypothesis:
-    """Return a copy of a filter, updated with an observation; the evidence is 0 if the likelihood vanishes everywhere."""
-    copied = copy.copy(online)
-    try:
-        record = copied.update(z, sensor)
-    except DegenerateWeightsError:
-        return Hypothesis(copied, -np.inf)
-    return Hypothesis(copied, -np.inf if record.outcome is Outcome.DEGENERATE else record.log_likelihood)
-
-
-def combine_filters(filters: Sequence[Any], weights: Array) -> Any:
-    """Return one filter for hypotheses about one state, with probabilities (H,) of sum 1 (Bar-Shalom and Tse 1975)."""
-    positive = np.flatnonzero(weights).tolist()
-    first = filters[positive[0]]
-    return first if len(positive) == 1 else first.combine([filters[i] for i in positive], weights[positive])
-
-
-def start_filter(make: Callable[[Model], Any], model: Model, initial: GaussianMixture, step: int, predicted: bool) -> Any:
-    """Return a filter whose state at `step` is distributed as `initial`; raise an error unless model and tracks fit it.
-
-    If `predicted`, a transition of its own leads there (`BirthModel`). So a proposal that uses the observation moves its
-    particles to the detection, although a birth may be anywhere in a wide area.
-    """
-    online = make(_wrap_modes(BirthModel if predicted else ModelWithInitial, model, initial))
-    missing = [name for name in ("predicted_observation", "combine") if not hasattr(online, name)]
-    if missing:
-        raise TypeError(
-            f"filter: expected one that can carry several hypotheses, got {type(online).__name__}, which has no "
-            f"{' and no '.join(missing)}"
-        )
-    if predicted:
-        online.step = step - 1
-        online.predict()
-    else:
-        _ = online.mean  # particles are drawn when they are first needed
-        online.step = step
-    # a filter holds a model with modes, or its only mode
-    online.model = with_modes(model, type(online).__name__) if jumps(online.model) else only_mode(model)
-    return online
-
-
-class ModelWithInitial:
-    """A model with another initial distribution."""
-
-    def __init__(self, model: Model, initial: Any) -> None:
-        self._model, self.initial = model, initial
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._model, name)
-
-
-class BirthModel:
-    """The model of a birth: half of the mixture's covariance is initial, a transition with noise adds the other half.
-
-    With components of different covariances the noise is half of the part that all have in common.
-    """
-
-    def __init__(self, model: Model, mixture: GaussianMixture) -> None:
-        self._model, covariances = model, mixture.distinct_covariances
-        common: Array = covariances[0]
-        share = 1.0
-        if len(covariances) > 1:
-            common = covariances.mean(axis=0)
-            scale = np.sqrt(np.where(np.diagonal(common) > 0, np.diagonal(common), 1.0))
-            values, vectors = np.linalg.eigh(common / np.outer(scale, scale))
-            positive = values > 1e-12 * values[-1]
-            white = (vectors[:, positive] / np.sqrt(values[positive])).T / scale
-            share = max(np.linalg.eigvalsh(white @ covariances @ white.T)[:, 0].min(), 0.0)
-        self._noise = 0.5 * share * common
-        self.initial = GaussianMixture.unchecked(mixture.weights, mixture.means, covariances - self._noise)
-
-    def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
-        """Return the states."""
-        return x
-
-    def transition_covariance(self, dt: float, step: int) -> Array:
-        """Return the noise."""
-        return self._noise
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in ("dim", "circular", *OBSERVATION):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._model, name)
-
-
-def _wrap_modes(wrapper: type[ModelWithInitial | BirthModel], model: Model, initial: GaussianMixture) -> Model:
-    """Wrap a model, or each of its modes; at a birth a target keeps its mode."""
-    if not jumps(model):
-        return wrapper(model, initial)
-    modes = [wrapper(one, initial) for one in model.models]
-    matrix = np.eye(len(modes)) if wrapper is BirthModel else model.transition_matrix
-    return JumpMarkov(modes, matrix, model.initial_modes)
-
-
 def gate_detections(
-    model: Model,
-    tracks: np.ndarray,
-    means: Array,
-    covariances: Array,
-    z: Array,
-    missed: Array,
-    log_factors: Array,
-    probability: float,
-) -> np.ndarray:
-    """Return True for each detection z (k, m) in the gate of each track, (T, k).
+    z: Array, means: Array, covariances: Array, circular: tuple[int, ...], log_odds: Array, probability: float
+) -> tuple[np.ndarray, Array]:
+    """Return which detections z (M, m) are in the gate of each track, and their log-densities by its prediction, (T, M).
 
-    A gate is the ellipsoid that holds a Gaussian with a given probability (1 for no gate), or the larger one outside which a
-    detection weighs less than `SMALLEST_GATED_RATIO` of a miss. So it costs no accuracy if predictions are about Gaussian.
-    `tracks` (n,) have a gate, each about the detection N(mean, covariance) that it predicts; `missed` (T,) are the weights
-    of misses, `log_factors` (T,) the logarithms of the ratio of a detection's weight to its density.
+    A gate is the ellipsoid that holds the predicted detection, N(mean, covariance), with a given probability, or the larger
+    one outside which a detection weighs less than `SMALLEST_GATED_RATIO` of a miss. So it costs no accuracy if predictions
+    are about Gaussian. Means are (T, m), covariances (T, m, m), and `log_odds` (T,) the logarithms of the ratio of a
+    detection's weight to its density, over the weight of a miss.
     """
-    inside = np.ones((len(missed), len(z)), dtype=bool)
-    if not len(tracks) or not len(z) or probability == 1:
-        return inside
-    size = means.shape[1]
-    residuals = wrap_angles(z - means[:, None], Measurement(model).circular(size))
+    size = z.shape[1]
+    residuals = wrap(z - means[:, None], circular)
     roots = np.linalg.cholesky(covariances)
-    white = np.linalg.inv(roots) @ residuals.transpose(0, 2, 1)
-    with np.errstate(divide="ignore"):
-        log_roots = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
-        log_peaks = log_factors[tracks] - log_roots - 0.5 * size * np.log(2 * np.pi)
-        counts = 2 * (log_peaks - np.log(missed[tracks]) - np.log(SMALLEST_GATED_RATIO))
-    radii = np.maximum(2 * scipy.special.gammainccinv(size / 2, 1 - probability), counts)
-    inside[tracks] = (white**2).sum(axis=1) <= radii[:, None]
-    return inside
+    squares = ((np.linalg.inv(roots) @ residuals.mT) ** 2).sum(axis=1)
+    log_peaks = -np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1) - 0.5 * size * np.log(2 * np.pi)
+    log_densities = log_peaks[:, None] - 0.5 * squares
+    inside = squares <= 2 * scipy.special.gammainccinv(size / 2, 1 - probability)
+    inside |= log_densities + log_odds[:, None] >= np.log(SMALLEST_GATED_RATIO)
+    return inside, log_densities
 
 
 def association_matrix(existence: Array, detected: Factor, log_densities: Array, log_clutter: Factor) -> Array:
@@ -223,15 +151,16 @@ def association_matrix(existence: Array, detected: Factor, log_densities: Array,
     log g from `log_densities` (T, M), minus infinity outside the gate, and log kappa `log_clutter`. P_D is a number or (T,),
     log kappa a number or (M,).
     """
+    rows = np.empty((len(existence), 1 + log_densities.shape[1]))
     with np.errstate(divide="ignore"):
-        logs = np.log(existence * detected)[:, None] + log_densities
-        missed = np.log1p(-existence * detected)
+        rows[:, 0] = np.log1p(-existence * detected)
+        rows[:, 1:] = np.log(existence * detected)[:, None] + log_densities
     if np.all(log_clutter > -np.inf):
-        logs = logs - log_clutter
-    elif logs.size:  # the limit of little clutter
-        likeliest = logs.max(axis=0, initial=-np.inf)
-        logs = logs - np.where(likeliest > -np.inf, likeliest, 0.0) - np.log(CLUTTER_WEIGHT)
-    rows = np.column_stack([missed, logs])
+        rows[:, 1:] -= log_clutter
+    elif len(rows):  # the limit of little clutter
+        likeliest = rows[:, 1:].max(axis=0)
+        rows[:, 1:] -= np.where(likeliest > -np.inf, likeliest, 0.0)
+        rows[:, 1:] -= np.log(CLUTTER_WEIGHT)
     peaks = rows.max(axis=1, keepdims=True)
     matrix: Array = np.exp(rows - np.where(peaks > -np.inf, peaks, 0.0))
     return matrix

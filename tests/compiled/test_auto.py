@@ -6,7 +6,8 @@ import pytest
 import herdfilter as hf
 from herdfilter.compiled import loop
 from herdfilter.filters.proposals.automatic import AutomaticProposal
-from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
+from herdfilter.filters.proposals.guided import KalmanMixtureProposal
+from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.state import Particles

@@ -318,3 +318,18 @@ def test_what_keeps_a_series_out_of_the_loop_is_told_to_those_who_ask(monkeypatc
     (record,) = caplog.records
     assert (record.levelno, record.name) == (logging.INFO, "herdfilter.compiled.loop")
     assert "AttributeError" in record.getMessage()
+
+
+def test_other_filters_and_subclasses_run_a_compiled_model_by_their_own_methods():
+    class Counting(hf.ParticleFilter):
+        updates = 0
+
+        def update(self, *given, **options):
+            self.updates += 1
+            return super().update(*given, **options)
+
+    model, (_, z) = hf.models.UNGM(), hf.simulate(hf.models.UNGM(), 20, rng=1)
+    assert np.allclose(hf.UnscentedKalmanFilter(model.compiled()).run(z).means, hf.UnscentedKalmanFilter(model).run(z).means)
+    counting = Counting(model.compiled(), 50, rng=0)
+    counting.run(z)
+    assert counting.updates == 20

@@ -12,7 +12,6 @@ MEASURES = {
     "energy": hf.energy_distance,
     "herding error": lambda points, mixture: hf.herding_error(points, mixture, 0.3),
     "normalised L2": lambda points, mixture: hf.normalised_l2(points, mixture, 0.3),
-    "sliced": hf.sliced_wasserstein,
 }
 
 

@@ -58,7 +58,7 @@ def test_random_samplers_draw_from_the_generator_given():
 
 def test_herded_points_keep_their_corrected_weights():
     x, weights = particles(3, n=12)
-    scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=8.0, per_component=True))
+    scheme = hf.MixtureResampling(hf.GaussianFit(), hf.SigmaPoints(kappa=8.0))
     weighted = scheme.resample(Particles.weighted(x[:5], weights[:5] / weights[:5].sum()), None)
     new, log_weights = weighted.x, weighted.log_weights
     assert np.exp(log_weights).max() == pytest.approx(0.8)  # kappa / (d + kappa)

@@ -9,10 +9,8 @@ from herdfilter.samplers import (
     KernelHerding,
     LCDSampling,
     MappedSampling,
-    PlacedAgain,
     Polished,
     QuantileSampling,
-    RandomGibbs,
     RandomSampling,
     SigmaPoints,
     SobolSampling,
@@ -26,7 +24,6 @@ DETERMINISTIC = {
     "mapped Sobol": MappedSampling(SobolSampling()),
     "Sobol": SobolSampling(),
     "localized cumulative distributions": LCDSampling(iterations=5),
-    "Sobol placed again": PlacedAgain(SobolSampling()),
     "polished": Polished(KernelHerding(), iterations=8),
     "quantiles": QuantileSampling(),
 }
@@ -34,9 +31,8 @@ OF_CERTAIN_SIZES = {
     "unscented": SigmaPoints(),
     "unscented, negative weight": SigmaPoints(kappa=-0.5),
     "cubature": SigmaPoints("cubature"),
-    "unscented per component": SigmaPoints(per_component=True),
 }
-RANDOM = {"random": RandomSampling(), "random Gibbs": RandomGibbs(), "scrambled Sobol": SobolSampling(scramble=True)}
+RANDOM = {"random": RandomSampling(), "scrambled Sobol": SobolSampling(scramble=True)}
 SAMPLERS = DETERMINISTIC | OF_CERTAIN_SIZES | RANDOM
 
 # Keywords of `check_everything`, where they differ from its defaults; that random samplers are not
@@ -45,8 +41,6 @@ PROMISES = {
     "herded Gibbs": {"affine": "any"},
     # It drifts off and cannot leave a mode: see test_continuous_herded_gibbs.
     "herded Gibbs as published": {"moments": False, "far_components": False},
-    # A chain hardly moves between modes.
-    "random Gibbs": {"moments": False, "far_components": False},
     # Slow, by a descent for every number of points in a component.
     "localized cumulative distributions": {"largest": 12, "dims": (2,)},
     # Flat minima: rounding moves the points, not their quality.
@@ -60,7 +54,6 @@ PROMISES = {
         "signed_weights": True,
     },
     "cubature": {"sizes": lambda dim, components: [2 * dim], "far_components": False},
-    "unscented per component": {"sizes": lambda dim, components: [components * (2 * dim + 1)]},
 }
 
 

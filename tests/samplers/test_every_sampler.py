@@ -11,11 +11,14 @@ from demands import check_everything
 
 from herdfilter.bandwidths import Whitened, kernel_covariance
 from herdfilter.discrepancy import energy_distance
+from herdfilter.filters import HerdedProposal, ParticleFilter
 from herdfilter.mixture import GaussianMixture
+from herdfilter.models import linear_chain
 from herdfilter.points import Points
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
+    MappedSampling,
     SobolSampling,
     lcd,
 )
@@ -38,6 +41,24 @@ def test_a_wrong_mixture_number_or_source_of_random_numbers_is_named(samplers):
             sampler.sample(mixture, True)
         with pytest.raises(ValueError, match=r"^rng: expected a numpy Generator, a seed or None, got 'abc'"):
             sampler.sample(mixture, 3, "abc")
+
+
+def test_what_a_subclass_says_of_sample_counts_wherever_its_points_are_drawn():
+    class Shifted(KernelHerding):
+        """Herded points, moved by 100."""
+
+        def sample(self, mixture, n, rng=None):
+            return Points(super().sample(mixture, n, rng).x + 100.0)
+
+    class Further(Shifted):
+        """The same."""
+
+    line = linear_chain(1)
+    for sampler in (Shifted(), Further()):
+        assert MappedSampling(sampler, match_moments=False).sample(line.initial, 10).mean[0] > 50
+        pf = ParticleFilter(line, 10, HerdedProposal(sampler))
+        pf.predict()
+        assert pf.mean[0] > 50
 
 
 def test_samplers_of_equal_options_are_equal_and_hash_alike():
@@ -65,7 +86,7 @@ for d, shared in ((1, False), (2, True), (8, False)):
                               (roots @ roots.transpose(0, 2, 1) + np.eye(d))[0 if shared else slice(None)])
     for sampler in ([QuantileSampling()] if d == 1 else []) + [
             KernelHerding(), KernelHerding(1.0, "line-search"), ContinuousHerdedGibbs(), MappedSampling(KernelHerding()),
-            SobolSampling(), SigmaPoints(per_component=True)]:
+            SobolSampling(), SigmaPoints()]:
         points = sampler.sample(mixture, sampler.size(mixture) if isinstance(sampler, SigmaPoints) else 40)
         digest.update(points.x.tobytes() + points.weights.tobytes())
 print(digest.hexdigest())

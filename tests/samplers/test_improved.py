@@ -12,24 +12,24 @@ from herdfilter.points import Points
 from herdfilter.samplers import (
     ContinuousHerdedGibbs,
     KernelHerding,
-    PlacedAgain,
     Polished,
     RandomSampling,
     Reweighted,
     SobolSampling,
 )
+from herdfilter.samplers.herding.frame import KernelFrame
+from herdfilter.samplers.herding.greedy import place_again
 from herdfilter.testing import random_mixture
 
 STARTS = [KernelHerding(1.0), ContinuousHerdedGibbs(bandwidth=1.0), SobolSampling(), RandomSampling()]
-IMPROVED = [PlacedAgain, Polished, Reweighted]
+IMPROVED = [Polished, Reweighted]
 every_kernel = pytest.mark.parametrize("kernel", [kernels.Gaussian(), kernels.Matern(1.5), kernels.Energy()], ids=repr)
 
 
 @cases(
     "kinds arguments error_type message",
     (IMPROVED, {"sampler": KernelHerding}, TypeError, "sampler: expected an instance, got the class KernelHerding"),
-    (IMPROVED[1:], {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
-    (IMPROVED[:1], {"passes": 0}, ValueError, "passes: expected an integer of at least 1, got 0"),
+    (IMPROVED, {"kernel": None}, TypeError, "kernel: expected a kernel with value"),
 )
 def test_bad_arguments_are_named(kinds, arguments, error_type, message):
     for kind in kinds:
@@ -51,20 +51,17 @@ def family(seed, d, shared):
 
 
 @cases("start d shared", *zip(STARTS, (1, 2, 5, 2), (False, True, False, True), strict=True))
-def test_no_pass_raises_the_error_and_the_first_lowers_it(start, d, shared):
+def test_the_first_placing_lowers_the_error_and_none_raises_it(start, d, shared):
     mixture = family(42, d, shared)
     kernel = kernel_covariance("auto", mixture, 20)
-    errors = [placing_error(start.sample(mixture, 20, np.random.default_rng(0)).x, mixture, kernel)]
-    for passes in range(1, 7):
-        x = PlacedAgain(start, passes, kernel).sample(mixture, 20, np.random.default_rng(0)).x
-        errors.append(placing_error(x, mixture, kernel))
+    frame = KernelFrame.of(mixture, kernel, turn=True)
+    z = frame.forward(start.sample(mixture, 20, np.random.default_rng(0)).x)
+    errors = [placing_error(frame.back(z), mixture, kernel)]
+    for _ in range(3):
+        z = place_again(frame, z)
+        errors.append(placing_error(frame.back(z), mixture, kernel))
     assert errors[1] < 0.9 * errors[0]
     assert (np.diff(errors) <= 1e-13).all()
-
-
-def test_points_of_unequal_weight_are_refused():
-    with pytest.raises(ValueError, match="sampler: expected points of equal weight from Reweighted, got weights"):
-        PlacedAgain(Reweighted(SobolSampling())).sample(random_mixture(61, 2), 16)
 
 
 # Polished

@@ -5,10 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from herdfilter.mixture import GaussianMixture
+from herdfilter.mixture import GaussianMixture, largest_remainders
 from herdfilter.points import Points
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, MappedSampling, RandomSampling
-from herdfilter.samplers.mapped import largest_remainders
 
 few = settings(max_examples=15, deadline=None, derandomize=True)
 BASES = {"kernel herding": KernelHerding(), "herded Gibbs": ContinuousHerdedGibbs(), "random": RandomSampling()}

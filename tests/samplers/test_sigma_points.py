@@ -13,8 +13,6 @@ KINDS = {
     "unscented": SigmaPoints(),
     "unscented, negative weight": SigmaPoints(kappa=-0.5),
     "cubature": SigmaPoints("cubature"),
-    "unscented per component": SigmaPoints(per_component=True),
-    "cubature per component": SigmaPoints("cubature", per_component=True),
 }
 
 
@@ -49,8 +47,6 @@ def test_kappa_of_three_less_d_makes_fourth_moments_along_the_axes_exact(d):
 def test_another_number_of_points_is_refused_and_the_right_one_named(random_mixture):
     with pytest.raises(ValueError, match="n: expected 5, the number of sigma points for this mixture, got 4"):
         SigmaPoints().sample(random_mixture(53, 2, 3), 4)
-    with pytest.raises(ValueError, match="n: expected 12, "):
-        SigmaPoints("cubature", per_component=True).sample(random_mixture(53, 2, 3), 4)
 
 
 def test_a_kappa_too_low_for_the_dimension_is_refused(random_mixture):

@@ -7,8 +7,7 @@ from helpers import assert_same, cases
 
 import herdfilter as hf
 from herdfilter.tracking import Birth, BirthFromMeasurements, LMBTracker
-from herdfilter.tracking.birth import UnexplainedDetections
-from herdfilter.tracking.track import BirthModel
+from herdfilter.tracking.birth import BirthModel, UnexplainedDetections
 
 
 @pytest.mark.parametrize("name", ["ekf", "auto"])

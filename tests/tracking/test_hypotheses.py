@@ -7,8 +7,9 @@ import pytest
 from helpers import assert_same, model_of, normal
 
 import herdfilter as hf
+from herdfilter.models.resolved import Measurement
 from herdfilter.tracking import Birth, LMBTracker
-from herdfilter.tracking.track import combine_filters, hypothesis_given
+from herdfilter.tracking.bank import Detections, ListedFilters
 
 SPEED = hf.models.LinearGaussian(
     [[1.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]], [[0.3, 0.2], [0.2, 0.3]], [[0.5]], [0.0, 0.5], np.eye(2)
@@ -18,41 +19,46 @@ JUMPING = hf.models.JumpMarkov([SPEED, LIVELY], [[0.9, 0.1], [0.3, 0.7]])
 WEIGHTS = np.array([0.2, 0.5, 0.3])
 
 
+def suppose(online, z):
+    """Copies of a filter: one that has missed its target, and one for each of these observations; with log-densities."""
+    detections = Detections(np.array(z), online.step, Measurement(online.model), None)
+    log_densities = np.full((1, len(z)), -np.inf)
+    merge = ListedFilters([online]).hypotheses(detections, None, np.ones((1, len(z)), dtype=bool), log_densities)
+    return merge, log_densities[0]
+
+
 def hypotheses(name):
-    """Of a filter after two steps: that it has seen nothing, and two observations."""
+    """A filter after two steps, copies of it by three hypotheses (a miss, and two observations), and their merger."""
     model = JUMPING if name in ("imm", "mkf") else SPEED
     online = hf.make_filter(name, model, n_particles=60, rng=1)
     online.run([[0.4]])
     online.predict()
-    return online, [hypothesis_given(online, z) for z in (None, [0.0], [2.5])]
+    merge, _ = suppose(online, [[0.0], [2.5]])
+    alone = [merge(np.array([0]), row[None])[0] for row in np.eye(3)]
+    return online, alone, merge(np.array([0]), WEIGHTS[None])[0]
 
 
 @pytest.mark.parametrize("name", ["ekf", "imm", "mkf", "bootstrap", "auto"])
 def test_the_combination_has_the_moments_of_the_mixture(name):
-    _, suppositions = hypotheses(name)
-    filters = [one.filter for one in suppositions]
-    means, covariances = (np.array([getattr(one, part) for one in filters]) for part in ("mean", "covariance"))
+    _, filters, whole = hypotheses(name)
+    means, covariances = (np.array([getattr(online, part) for online in filters]) for part in ("mean", "covariance"))
     expected = hf.GaussianMixture(WEIGHTS, means, covariances)
-    whole = combine_filters(filters, WEIGHTS)
     assert_same(whole, expected, "mean", "covariance", atol=1e-12)
     if name in ("imm", "mkf"):
-        modes = WEIGHTS @ [one.mode_probabilities for one in filters]
+        modes = WEIGHTS @ [online.mode_probabilities for online in filters]
         np.testing.assert_allclose(whole.mode_probabilities, modes, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["enkf", "edh"])
 def test_an_ensemble_has_its_share_of_the_members_of_each(name):
-    _, suppositions = hypotheses(name)
-    filters = [one.filter for one in suppositions]
-    members = [set(one.particles[:, 0]) for one in filters]
-    taken = combine_filters(filters, WEIGHTS).particles[:, 0]
-    assert [sum(x in own for x in taken) for own in members] == [12, 30, 18]
+    _, filters, whole = hypotheses(name)
+    members = [set(online.particles[:, 0]) for online in filters]
+    assert [sum(x in own for x in whole.particles[:, 0]) for own in members] == [12, 30, 18]
 
 
 @pytest.mark.parametrize("name", ["ekf", "mkf", "enkf", "bootstrap", "auto"])
 def test_a_combination_goes_on_with_as_many_particles_as_before(name):
-    online, suppositions = hypotheses(name)
-    whole = combine_filters([one.filter for one in suppositions], WEIGHTS)
+    online, _, whole = hypotheses(name)
     for _ in range(2):
         whole.predict()
         whole.update([3.0])
@@ -61,33 +67,31 @@ def test_a_combination_goes_on_with_as_many_particles_as_before(name):
     assert whole.mean[0] == pytest.approx(3, abs=1)
 
 
-def test_the_evidence_is_that_of_the_update_and_the_filter_stays():
-    online, suppositions = hypotheses("auto")
+@pytest.mark.parametrize("name", ["auto", "ekf"])
+def test_the_evidence_is_that_of_the_update_and_the_filter_stays(name):
+    online, filters, _ = hypotheses(name)
     before = online.mean
-    for z, one in zip((None, [0.0], [2.5]), suppositions, strict=True):
+    _, log_densities = suppose(online, [[0.0], [2.5]])
+    for z, log_density, supposed in zip((None, [0.0], [2.5]), (0.0, *log_densities), filters, strict=True):
         updated = copy.deepcopy(online)
         updated.update(z)
-        assert one.log_evidence == updated.record.log_likelihood
-        np.testing.assert_array_equal(one.filter.mean, updated.mean)
+        assert log_density == updated.record.log_likelihood
+        np.testing.assert_array_equal(supposed.mean, updated.mean)
+        assert supposed.log_likelihood == updated.log_likelihood
     np.testing.assert_array_equal(online.mean, before)
 
 
+@pytest.mark.parametrize("kind", [hf.ParticleFilter, type("Own", (hf.ParticleFilter,), {})])
 @pytest.mark.parametrize("on_degeneracy", ["raise", "predict"])
-def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy):
+def test_an_observation_out_of_reach_has_no_evidence(on_degeneracy, kind):
     window = model_of(
         normal([0.0]),
         sample_transition=lambda x, rng, dt, control, step: x + rng.normal(size=x.shape),
         log_likelihood=lambda z, x, step: np.where(np.abs(x[:, 0] - z[0]) < 1, 0.0, -np.inf),
     )
-    online = hf.ParticleFilter(window, 20, rng=1, on_degeneracy=on_degeneracy)
+    online = kind(window, 20, rng=1, on_degeneracy=on_degeneracy)
     online.predict()
-    assert hypothesis_given(online, [100.0]).log_evidence == -np.inf
-
-
-def test_a_hypothesis_with_all_the_weight_is_the_filter():
-    _, suppositions = hypotheses("ekf")
-    filters = [one.filter for one in suppositions]
-    assert combine_filters(filters, np.array([0.0, 1.0, 0.0])) is filters[1]
+    assert suppose(online, [[100.0]])[1] == -np.inf
 
 
 def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch):
@@ -98,8 +102,8 @@ def test_particles_are_spared_for_hypotheses_too_light_to_be_merged(monkeypatch)
     cluttered = hf.models.WithClutter(model, 0.9, 1e-3)
     scan = places + np.random.default_rng(3).normal(size=(9, 2))
     updates, means = [], []
-    update = hf.ParticleFilter.update
-    monkeypatch.setattr(hf.ParticleFilter, "update", lambda self, z, *rest: updates.append(z) or update(self, z, *rest))
+    suppose = hf.ParticleFilter.suppose
+    monkeypatch.setattr(hf.ParticleFilter, "suppose", lambda self, z: updates.append(z) or suppose(self, z))
     for count in (9, 1):  # one of them alone, too
         means.clear()
         for gate in (1 - 1e-9, 1.0):

@@ -216,7 +216,11 @@ def test_without_clutter_every_detection_is_of_a_target(walk, cluttered, gaussia
     "options error expected",
     ({"birth": [0.3]}, TypeError, r"birth: expected a list of herdfilter.tracking.Birth\(.*, or BirthFromMeasurements"),
     ({"filter": "ufk"}, ValueError, "did you mean 'ukf'"),
-    ({"filter": lambda model, n, rng: object()}, TypeError, "filter: expected one that can carry several"),
+    (
+        {"filter": lambda model, n, rng: object()},
+        TypeError,
+        "filter: expected an object with predicted_obs",
+    ),
 )
 def test_what_is_wrong_with_a_tracker_is_named(options, error, expected, walk, cluttered):
     given = {"birth": [Birth(0.1, walk.initial)], **options}

@@ -202,27 +202,27 @@ class BatchedKalmanFilter(Timed):
             As in `KalmanFilter.update`, with the states that have the error; all are then as before.
         """
         count = len(self)
-        model = self._observed_by(sensor)
+        measurement = Measurement(self._observed_by(sensor))
         rows = as_numbers("z", np.full(count, np.nan) if z is None else z, (count, None), missing=True)
         rows = rows[:, None] if rows.ndim == 1 else rows
         if rows.ndim != 2 or len(rows) != count:
             raise ValueError(f"z: expected a row for each of {count} states, got shape {rows.shape} at step {self.step}")
         for row in rows[(np.abs(rows) > LARGEST).any(axis=1)]:
-            Observation.read(model, row, self.step)  # raises its error
+            Observation.read(measurement, row, self.step)  # raises its error
         used: Any = (~np.isnan(rows)).any(axis=1)
         outcomes = np.full(count, Outcome.MISSING)
         outcomes[used] = Outcome.UPDATED
         if not used.any():
             return np.zeros(count), outcomes
-        linear = self.linear_observations(sensor)
+        linear = self._linear_observations(measurement)
         if gate is not None:
             gate = as_number("gate", gate, "a probability such as 0.999", lambda p: 0 < p < 1)
-            residuals, slopes, noises = observed_part(Observations(model, rows, self.step), linear)
+            residuals, slopes, noises = observed_part(Observations(measurement, rows, self.step), linear)
             beyond = used & outside(residuals, slopes @ slopes.mT + noises, gate, self.step)
             outcomes[beyond] = Outcome.GATED
             used &= ~beyond
             rows = np.where(used[:, None], rows, np.nan)
-        states, log_densities = self._corrected(self.states, Observations(model, rows, self.step), linear)
+        states, log_densities = self._corrected(self.states, Observations(measurement, rows, self.step), linear)
         if not used.all():
             means = np.where(used[:, None], states.means, self.means)
             factors = np.where(used[:, None, None], states.factors, self.states.factors)
@@ -234,14 +234,12 @@ class BatchedKalmanFilter(Timed):
 
     def predicted_observations(self, sensor: Sensor | None = None) -> tuple[Array, Array]:
         """Return means (K, k) and covariances (K, k, k), noise included, of the observations predicted at this step."""
-        linear = self.linear_observations(sensor)
+        linear = self._linear_observations(Measurement(self._observed_by(sensor)))
         return linear.means, linear.covariances
 
-    def linear_observations(self, sensor: Sensor | None) -> Linearisation:
+    def _linear_observations(self, measurement: Measurement) -> Linearisation:
         """Return what the rule takes the observations of all states for."""
-        return linear_observation(
-            Measurement(self._observed_by(sensor)), self.states.means, self.states.factors, self.rule, self.step
-        )
+        return linear_observation(measurement, self.states.means, self.states.factors, self.rule, self.step)
 
     def _corrected(self, prior: Gaussians, observations: Observations, linear: Linearisation) -> tuple[Gaussians, Array]:
         """Return states of this step, each given its own observation, and log-densities; `linear` is of the same states."""

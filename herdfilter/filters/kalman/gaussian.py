@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -67,13 +68,13 @@ class Gaussians:
     @classmethod
     def join(cls, parts: Sequence[Gaussians], weights: Array | None = None) -> Gaussians:
         """Return all Gaussians of the parts, each part's weights times its entry of `weights` (H,), if there are any."""
-        scales = np.ones(len(parts)) if weights is None else weights
-        return cls(
-            np.concatenate([scale * part.weights for scale, part in zip(scales, parts, strict=True)]),
-            np.concatenate([part.means for part in parts]),
-            np.concatenate([part.factors for part in parts]),
-            None if parts[0].modes is None else np.concatenate([part.modes for part in parts]),
-        )
+        names = ("weights", "means", "factors") if parts[0].modes is None else ("weights", "means", "factors", "modes")
+        columns = []
+        for name in names:
+            columns.append(np.concatenate(list(map(attrgetter(name), parts))))
+        if weights is not None:
+            columns[0] *= np.repeat(weights, list(map(len, parts)))
+        return cls(*columns)
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -180,9 +181,8 @@ class Gaussians:
         branches = replace(hypotheses.take(rows), weights=weights / weights.sum())
         return branches, log_evidence, parents, chosen
 
-    def predicted_observation(self, model: contract.Model, rule: MomentRule, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, measurement: Measurement, rule: MomentRule, step: int) -> tuple[Array, Array]:
         """Return mean (k,) and covariance (k, k) of the observation that the mixture predicts, its noise included."""
-        measurement = Measurement(model)
         linear = self.observe(measurement, rule, step)
         circular = measurement.modes[0].circular(linear.means.shape[1])
         return merged(linear.means, linear.covariances, self.weights, circular)
@@ -379,7 +379,7 @@ def log_evidence(transition: Transition, particles: Particles, observation: Obse
         return 0.0
     mean, covariance = particles.moments(transition.circular)
     predicted = Gaussians(np.ones(1), mean[None], covariance_factor(covariance)[None]).predict(transition, UNSCENTED_RULE)
-    mean, covariance = predicted.predicted_observation(observation.model, UNSCENTED_RULE, observation.step)
+    mean, covariance = predicted.predicted_observation(observation.measurement, UNSCENTED_RULE, observation.step)
     residuals = observation.residuals(mean[None])
     return float(contract.gaussian_log_density(residuals, observation.part(covariance[None]), observation.step)[0])
 

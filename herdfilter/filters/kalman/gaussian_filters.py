@@ -19,7 +19,7 @@ from herdfilter.filters.kalman.rules import (
 )
 from herdfilter.filters.observation import Observation
 from herdfilter.models.contract import Model, circular_dims, has_scans
-from herdfilter.models.resolved import Transition
+from herdfilter.models.resolved import Measurement, Transition
 
 VANISHING_SHARE = 1e-16  # weight of hypotheses that change no moment of a mixture
 
@@ -62,7 +62,7 @@ class GaussianFilter(KalmanFilter):
         return belief.moments(circular_dims(self.model))
 
     def _predicted_observation(self, model: Model) -> tuple[Array, Array]:
-        return self.belief.predicted_observation(model, self.rule, self.step)
+        return self.belief.predicted_observation(Measurement(model), self.rule, self.step)
 
     def _combine(self, beliefs: Sequence[Gaussians], weights: Array) -> Gaussians:
         return Gaussians.join(beliefs, weights).merged(circular_dims(self.model))

@@ -5,9 +5,9 @@ from herdfilter.filters.proposals.automatic import AutomaticProposal
 from herdfilter.filters.proposals.auxiliary import AuxiliaryProposal
 from herdfilter.filters.proposals.base import BootstrapProposal, Proposal, Uses
 from herdfilter.filters.proposals.flow import FlowProposal
-from herdfilter.filters.proposals.guided import GuidedProposal
+from herdfilter.filters.proposals.guided import GuidedProposal, KalmanMixtureProposal
 from herdfilter.filters.proposals.guided import first_update as first_update
-from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
+from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.histories import HistoryProposal
 from herdfilter.filters.proposals.histories import for_model as for_model
 from herdfilter.filters.proposals.histories import for_step as for_step

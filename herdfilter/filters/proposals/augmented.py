@@ -12,7 +12,7 @@ from herdfilter.filters.kalman.rules import MomentRule
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mixture
-from herdfilter.filters.proposals.sampled import SampledProposal
+from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.resampling.mixture import check_fit
 from herdfilter.filters.state import Particles
 from herdfilter.fitting.base import Fit

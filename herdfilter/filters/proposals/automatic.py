@@ -11,7 +11,8 @@ import numpy as np
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import gaussianity
 from herdfilter.filters.proposals.base import Uses
-from herdfilter.filters.proposals.herded import HerdedProposal, KalmanMixtureProposal
+from herdfilter.filters.proposals.guided import KalmanMixtureProposal
+from herdfilter.filters.proposals.herded import HerdedProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.ranked import RankedProposal
 from herdfilter.filters.state import Particles

@@ -11,15 +11,15 @@ import scipy
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array, read_only
+from herdfilter._covariances import standardise
 from herdfilter.angles import unwrap
 from herdfilter.filters.proposals.gaussianity import over_chance
 from herdfilter.filters.resampling.base import inverse_cdf
 from herdfilter.filters.state import Indices
 from herdfilter.mixture import GaussianMixture
-from herdfilter.points import Points
-from herdfilter.samplers.base import Sampler, draw_points
+from herdfilter.samplers.base import MixtureSampler, Sampler, draw_points, equal_weights
 from herdfilter.samplers.compiled import IN_PLACE, INSIDE, VECTORISE, exp, njit
-from herdfilter.samplers.mapped import MappedSampling, standardise
+from herdfilter.samplers.mapped import MappedSampling
 
 SETS = 8
 """Number of sets, used one after the other: the errors of one set are not repeated at the next step."""
@@ -28,12 +28,12 @@ TRIES = 8
 """Number of scrambles, the best of which makes a set."""
 
 
-class BalancedPoints:
+class BalancedPoints(MixtureSampler):
     """The first set as a sampler of N(0, I), for `MappedSampling`."""
 
-    def sample(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None = None) -> Points:
-        """Return `n` points of the standard normal in as many dimensions as the mixture has."""
-        return Points.unchecked(balanced_noise(n, mixture.dim, 0), np.full(n, 1.0 / n))
+    def draw(self, mixture: GaussianMixture, n: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Return points of the standard normal in as many dimensions as the mixture has."""
+        return balanced_noise(n, mixture.dim, 0), equal_weights(n)
 
 
 INITIAL_POINTS = MappedSampling(BalancedPoints())

@@ -168,7 +168,7 @@ def over_chance(z: Array, weights: Array) -> tuple[float, float]:
 def nonlinear_share(x: Array, noise: Array, circular: tuple[int, ...] = ()) -> float:
     """Share of the variance of states (n, d), in the worst dimension, that no linear function of noise (n, D) explains."""
     equal = np.full(len(x), 1.0 / len(x))
-    x = unwrap(x, equal, circular)
+    x = unwrap(x, equal, circular) if circular else x
     return float(_nonlinear_share(np.ascontiguousarray(x), standardised(noise, equal)[2]))
 
 

@@ -1,23 +1,62 @@
-"""Herding from the predictive mixture, and from the posterior that Kalman filters make of it."""
+"""Proposals whose points a sampler draws: what they share, and herding from the predictive mixture."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from herdfilter._checks import check_share
-from herdfilter.filters.kalman.rules import MomentRule
+from herdfilter._checks import Array, as_points, check_share
 from herdfilter.filters.observation import Observation
-from herdfilter.filters.proposals.base import Uses
-from herdfilter.filters.proposals.guided import GuidedSampledProposal, guided_mixture
-from herdfilter.filters.proposals.sampled import SampledProposal
+from herdfilter.filters.proposals.base import BaseProposal, Uses
 from herdfilter.filters.state import Particles
-from herdfilter.mixture import GaussianMixture
-from herdfilter.models.contract import ADDITIVE
+from herdfilter.mixture import GaussianMixture, log_sums
+from herdfilter.models.contract import ADDITIVE, Model
 from herdfilter.models.resolved import Transition
-from herdfilter.samplers.base import Sampler
+from herdfilter.samplers.base import MixtureSampler, Sampler, as_sampler, check_dim, draw_points
+from herdfilter.samplers.line import log_densities
+from herdfilter.samplers.quantile import QuantileSampling, quantiles
+
+
+class SampledProposal(BaseProposal):
+    """A proposal with a sampler, which draws the initial particles, too."""
+
+    sampler: Any  # a Sampler; in some proposals it may be None
+
+    def __post_init__(self) -> None:
+        as_sampler("sampler", self.sampler)
+
+    def check(self, model: Model) -> None:
+        """See `Proposal`."""
+        super().check(model)
+        self.check_sampler("model.dim", model.dim)
+
+    def check_sampler(self, name: str, dim: int, user: str = "") -> None:
+        """Raise ValueError, naming an argument and the user of the sampler, if that serves fewer dimensions."""
+        check_dim(name, self.sampler, dim, f"{user or type(self).__name__} with ")
+
+    @property
+    def initial_sampler(self) -> Any:
+        """See `BaseProposal`."""
+        return self.sampler
+
+    def draw(
+        self, q: GaussianMixture, n: int, rng: np.random.Generator, target: GaussianMixture | None = None
+    ) -> tuple[Array, Array]:
+        """Draw n points of the mixture q; return them (n, d) and their log-weights (n,), those of a target."""
+        if type(self.sampler) is QuantileSampling and target is not None and target.means is q.means:
+            x, log_ratios = quantiles(q, (np.arange(n) + 0.5) / n, target.weights)
+            return x[:, None], log_ratios - np.log(n)
+        if isinstance(self.sampler, MixtureSampler) and self.sampler.draws:
+            x, weights = self.sampler.draw(q, n, rng)
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(weights)
+        else:
+            points = draw_points(self.sampler, q, n, rng)
+            x = as_points("x", points.x, q.dim)
+            log_weights = points.log_weights
+        return x, log_weights if target is None else log_weights + log_ratio(target, q, x)
 
 
 @dataclass(frozen=True)
@@ -78,81 +117,20 @@ class HerdedProposal(SampledProposal):
         defended = (1 - share) * target.weights + share / len(target)
         q = GaussianMixture.unchecked(defended, target.means, target.distinct_covariances)
         x, log_weights = self.draw(q, particles.n_next, rng, target if share else None)
-        moved, _ = Particles(transition.wrapped(x), log_weights).normalised()
-        return moved if observation is None else observation.weigh(moved)
+        predicted, _ = Particles.unchecked(transition.wrapped(x), log_weights).normalised()
+        return predicted if observation is None else observation.weigh(predicted)
 
 
-@dataclass(frozen=True)
-class KalmanMixtureProposal(GuidedSampledProposal):
-    r"""Draws from the Gaussian-sum posterior that Kalman filters make of the predictive mixture.
-
-    Every component of the predictive density :math:`\sum_i w_i N(f(x_i), Q)` is updated with the observation as by a Kalman
-    filter of its own (`kalman_mixture`), which is exact where the observation is linear (Alspach and Sorenson 1972). Points
-    are drawn where the posterior is, and not where the prediction was, which matters the more, the sharper the observation.
-    What the Kalman filters get wrong the exact weights put right: point x has
-
-    .. math:: p(z \mid x) \sum_i w_i N(x; f(x_i), Q) \,/\, q(x),
-
-    with q the density drawn from, whose mean estimates the evidence.
-
-    Parameters
-    ----------
-    sampler : Sampler
-        Mixture to points.
-    rule : {"unscented", "extended", "cubature"} or MomentRule
-        How the moments of the observation are computed: as in the Kalman filter of that name.
-    defensive_share : float
-        Share a, from 0 to below 1, of the weights before the update in those that points are drawn with: component i is
-        updated in full, but has the weight (1 - a) w_i' + a w_i. Where a Kalman filter is wrong about the evidence of a
-        component, and thus of a mode, points still go there (a defensive mixture, Hesterberg 1995).
-    unguided_share : float
-        Share, from 0 to below 1, of points that are drawn from the predictive mixture itself: it joins the other as so many
-        components more. Weights are then bounded, by the inverse of the share, where a Kalman filter's covariance is too
-        small or another mode escapes it; without it estimates may hardly improve as n grows.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a part is not of its kind, a share is out of range or the rule unknown; in a filter, ValueError if Q is
-        rank-deficient, which has no density.
-
-    Examples
-    --------
-    A range thirty times as sharp as the prediction is wide: points are drawn from the thin arc that it leaves, where those
-    of `HerdedProposal` would hardly be.
-
-    >>> model = hf.models.CirclingRange(range_sd=0.01)
-    >>> truth, z = hf.simulate(model, steps=10, rng=1)
-    >>> for kind in [hf.HerdedProposal, hf.KalmanMixtureProposal]:
-    ...     pf = hf.ParticleFilter(model, 50, proposal=kind(hf.KernelHerding()), on_degeneracy="predict")
-    ...     print(kind.__name__, bool(pf.run(z).ess.mean() > 10))
-    ...
-    HerdedProposal False
-    KalmanMixtureProposal True
-    """
-
-    sampler: Sampler
-    rule: str | MomentRule = "unscented"
-    defensive_share: float = 0.2
-    unguided_share: float = 0.0
-    transitions = (ADDITIVE,)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_share("unguided_share", self.unguided_share)
-
-    def propose(
-        self, transition: Transition, particles: Particles, rng: np.random.Generator, observation: Observation | None = None
-    ) -> Particles:
-        """See `Proposal`."""
-        if observation is None or not observation.has_moments:
-            return HerdedProposal(self.sampler).propose(transition, particles, rng, observation)
-        transition.check_density("KalmanMixtureProposal")
-        prediction = transition.predictive(particles.x, particles.weights)
-        q = guided_mixture(observation, prediction, self.rule, self.defensive_share, self.unguided_share)
-        if self.unguided_share:  # the same mixture, as one of the components of q
-            weights = np.concatenate([np.zeros(len(prediction)), prediction.weights])
-            prediction = GaussianMixture.unchecked(weights, q.means, q.distinct_covariances)
-        x, log_weights = self.draw(q, particles.n_next, rng, prediction)
-        moved = transition.wrapped(x)
-        return Particles(moved, log_weights + observation.log_likelihood(moved))
+def log_ratio(p: GaussianMixture, q: GaussianMixture, x: Array) -> Array:
+    """Return ``log p(x) - log q(x)`` at points (n, d), (n,); on a line at a price that grows with n, and not its square."""
+    if x.shape[1] == 1:
+        return log_densities(p, x) - log_densities(q, x)
+    terms = p_terms = q.log_terms(x)
+    if p.means is q.means and p.distinct_covariances is q.distinct_covariances:
+        densities = np.exp(terms - terms.max(axis=1, keepdims=True)) @ np.stack([p.weights, q.weights], axis=1)
+        if (densities > 0).all():  # no weight of zero hides where the highest component stands
+            logs = np.log(densities)
+            return np.asarray(logs[:, 0] - logs[:, 1])
+    else:
+        p_terms = p.log_terms(x)
+    return log_sums(p_terms, p.weights) - log_sums(terms, q.weights)

@@ -26,7 +26,7 @@ from herdfilter.filters.proposals.scans import one_by_one, parts_from_scan
 from herdfilter.filters.state import Particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
-from herdfilter.models.resolved import Motion, Transition
+from herdfilter.models.resolved import Measurement, Motion, Transition
 
 Hypothesis = tuple[Observation | None, Callable[[Array], Array | float]]
 """An observation by one hypothesis, None for a miss, and the logs of the factors of its density at states (n, d)."""
@@ -363,9 +363,9 @@ class Histories(Particles):
         modes = np.zeros(len(self), dtype=np.int64) if self.modes is None else self.modes
         return Gaussians(weights, self.x, covariance_factor(self.covariances), modes)
 
-    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        return self.belief(self.weights).predicted_observation(model, UNSCENTED_RULE, step)
+        return self.belief(self.weights).predicted_observation(reader, UNSCENTED_RULE, step)
 
     def updated(self, observation: Observation) -> Particles:
         """See `Particles`: Gaussians are updated as Kalman."""

@@ -66,7 +66,7 @@ class Ancestors(NamedTuple):
     def of(cls, transition: Transition, particles: Particles) -> Ancestors:
         """Take the particles as they are."""
         means = transition.mean(particles.x) if transition.additive else None
-        return cls(transition, particles.x, particles.weights, transition.noise_dim, None, means)
+        return cls(transition, particles.x, particles.weights, transition.motion.noise_dim, None, means)
 
     @classmethod
     def gaussian(cls, transition: Transition, mean: Array, root: Array) -> Ancestors:
@@ -97,7 +97,9 @@ class Ancestors(NamedTuple):
         if self.root is None:
             return self.transition.propagate(start, noise)
         d = len(self.root)
-        return self.transition.propagate(self.transition.wrapped(start + noise[:, :d] @ self.root.T), noise[:, d:])
+        start = start + noise[:, :d] @ self.root.T
+        circular = self.transition.circular
+        return self.transition.propagate(wrap(start, circular) if circular else start, noise[:, d:])
 
     @property
     def sigma_points(self) -> tuple[Array, Array]:
@@ -112,7 +114,7 @@ class Ancestors(NamedTuple):
 
     def sigma_successors(self, members: Indices) -> Array:
         """Successors (B, p, d) of members (B,) at the p `sigma_points` of their noise."""
-        noise, _ = self.sigma_points
+        noise, _ = _sigma_points(self.noise_dim)
         d, p = self.x.shape[1], len(noise)
         if self.means is not None:
             return self.transition.wrapped(self.means[members, None] + noise @ self.transition.factor.T)
@@ -121,8 +123,10 @@ class Ancestors(NamedTuple):
         # points that start from the same state share its transition mean
         starts, start_of = _distinct_starts(self.noise_dim, d)
         x = (self.x[members, None] + noise[starts, :d] @ self.root.T).reshape(-1, d)
-        means = self.transition.mean(self.transition.wrapped(x)).reshape(-1, len(starts), d)
-        return self.transition.wrapped(means[:, start_of] + noise[:, d:] @ self.transition.factor.T)
+        circular = self.transition.circular
+        means = self.transition.mean(wrap(x, circular) if circular else x).reshape(-1, len(starts), d)
+        successors = means[:, start_of] + noise[:, d:] @ self.transition.factor.T
+        return wrap(successors, circular) if circular else successors
 
     def spreads(self) -> tuple[Array, Array]:
         """Covariances (d, d) of the successors: what the transition noise makes of it, and the whole.
@@ -147,7 +151,7 @@ class Ancestors(NamedTuple):
         middle; each has its own residual. There are so many gains that each function of the model is asked at `SPARE_POINTS`
         more states than there are members, at most.
         """
-        points, weights = self.sigma_points
+        points, weights = _sigma_points(self.noise_dim)
         (count, d), p = self.x.shape, len(points)
         asked = p if observation.has_moments else max(p, len(stencil(d)[0]))
         gains = min(count, -(-(count + SPARE_POINTS) // asked))
@@ -240,12 +244,14 @@ class NoiseUpdate(NamedTuple):
 
         The mean observation is taken for quadratic in each entry of the noise. Log-weights (m,) lack the likelihood.
         """
-        return float(_share(self, read_only(noise), log_weights.copy()))
+        noise = read_only(noise) if noise.flags.writeable else noise
+        return float(_share(self, noise, log_weights.copy()))
 
     def draw(self, chosen: Indices, z: Array) -> tuple[Array, Array]:
         """Noise of the chosen particles (m,) at standard normal z (m, D), and log of N(0, I) over the density there (m,)."""
-        noise, log_ratio = np.empty_like(z), np.empty(len(z))
-        _draw(self, chosen, read_only(z), noise, log_ratio)
+        noise = np.empty_like(z)
+        log_ratio = np.empty(len(z))
+        _draw(self, chosen, read_only(z) if z.flags.writeable else z, noise, log_ratio)
         return noise, log_ratio
 
     def draw_mixed(self, chosen: Indices, z: Array, unguided: Any, share: float) -> tuple[Array, Array]:

@@ -16,9 +16,9 @@ from herdfilter.filters.proposals import base
 from herdfilter.filters.proposals.rao_blackwellised import RaoBlackwellisedProposal
 from herdfilter.filters.proposals.scans import one_by_one
 from herdfilter.filters.state import Indices, Particles
+from herdfilter.mixture import largest_remainders
 from herdfilter.models import contract
 from herdfilter.models.resolved import Transition
-from herdfilter.samplers.mapped import largest_remainders
 
 EVEN_SHARE = 0.1
 """Share of the particles that is dealt to all modes alike: a mode of little mass needs more than one to be spread over."""

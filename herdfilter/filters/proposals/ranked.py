@@ -12,9 +12,9 @@ from herdfilter._checks import Array, check_flags, check_share
 from herdfilter.filters.observation import Observation
 from herdfilter.filters.proposals import balanced
 from herdfilter.filters.proposals.base import Uses
+from herdfilter.filters.proposals.herded import SampledProposal
 from herdfilter.filters.proposals.lookahead import Ancestors
 from herdfilter.filters.proposals.quasi_monte_carlo import SequentialQuasiMonteCarlo
-from herdfilter.filters.proposals.sampled import SampledProposal
 from herdfilter.filters.state import Particles, each_its_own
 from herdfilter.models import contract
 from herdfilter.models.resolved import Motion, Transition

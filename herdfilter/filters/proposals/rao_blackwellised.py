@@ -155,12 +155,13 @@ class ConditionalGaussians(Particles):
         covariances = self.covariances
         return mean, covariance + (covariances[0] if len(covariances) == 1 else np.tensordot(self.weights, covariances, 1))
 
-    def predicted_observation(self, model: contract.Model, step: int) -> tuple[Array, Array]:
+    def predicted_observation(self, reader: Measurement, step: int) -> tuple[Array, Array]:
         """See `Particles`."""
-        measurement = Measurement(model)
-        means, covariances, _ = linear_part_observation(measurement, self.x, self.covariances, np.array(model.linear), step)
+        means, covariances, _ = linear_part_observation(
+            reader, self.x, self.covariances, np.array(reader.model.linear), step
+        )
         covariances = np.broadcast_to(covariances, (len(self), *covariances.shape[1:]))
-        return merged(means, covariances, self.weights, measurement.circular(means.shape[1]))
+        return merged(means, covariances, self.weights, reader.circular(means.shape[1]))
 
     def updated(self, observation: Observation) -> ConditionalGaussians:
         """See `Particles`: the Gaussians are updated, too."""

@@ -1,1 +1,1 @@
-"""Compiled machinery of continuous herded Gibbs sampling and of random Gibbs sampling."""
+"""Compiled machinery of continuous herded Gibbs sampling."""

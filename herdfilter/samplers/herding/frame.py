@@ -11,7 +11,8 @@ import scipy
 from numpy.typing import NDArray
 
 from herdfilter._checks import Array
-from herdfilter.bandwidths import scale_rule, whitening
+from herdfilter._covariances import regularised_and_rank
+from herdfilter.bandwidths import kernel_width
 from herdfilter.discrete.herding import herded_labels
 from herdfilter.mixture import GaussianMixture
 
@@ -26,6 +27,7 @@ Labels = NDArray[np.int64]
 Herd = Callable[["KernelFrame", int], tuple[Array, Array | None]]
 """(frame, n) -> points (n, d) in the frame, and their weights (n,), None if all are equal."""
 Descent = Callable[[GaussianMixture, Array, Array], Array]
+"""(mixture, points (n, d), weights (n,)) -> the points moved."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -49,30 +51,40 @@ class KernelFrame:
         With `turn` the axes are the principal axes of the average component covariance, relative to the kernel: a covariance
         that all components share becomes diagonal.
         """
-        keep = mixture.weights > 0
-        weights, means, cov = mixture.weights, mixture.means, mixture.distinct_covariances
-        if not keep.all():
-            weights, means, cov = weights[keep], means[keep], cov if mixture.shared else cov[keep]
-            mixture = GaussianMixture.unchecked(weights, means, cov)
+        weights = mixture.weights
+        means = mixture.means
+        cov = mixture.distinct_covariances
+        present = weights > 0
+        if not present.all():
+            weights = weights[present]
+            means = means[present]
+            cov = cov if len(cov) == 1 else cov[present]
         axes = np.linalg.cholesky(kernel)
         inverse = np.linalg.inv(axes)
         cov = inverse @ cov @ inverse.T
         if turn:
-            average = GaussianMixture.unchecked(weights, means, cov).average_covariance
+            average = cov[0] if len(cov) == 1 else np.tensordot(weights, cov, axes=1)
             values, vectors = principal_axes(average, inverse @ (means[heaviest(weights)] - weights @ means))
             cov = np.diag(values)[None] if len(cov) == 1 else vectors.T @ cov @ vectors
-            axes, inverse = axes @ vectors, vectors.T @ inverse
+            axes = axes @ vectors
+            inverse = vectors.T @ inverse
         origin = weights @ means
         return cls(origin, axes, np.log(weights), (means - origin) @ inverse.T, np.ascontiguousarray(cov))
 
     def part(self, members: NDArray[np.bool_], width: float) -> KernelFrame:
         """Return the frame of some of the components that share a covariance, with a kernel `width` times as wide."""
-        log_weights, means = self.log_weights[members], self.means[members]
+        log_weights = self.log_weights[members]
+        means = self.means[members]
         weights = np.exp(log_weights)
         total = weights.sum()
         centre = weights @ means / total
-        origin, means = self.origin + self.axes @ centre, (means - centre) / width
-        return KernelFrame(origin, width * self.axes, log_weights - np.log(total), means, self.covariances / width**2)
+        return KernelFrame(
+            self.origin + self.axes @ centre,
+            width * self.axes,
+            log_weights - np.log(total),
+            (means - centre) / width,
+            self.covariances / width**2,
+        )
 
     def forward(self, x: Array) -> Array:
         """Convert state units to frame coordinates, (n, d) -> (n, d)."""
@@ -126,13 +138,14 @@ def principal_axes(covariance: Array, towards: Array) -> tuple[Array, Array]:
 
 def _along_coordinates(basis: Array) -> Array:
     """Return the basis (d, k) of the same space that follows the coordinate axes nearest to it, one after the other."""
-    rest, chosen = basis @ basis.T, np.empty_like(basis)
+    projection = basis @ basis.T
+    aligned = np.empty_like(basis)
     for k in range(basis.shape[1]):
-        length = np.diagonal(rest)
+        length = np.diagonal(projection)
         nearest = np.flatnonzero(length > (1 - EQUAL_LENGTHS) * length.max())[0]
-        chosen[:, k] = rest[:, nearest] / np.sqrt(length[nearest])
-        rest = rest - np.outer(chosen[:, k], chosen[:, k])
-    return chosen
+        aligned[:, k] = projection[:, nearest] / np.sqrt(length[nearest])
+        projection = projection - np.outer(aligned[:, k], aligned[:, k])
+    return aligned
 
 
 def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = False) -> tuple[Array, Array | None]:
@@ -147,27 +160,32 @@ def grouped(mixture: GaussianMixture, n: int, herd: Herd, *, weighted: bool = Fa
     if not (mixture.shared or labels.any()):
         labels = unlike_groups(mixture, n)
     if not labels.any():
-        shape, dim = whitening(mixture.covariance)
-        frame = KernelFrame.of(mixture, scale_rule(n, dim) ** 2 * shape, turn=True)
+        shape, dim = regularised_and_rank(mixture.covariance)
+        frame = KernelFrame.of(mixture, kernel_width(n, dim) ** 2 * shape, turn=True)
         z, weights = herd(frame, n)
         return frame.back(z), weights
-    shares = np.bincount(labels, mixture.weights).astype(np.float64)
-    turns = herded_labels(shares, n)
-    counts, sizes = np.bincount(turns, minlength=len(shares)), np.bincount(labels)
-    x, weights = mixture.means[labels.argsort(kind="stable")[np.cumsum(sizes) - sizes]][turns], shares[turns]
+    group_weights = np.bincount(labels, mixture.weights).astype(np.float64)
+    group_of_point = herded_labels(group_weights, n)
+    counts = np.bincount(group_of_point, minlength=len(group_weights))
+    sizes = np.bincount(labels)
+    first_members = labels.argsort(kind="stable")[np.cumsum(sizes) - sizes]
+    x = mixture.means[first_members][group_of_point]
+    weights = group_weights[group_of_point]
     pooled = mixture.shared and not weighted
     if pooled:
-        shape, dim = whitening(_within(mixture, labels))
-        whole, positive = KernelFrame.of(mixture, shape, turn=True), labels[mixture.weights > 0]
+        shape, dim = regularised_and_rank(_within(mixture, labels))
+        whole = KernelFrame.of(mixture, shape, turn=True)
+        whole_labels = labels[mixture.weights > 0]
     for group in np.flatnonzero((counts > 0) & (counts + sizes > 2)):  # one point of one component is its mean
-        count, places = int(counts[group]), turns == group
+        count = int(counts[group])
+        rows = group_of_point == group
         if pooled:
-            frame = whole.part(positive == group, scale_rule(count, dim))
-            z, part = herd(frame, count)
-            x[places] = frame.back(z)
+            frame = whole.part(whole_labels == group, kernel_width(count, dim))
+            z, within = herd(frame, count)
+            x[rows] = frame.back(z)
         else:
-            x[places], part = grouped(_part(mixture, labels == group), count, herd, weighted=weighted)
-        weights[places] *= 1 / count if part is None else part / part.sum()
+            x[rows], within = grouped(_part(mixture, labels == group), count, herd, weighted=weighted)
+        weights[rows] *= 1 / count if within is None else within / within.sum()
     return x, weights if weighted else None
 
 
@@ -178,11 +196,12 @@ def move_groups(mixture: GaussianMixture, x: Array, weights: Array, descend: Des
         return descend(mixture, x, weights)
     unit = _deviations(mixture, labels)
     distances = scipy.spatial.distance.cdist((x - mixture.mean) / unit, (mixture.means - mixture.mean) / unit)
-    nearest, x = labels[distances.argmin(axis=1)], x.copy()
+    nearest = labels[distances.argmin(axis=1)]
+    moved = x.copy()
     for group in np.unique(nearest):
-        some = nearest == group
-        x[some] = move_groups(_part(mixture, labels == group), x[some], weights[some], descend)
-    return x
+        rows = nearest == group
+        moved[rows] = move_groups(_part(mixture, labels == group), x[rows], weights[rows], descend)
+    return moved
 
 
 def far_groups(mixture: GaussianMixture, n: int) -> Labels:
@@ -191,26 +210,26 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
     That is six standard deviations, by the average covariance within groups and along its longest axis, each dimension in
     units of its own deviation. There are at least two points for each group, not counting those too light for a point.
     """
-    one = np.zeros(len(mixture.weights), dtype=np.int64)
-    most = min(n // GROUP_POINTS, len(one))
-    if most < 2:
-        return one
+    one_group = np.zeros(len(mixture.weights), dtype=np.int64)
+    most_groups = min(n // GROUP_POINTS, len(one_group))
+    if most_groups < 2:
+        return one_group
     path = mixture.means[mixture.means[:, 0].argsort()]
     steps = (path[1:] - path[:-1]) ** 2  # on the way from one end to the other
     if (steps <= mixture.average_covariance.diagonal() * GROUP_DISTANCE**2 / steps.shape[1]).all():
-        return one
-    labels: Labels = np.arange(len(one))
+        return one_group
+    labels: Labels = np.arange(len(one_group))
     while labels.any():
         unit = _deviations(mixture, labels)
         if (steps @ unit**-2.0).max() <= GROUP_DISTANCE**2:
-            return one
-        places = (mixture.means - mixture.mean) / unit
-        tree = scipy.cluster.hierarchy.linkage(scipy.spatial.distance.pdist(places), "single")
+            return one_group
+        distances = scipy.spatial.distance.pdist((mixture.means - mixture.mean) / unit)
+        tree = scipy.cluster.hierarchy.linkage(distances, "single")
         if tree[-1, 2] <= GROUP_DISTANCE:
-            return one
+            return one_group
         joined = _tree_labels(tree, GROUP_DISTANCE)
         if np.minimum(n * np.bincount(joined, mixture.weights), 1.0).sum() > n / GROUP_POINTS:
-            joined = _tree_labels(tree, max(GROUP_DISTANCE, tree[-most, 2]))
+            joined = _tree_labels(tree, max(GROUP_DISTANCE, tree[-most_groups, 2]))
         if joined.max() >= labels.max():
             return labels
         labels = joined
@@ -220,8 +239,11 @@ def far_groups(mixture: GaussianMixture, n: int) -> Labels:
 def _tree_labels(tree: Array, height: float) -> Labels:
     """Return the labels, from 0, of what a single-linkage tree joins below a height, as `fcluster` does."""
     size = len(tree) + 1
-    branches, lowest = tree[:, :2].astype(np.int64).tolist(), size + int(tree[:, 2].searchsorted(height, "right"))
-    labels, nodes, count = [0] * (2 * size - 1), [2 * size - 2], 0
+    branches = tree[:, :2].astype(np.int64).tolist()
+    lowest = size + int(tree[:, 2].searchsorted(height, "right"))
+    labels = [0] * (2 * size - 1)
+    nodes = [2 * size - 2]
+    count = 0
     while nodes:
         node = nodes.pop()
         if node >= lowest:
@@ -238,24 +260,25 @@ def _tree_labels(tree: Array, height: float) -> Labels:
 
 def unlike_groups(mixture: GaussianMixture, n: int) -> Labels:
     """Divide components, some over five times as wide as others, where their sizes leave the widest gap; (M,)."""
-    one = np.zeros(len(mixture), dtype=np.int64)
+    labels = np.zeros(len(mixture), dtype=np.int64)
     if mixture.shared or n < 2 * GROUP_POINTS:
-        return one
+        return labels
     variances = np.diagonal(mixture.distinct_covariances, axis1=1, axis2=2)
     whole = np.diagonal(mixture.covariance)
     size = np.sqrt((variances / np.where(whole > 0, whole, 1.0)).max(axis=1))
     log_size = np.log(np.maximum(size, np.sqrt(THIN_VARIANCE)))
     if np.ptp(log_size) < np.log(UNLIKE_RATIO):
-        return one
+        return labels
     ordered = np.sort(log_size)
     gap = int(np.diff(ordered).argmax())
-    one[log_size > 0.5 * (ordered[gap] + ordered[gap + 1])] = 1
-    return one
+    labels[log_size > 0.5 * (ordered[gap] + ordered[gap + 1])] = 1
+    return labels
 
 
 def _within(mixture: GaussianMixture, labels: Labels) -> Array:
     """Return the average covariance within groups, (d, d)."""
-    weights, offsets = np.bincount(labels, mixture.weights), mixture.means - mixture.mean
+    weights = np.bincount(labels, mixture.weights)
+    offsets = mixture.means - mixture.mean
     if len(weights) == len(offsets):  # each component is a group
         return mixture.average_covariance
     entries = labels[:, None] * offsets.shape[1] + np.arange(offsets.shape[1])
@@ -277,7 +300,6 @@ def _deviations(mixture: GaussianMixture, labels: Labels) -> Array:
 
 def _part(mixture: GaussianMixture, members: NDArray[np.bool_]) -> GaussianMixture:
     """Return a mixture of some of the components."""
-    weights, covariances = mixture.weights[members], mixture.distinct_covariances
-    return GaussianMixture.unchecked(
-        weights / weights.sum(), mixture.means[members], covariances if mixture.shared else covariances[members]
-    )
+    weights = mixture.weights[members]
+    covariances = mixture.distinct_covariances if mixture.shared else mixture.distinct_covariances[members]
+    return GaussianMixture.unchecked(weights / weights.sum(), mixture.means[members], covariances)

@@ -10,10 +10,10 @@ import scipy
 
 from herdfilter._checks import Array, read_only
 from herdfilter._covariances import covariance_factor
+from herdfilter.mixture import largest_remainders
 from herdfilter.samplers.compiled import IN_PLACE, QUICK, exp, njit
 from herdfilter.samplers.herding.frame import KernelFrame
-from herdfilter.samplers.herding.objective import climb, climbing_room
-from herdfilter.samplers.mapped import largest_remainders
+from herdfilter.samplers.herding.objective import PAD, ClimbWorkspace, Samples, SmoothedTarget, climb
 
 TIED_HEIGHTS = 1e-9  # share of the expected kernel by which heights count as equal
 CLIMB_STEPS = 30  # of a climb, at most; few take ten
@@ -22,6 +22,49 @@ LEAST_MOVES = 120  # in all: for few points greedy choice costs most, and moves 
 COINCIDENCE = 1e-6  # kernel widths between points that coincide
 NUDGE = 0.1  # kernel widths by which they are parted
 WIDE_VARIANCE = 0.01  # in units of the kernel's: components are wide enough for a nudge from here on
+
+
+def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tuple[SmoothedTarget, Samples, ClimbWorkspace]:
+    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and room for n points.
+
+    The points have no weight yet; there is room for climbs, too.
+    """
+    components, d = frame.means.shape
+    padded = -(-components // PAD) * PAD
+    W = len(widths)
+    width = np.array(widths)
+    squares = width**2
+    shared = len(frame.covariances) == 1
+    by_component = shared or padded < d
+    if shared:  # and diagonal
+        variance = frame.covariances[0].diagonal() + squares[:, None]
+        narrowness = 1.0 / variance
+        precision = np.empty((W, 1, 0, 0))
+        covariance = np.diag(variance[-1])[None]
+        log_dets = np.log(narrowness).cumsum(axis=1)[:, -1:]
+    else:
+        narrowness = np.empty((W, 0))
+        precision = np.zeros((W, padded, d, d) if by_component else (W, d, d, padded))
+        covariance = frame.covariances + squares[-1] * np.eye(d)
+        log_dets = np.empty((W, components))
+        for k in range(W):
+            inverse, log_dets[k] = frame.precisions(squares[k])
+            if by_component:
+                precision[k, :components] = inverse
+            else:
+                precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
+    height = np.zeros((W, padded))
+    log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(width)[:, None]
+    np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
+    centre = np.zeros((d, padded))
+    centre[:, :components] = frame.means.T
+    target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
+    size = -(-n // PAD) * PAD
+    samples = Samples(np.zeros((W, size)), np.zeros((d, size)), width[:, None] ** -2.0 * np.ones(d))
+    workspace = ClimbWorkspace(
+        np.empty((d, d)), np.empty((7, d)), np.empty(padded), np.empty((2 * d, padded)), np.empty(size)
+    )
+    return target, samples, workspace
 
 
 @njit(**IN_PLACE)
@@ -95,10 +138,14 @@ def herd_greedily(frame: KernelFrame, n: int, steps: int = CLIMB_STEPS) -> Array
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 
-def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array:
-    """Move the points z (n, d) of a turned frame, one after the other, `moves` times in all; (n, d).
+def place_again(frame: KernelFrame, z: Array) -> Array:
+    """Move the points z (n, d) of a turned frame, one after the other, each once, and 120 times in all if they are fewer.
 
-    By default each once, and 120 times in all if they are fewer. No move lowers the objective of `PlacedAgain`, and so no
+    A point climbs from its place to where all others leave most to represent: two steps of a quasi-Newton method on
+
+        sum over two widths w of  w (E[k_w(x, X)]  -  1 / n  sum_{r != s} k_w(x, x_r)),
+
+    k_w being w times as wide as the kernel: 1/2 and 3/2 for up to twenty points, growing to 1 and 2 for forty and more. No
     move raises the squared herding errors at the two widths, weighted by these: the energy distance is the squared herding
     error integrated over all kernel widths, which two, with heights in proportion, approximate. A narrow one keeps
     neighbours apart, a wide one fills the tails. Narrower ones bring the points closer to the mixture, but filters of
@@ -109,9 +156,8 @@ def place_again(frame: KernelFrame, z: Array, moves: int | None = None) -> Array
     target, samples, room = climbing_room(frame, n, (narrow, narrow + 1.0))
     samples.point[:, :n] = _part_coincident(frame, z).T
     samples.weight[:, :n] = np.array([[narrow], [narrow + 1.0]])
-    no_candidates, no_table = np.empty((z.shape[1], 0)), np.empty((3, 0))
-    moves = max(n, LEAST_MOVES) if moves is None else moves
-    place_points(target, samples, no_candidates, no_table, n, n, moves, PLACING_STEPS, room)
+    no_candidates = np.empty((z.shape[1], 0))
+    place_points(target, samples, no_candidates, np.empty((3, 0)), n, n, max(n, LEAST_MOVES), PLACING_STEPS, room)
     return np.ascontiguousarray(samples.point[:, :n].T)
 
 
@@ -128,7 +174,8 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
     axes = axes[np.argsort(-np.round(extent[axes] / extent.max(), 9), kind="stable")]
     if not len(axes):
         return z
-    distances, z = scipy.spatial.distance.cdist(z, z, "chebyshev"), z.copy()
+    distances = scipy.spatial.distance.cdist(z, z, "chebyshev")
+    z = z.copy()
     for k, s in enumerate(np.flatnonzero(np.tril(distances < COINCIDENCE, -1).any(axis=1))):
         z[s, axes[k % len(axes)]] += NUDGE if k // len(axes) % 2 == 0 else -NUDGE
     return z
@@ -136,7 +183,8 @@ def _part_coincident(frame: KernelFrame, z: Array) -> Array:
 
 def candidates(frame: KernelFrame, n: int) -> Array:
     """Return starting points (d, C): the component means, and draws from the smoothed mixture, the same at every call."""
-    d, weights = len(frame.origin), np.exp(frame.log_weights)
+    d = len(frame.origin)
+    weights = np.exp(frame.log_weights)
     total = weights @ (frame.means**2 + np.diagonal(frame.covariances, axis1=1, axis2=2))
     kernels = np.sqrt(np.prod(1.0 + total))  # volume of the mixture in kernels
     draws = int(min(max(kernels, 200, 4 * n), max(1000 if d < 8 else 400, 4 * n)))
@@ -145,7 +193,8 @@ def candidates(frame: KernelFrame, n: int) -> Array:
     if len(frame.covariances) == 1:  # and diagonal
         noise = standard * np.sqrt(frame.covariances[0].diagonal() + 1.0)
     else:
-        factor, noise = covariance_factor(frame.covariances + np.eye(d)), np.empty_like(standard)
+        factor = covariance_factor(frame.covariances + np.eye(d))
+        noise = np.empty_like(standard)
         ends = np.searchsorted(labels, np.arange(len(factor) + 1))
         for m, (start, end) in enumerate(pairwise(ends)):
             noise[start:end] = standard[start:end] @ factor[m].T

@@ -16,7 +16,6 @@ import numpy as np
 
 from herdfilter._checks import Array
 from herdfilter.samplers.compiled import PLAIN, QUICK, exp, njit
-from herdfilter.samplers.herding.frame import KernelFrame
 
 PAD = 8  # loops run over whole vectors of the processor: arrays are filled up with bumps of no height
 CONVERGED_RISE = 1e-12  # relative rise promised by a step at which the climb ends
@@ -56,41 +55,6 @@ class ClimbWorkspace(NamedTuple):
     share: Array
     pull: Array
     kernel: Array
-
-
-def climbing_room(frame: KernelFrame, n: int, widths: tuple[float, ...]) -> tuple[SmoothedTarget, Samples, ClimbWorkspace]:
-    """Return the mixture of a turned frame, smoothed by kernels that count by their widths, and room for n points.
-
-    The points have no weight yet; there is room for climbs, too.
-    """
-    d, components = frame.means.shape[1], len(frame.means)
-    room, shared, W = -(-components // PAD) * PAD, len(frame.covariances) == 1, len(widths)
-    by_component = shared or room < d
-    height, centre = np.zeros((W, room)), np.zeros((d, room))
-    centre[:, :components] = frame.means.T
-    width = np.array(widths)
-    squares = width**2
-    if shared:  # and diagonal
-        variance = frame.covariances[0].diagonal() + squares[:, None]
-        narrowness, precision = 1.0 / variance, np.empty((W, 1, 0, 0))
-        covariance, log_dets = np.diag(variance[-1])[None], np.log(narrowness).cumsum(axis=1)[:, -1:]
-    else:
-        narrowness, covariance = np.empty((W, 0)), frame.covariances + squares[-1] * np.eye(d)
-        precision = np.zeros((W, room, d, d) if by_component else (W, d, d, room))
-        log_dets = np.empty((W, components))
-        for k in range(W):
-            inverse, log_dets[k] = frame.precisions(squares[k])
-            if by_component:
-                precision[k, :components] = inverse
-            else:
-                precision[k, :, :, :components] = np.moveaxis(inverse, 0, -1)
-    log_heights = frame.log_weights + 0.5 * log_dets + d * np.log(width)[:, None]
-    np.multiply(width[:, None], np.exp(log_heights), out=height[:, :components])
-    target = SmoothedTarget(shared, by_component, height, centre, precision, narrowness, covariance)
-    size = -(-n // PAD) * PAD
-    samples = Samples(np.zeros((W, size)), np.zeros((d, size)), width[:, None] ** -2.0 * np.ones(d))
-    workspace = ClimbWorkspace(np.empty((d, d)), np.empty((7, d)), np.empty(room), np.empty((2 * d, room)), np.empty(size))
-    return target, samples, workspace
 
 
 # All functions become part of their caller: a call that hands over so many arrays costs as much as the sums. And compiled
