@@ -1,4 +1,4 @@
-"""Argument checks shared by the public classes: each error names the argument, what was expected and what came."""
+"""Argument checks shared by the public classes: each error names the argument, what was expected and what was given."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.floating[Any]]
 Shape = tuple[int | None, ...]
 
-PLAIN = {bool, int, float, np.float64}  # types of entries that are not missing, unless they are NaN
+# types of entries that stand for themselves; of others some mean a missing entry
+PLAIN = {bool, int, float, np.float64}
 
-UNDERFLOW = 1e-280  # a variance below it has lost digits, and so have its products with others
-SMALLEST = 1e-140  # positive number: its square is not below that
-LARGEST = 1e150  # of a state or an observation: the squares of larger numbers are none
-ROUNDING = 1e-8  # asymmetry and negative eigenvalues of a correlation matrix that are put down to rounding
-ROUNDING_SINGLE = 1e-6  # the same of float32
-LONGEST_LABEL = 200  # characters: figures and tables show a title, a label or the name of a filter in full
-SUM_ERROR = 1e-6  # of weights that are to sum to 1
-MOST = 2**31 - 1  # points, particles, steps and the like
-MOST_STEPS = 10**7  # of one forecast or simulation, whose every step is an object
-LEAST_SHARE = 1e-6  # of the largest entry of a covariance matrix: rounding is measured by no smaller variance
+UNDERFLOW = 1e-280  # products of a smaller variance with others underflow and lose digits
+SMALLEST = 1e-140  # smallest positive number allowed: its square is UNDERFLOW
+LARGEST = 1e150  # largest number of a state or an observation: the squares of larger ones overflow
+ROUNDING = 1e-8  # asymmetry or negative eigenvalue of a correlation matrix that rounding may have caused
+ROUNDING_SINGLE = 1e-6  # the same for a matrix in float32
+# characters of a title, label or name of a filter: figures and tables show it in full
+LONGEST_LABEL = 200
+SUM_ERROR = 1e-6  # deviation allowed from a sum of 1
+MOST = 2**31 - 1  # largest number of points, particles, steps and the like
+MOST_STEPS = 10**7  # steps of one forecast or simulation, in which every step is an object
+# smaller variances, relative to the largest entry, are no measure of rounding in a covariance matrix
+LEAST_SHARE = 1e-6
 
 
 def shape_text(shape: Shape) -> str:
@@ -38,7 +41,7 @@ def shape_text(shape: Shape) -> str:
 
 
 def short_repr(value: Any, width: int = 80) -> str:
-    """Write a value as Python does, for a message: on one line, and with its middle left out where it is long."""
+    """Return the repr of a value for a message: on one line, its middle left out if it is long."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # nested too deeply, too many digits, or a class of the caller's
@@ -68,8 +71,9 @@ def fits(shape: tuple[int, ...], expected: Shape) -> bool:
     """Return True if a shape is as expected; ``None`` leaves an axis free."""
     if len(shape) != len(expected):
         return False
-    for size, wanted in zip(shape, expected, strict=True):  # noqa: SIM110  a generator costs more than the check
-        if wanted is not None and wanted != size:
+    # a generator costs more than the check
+    for size, expected_size in zip(shape, expected, strict=True):
+        if expected_size is not None and expected_size != size:
             return False
     return True
 
@@ -77,13 +81,14 @@ def fits(shape: tuple[int, ...], expected: Shape) -> bool:
 def as_numbers(name: str, value: Any, shape: Shape, *, missing: bool = False) -> Array:
     """Return `value` as a float64 array, unless it holds text, dates or complex numbers; `shape` is for the error only.
 
-    In an observation, whose entries may be `missing`, what a mask hides and ``pandas.NA`` are NaN.
+    With `missing`, as in an observation, masked entries and ``pandas.NA`` become NaN.
     """
     if type(value) is np.ndarray and value.dtype == np.float64:
         return value
     got = short_repr(value)
     with suppress(TypeError, ValueError, RecursionError):
         array = np.asarray(with_nan(value) if missing else value)
+        # NumPy would convert objects that hold numbers as text, or durations, without a word
         text = any(isinstance(x, str | bytes | np.timedelta64 | np.datetime64) for x in array.flat if array.dtype == object)
         if array.dtype.kind in "biufO" and not text:
             return array.astype(np.float64, copy=False)
@@ -106,21 +111,21 @@ def with_nan(value: Any) -> Any:
 
 
 def read_only(value: Array) -> Array:
-    """Return an array as one that cannot be written to, as a user's function is given it; any other value as it is."""
+    """Return a read-only view of an array, to pass to a user's function; any other value as it is."""
     if isinstance(value, np.ndarray) and value.flags.writeable:
         value = value.view()
-        value.setflags(False)  # type: ignore[call-arg]  # twice as fast as by name
+        value.setflags(False)  # type: ignore[call-arg]  # twice as fast as with a keyword
     return value
 
 
-def ask_twice(name: str, function: Callable[..., Any], *given: Any) -> Array | None:
+def ask_twice(name: str, function: Callable[..., Any], *arguments: Any) -> Array | None:
     """Return the value of a user's function; None if it raises an error of its own.
 
-    Raises ValueError if it writes to its arguments, or gives another value, but for rounding, when it is called again.
+    Raises ValueError if it writes to its arguments, or if a second call returns another value, beyond rounding.
     """
     try:
         with np.errstate(all="ignore"):
-            first, second = (np.array(function(*map(read_only, given)), ndmin=2) for _ in range(2))
+            first, second = (np.array(function(*map(read_only, arguments)), ndmin=2) for _ in range(2))
             if np.allclose(first, second, 1e-9, 1e-12, equal_nan=True):
                 return first
     except (Exception, SystemExit) as error:
@@ -166,13 +171,13 @@ def as_particles(name: str, value: ArrayLike) -> Array:
 
 
 def as_weighted_particles(particles: ArrayLike, weights: ArrayLike | None) -> tuple[Array, Array]:
-    """Return particles (n, d), with squares, and weights (n,) that sum to 1, equal ones if none are given."""
+    """Return particles (n, d), whose squares are finite, and weights (n,) that sum to 1; equal weights by default."""
     x = as_array("particles", as_particles("particles", particles), (None, None), largest=LARGEST)
     w = np.full(len(x), 1.0 / len(x)) if weights is None else as_array("weights", weights, (len(x),), largest=LARGEST)
-    total, least = w.sum(), w.min()
-    if not abs(total - 1.0) <= SUM_ERROR or least < 0:
+    total = w.sum()
+    if not abs(total - 1.0) <= SUM_ERROR or w.min() < 0:
         raise ValueError(
-            f"weights: expected non-negative numbers that sum to 1, got a sum of {total} and a least of {least:g}"
+            f"weights: expected non-negative numbers that sum to 1, got a sum of {total} and a minimum of {w.min():g}"
         )
     return x, w
 
@@ -189,24 +194,24 @@ def as_definite(name: str, value: ArrayLike, dim: int | None) -> Array:
 def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     """Return one (d, d) or a stack (M, d, d) of symmetric positive semi-definite matrices, symmetrised.
 
-    Variances are 0 or large enough to keep their digits in products. What rounding does is forgiven, in units of each
-    dimension's own spread: an asymmetry, and an eigenvalue below zero.
+    Variances must be 0, or large enough to keep their digits in products. An asymmetry and a negative eigenvalue that
+    rounding may have caused, measured in units of each dimension's own spread, are removed.
     """
     array = as_numbers(name, value, (dim, dim))
     array = as_array(name, array, (*(None,) * max(array.ndim - 2, 0), dim, dim))
     if array.shape[-1] != array.shape[-2] or array.size == 0:
         raise ValueError(f"{name}: expected square matrices of at least one row, got shape {array.shape}")
     rounding = ROUNDING_SINGLE if getattr(value, "dtype", None) == np.float32 else ROUNDING
-    # Standard deviations, none much below the largest: rounding alone makes those.
-    least = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
-    scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), least[..., None]))
+    # Much smaller variances than the largest may be rounding themselves, so they do not set the unit of rounding.
+    smallest = LEAST_SHARE * np.abs(array).max(axis=(-1, -2))
+    scale = np.sqrt(np.maximum(np.diagonal(array, axis1=-2, axis2=-1), smallest[..., None]))
     scale = np.where(scale > 0, scale, 1.0)
     scales = scale[..., :, None] * scale[..., None, :]
     transposed = np.swapaxes(array, -1, -2)
     gap = np.abs(array - transposed)
     if (gap > rounding * scales).any():
         raise ValueError(f"{name}: expected symmetric matrices, got an asymmetry of {gap.max():g}")
-    array = array + 0.5 * (transposed - array)
+    array = array + 0.5 * (transposed - array)  # a copy, and exact for a symmetric matrix
     variances = np.diagonal(array, axis1=-2, axis2=-1)
     tiny = variances[(variances > 0) & (variances < UNDERFLOW)]
     if tiny.size:
@@ -220,13 +225,14 @@ def as_covariance(name: str, value: ArrayLike, dim: int | None = None) -> Array:
     if np.linalg.eigvalsh(array / scales).min() < -rounding:
         lowest = np.linalg.eigvalsh(array).min()
         raise ValueError(f"{name}: expected positive semi-definite matrices, got an eigenvalue of {lowest:g}")
-    no_spread = variances < 0  # by rounding
+    # A variance below zero, by rounding, stands for no spread, and then there is no covariance either.
+    no_spread = variances < 0
     array[no_spread[..., :, None] | no_spread[..., None, :]] = 0.0
     return array
 
 
 def check_count(name: str, value: Any, minimum: int = 1, most: int | None = MOST) -> int:
-    """Return `value` as an integer of at least `minimum` and at most `most`, by default what memory can hold."""
+    """Return `value` as an integer from `minimum` to `most`, which by default is what memory can hold."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
         raise ValueError(f"{name}: expected an integer of at least {minimum}, got {short_repr(value)}")
     if most is not None and int(value) > most:
@@ -240,18 +246,18 @@ def as_number(
     """Return `value` as a float if it is a real number that `fits`, and neither a truth value nor a duration."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
-        with suppress(OverflowError):  # so many digits
+        with suppress(OverflowError):  # an integer of too many digits
             number = float(value)
     if not fits(number):
         raise ValueError(f"{name}: expected {expected}, got {short_repr(value)}")
     return number
 
 
-def as_positive(name: str, value: Any, least: float = SMALLEST, most: float = LARGEST) -> float:
+def as_positive(name: str, value: Any, smallest: float = SMALLEST, largest: float = LARGEST) -> float:
     """Return `value` as a positive float, by default one that has a square."""
     number = as_number(name, value, "a positive finite number", lambda x: 0 < x < math.inf)
-    if not least <= number <= most:
-        raise ValueError(f"{name}: expected a number from {least:g} to {most:g}, got {number}")
+    if not smallest <= number <= largest:
+        raise ValueError(f"{name}: expected a number from {smallest:g} to {largest:g}, got {number}")
     return number
 
 
@@ -274,7 +280,7 @@ def check_flags(**flags: Any) -> None:
 
 def as_dims(name: str, value: Any, dim: int | None) -> tuple[int, ...]:
     """Return indices of dimensions, below `dim` unless that is None; an empty sequence is allowed."""
-    if isinstance(value, tuple) and not value:  # of most models, asked at every step
+    if isinstance(value, tuple) and not value:  # that of most models, read at every step
         return ()
     try:
         dims = tuple(map(operator.index, value))
@@ -318,19 +324,19 @@ def as_generator(rng: Any) -> np.random.Generator:
         raise ValueError(f"rng: expected a numpy Generator, a seed or None, got {short_repr(rng)}") from None
 
 
-def one_of(name: str, value: str, known: Iterable[str]) -> str:
-    """Return `value` if it is known; else name the nearest known one."""
-    known = list(known)
-    if not isinstance(value, str) or value not in known:
-        folded = {text.casefold(): text for text in reversed(known)}
-        near = get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
-        hint = f"; did you mean {folded[near[0]]!r}?" if near else f"; expected one of {', '.join(known)}"
+def one_of(name: str, value: str, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of the choices; else raise a ValueError that suggests the most similar one."""
+    choices = list(choices)
+    if not isinstance(value, str) or value not in choices:
+        folded = {text.casefold(): text for text in reversed(choices)}
+        similar = get_close_matches(str(value).casefold(), folded, n=1, cutoff=0.5)
+        hint = f"; did you mean {folded[similar[0]]!r}?" if similar else f"; expected one of {', '.join(choices)}"
         raise ValueError(f"{name}: unknown {short_repr(value)}{hint}")
     return value
 
 
 def printable(text: str) -> str:
-    """Return a text for a terminal, with escapes for control characters and for signs that turn the direction of letters."""
+    """Return a text that is safe in a terminal: control characters, and those that reverse the direction, are escaped."""
     return "".join(c if c.isprintable() or c in "\n\t" or category(c) == "Zs" else ascii(c)[1:-1] for c in text)
 
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from herdfilter._checks import UNDERFLOW, Array
 
-SUSPECT_VARIANCE = 1e-20  # relative to the square of a value: rounding may have made it
-EQUAL_RANGE = 16 * np.finfo(float).eps  # range of equal numbers after a few operations, relative to their size
+SUSPECT_VARIANCE = 1e-20  # rounding alone may cause such a variance, relative to the square of the mean
+# relative range of equal numbers after a few operations with rounding
+EQUAL_RANGE = 16 * np.finfo(float).eps
 
 
 def covariance_factor(covariance: Array) -> Array:
@@ -15,8 +16,9 @@ def covariance_factor(covariance: Array) -> Array:
     try:
         return np.linalg.cholesky(covariance)
     except np.linalg.LinAlgError:
-        if covariance.ndim > 2 and len(covariance) > 1:  # each by itself: one that is singular changes no other
-            return np.array([covariance_factor(one) for one in covariance])
+        # each by itself, so that a singular matrix affects no other
+        if covariance.ndim > 2 and len(covariance) > 1:
+            return np.array([covariance_factor(matrix) for matrix in covariance])
         values, vectors = np.linalg.eigh(covariance)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
@@ -24,12 +26,12 @@ def covariance_factor(covariance: Array) -> Array:
 def regularised(covariance: Array, relative: float = 1e-8) -> Array:
     """Return `covariance` with the eigenvalues of its correlation matrix raised to at least `relative`.
 
-    Units may differ by dimension. A dimension without spread gets the smallest positive variance present, or 1; a variance
-    that all but underflows counts as 0.
+    Working with correlations lets units differ between dimensions. A dimension without spread gets the smallest positive
+    variance of the others, or 1; a variance below `UNDERFLOW` counts as 0.
     """
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
-    if len(variance) == 1 and spread[0]:  # its correlation is 1
+    if len(variance) == 1 and spread[0]:  # the only correlation is 1
         return covariance
     if not spread.all():
         variance = np.where(spread, variance, variance[spread].min() if spread.any() else 1.0)
@@ -42,7 +44,7 @@ def regularised(covariance: Array, relative: float = 1e-8) -> Array:
 
 
 def rank(covariance: Array, relative: float = 1e-8) -> int:
-    """Count the directions with spread: eigenvalues of the correlation matrix above what `regularised` raises them to."""
+    """Count the directions with spread: the eigenvalues of the correlation matrix that `regularised` would leave alone."""
     variance = np.diagonal(covariance)
     spread = variance > UNDERFLOW
     scale = np.sqrt(variance[spread])

@@ -1,4 +1,4 @@
-"""Functions that numba compiles, kept on the disk if that is possible: a full disk or a damaged file costs time alone."""
+"""numba's compiler, with a cache on the disk whose failures, such as a full disk or a damaged file, only cost time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numba
 from numba.core.caching import FunctionCache
 
 _failures: list[Exception] = []
-"""The first error of the disk in this process, about which the user was warned."""
+"""The first error of the cache in this process, of which the user was warned."""
 
 
 def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **options: Any) -> Callable[..., Any]:
-    """Do as `numba.njit`, but warn, once per process, and go on if the disk neither gives nor takes compiled code."""
+    """Do as `numba.njit`, but if compiled code cannot be read from the disk or saved there, warn once and go on."""
     if function is None:
         return partial(njit, cache=cache, **options)
     compiled: Any = numba.njit(function, **options)
@@ -25,19 +25,21 @@ def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **o
         try:
             compiled._cache = CompiledCode(function)  # type: ignore[no-untyped-call]
         except RuntimeError as error:  # no folder can be written
-            if os.path.exists(function.__code__.co_filename):  # else it was typed at a prompt, and is not kept
+            # a function typed at a prompt has no file, and no cache
+            if os.path.exists(function.__code__.co_filename):
                 _warn(error)
     return compiled  # type: ignore[no-any-return]
 
 
 class CompiledCode(FunctionCache):
-    """The compiled code of a function on the disk: what cannot be loaded is compiled, what cannot be saved is not kept."""
+    """Compiled code of a function on the disk, for which an error in loading or saving is only a warning."""
 
     @contextmanager
-    def _guard_against_spurious_io_errors(self) -> Iterator[None]:  # around each load and each save
+    # numba enters it around each load and each save
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # a damaged file may raise any
+        except Exception as error:  # unpickling a damaged file may raise anything
             with suppress(Exception):
                 self.flush()  # type: ignore[no-untyped-call]  # the next save replaces it
             _warn(error)

@@ -1,4 +1,4 @@
-"""How objects, tables and packages show themselves. In one line numbers are written out, and arrays named by their shape."""
+"""Reprs of objects, lines of tables and listings of packages. A repr writes numbers out and arrays by their shape."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import numpy as np
 
 from herdfilter._checks import shortened
 
-LONGEST_VECTOR = 4  # entries of a vector that is written out
-PART_WIDTH = 60  # characters of a part; a longer one loses its middle
+LONGEST_VECTOR = 4  # entries of a vector that is still written out
+PART_WIDTH = 60  # characters of a value in a repr; longer ones lose their middle
 
-LINE_WIDTH = 80  # characters of a line, on any terminal
+LINE_WIDTH = 80  # characters of a line, whatever the terminal
 COLUMN_GAP = "  "
 NARROWEST_HEADING = 8  # headings of up to this many characters stay on one line
 
 
 def summary_repr(thing: Any, /, **facts: Any) -> str:
-    """Write the name of the class of an object, and some facts; those that are None are left out."""
+    """Return ``Class(name=value, ...)`` with the class of an object and some facts; those that are None are left out."""
     inside = ", ".join(f"{name}={brief(value)}" for name, value in facts.items() if value is not None)
     return f"{type(thing).__name__}({inside})"
 
 
 def fields_in_line(self: Any) -> str:
-    """Write an object of a dataclass, as its ``__repr__``."""
+    """Return the repr of an instance of a dataclass; to be used as its ``__repr__``."""
     return summary_repr(self, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
 
 
@@ -54,29 +54,31 @@ def brief(value: Any) -> str:
             return f"{type(value).__name__}({len(value)})"
         inside = ", ".join(map(brief, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
-    return str(getattr(value, "__name__", type(value).__name__))  # of functions and classes their own
+    # functions and classes have a name themselves
+    return str(getattr(value, "__name__", type(value).__name__))
 
 
 def html_repr(self: Any) -> str:
-    """Write an object for a notebook, as its ``_repr_html_``: its line, and a small picture if one can be drawn."""
+    """Return an object in HTML, as its ``_repr_html_`` for notebooks: its repr, and a small picture if one can be drawn."""
     text = f"<code>{html.escape(repr(self))}</code>"
     with suppress(Exception):  # no matplotlib, or nothing to draw yet
-        # Pictures stand above the objects that have one, so they are found by name, when somebody looks.
+        # The pictures import the objects they show: imported here at the top, they would make a circle.
         text += f"<br>{import_module('herdfilter.pictures.notebook').picture(self)}"
     return text
 
 
 def listing_of(scope: dict[str, Any]) -> Callable[[], list[str]]:
-    """Return the ``__dir__`` of a package with this namespace: its public names, and those that Python gives it."""
+    """Return a ``__dir__`` for the package with this namespace: its public names, and those with double underscores."""
     return lambda: sorted({*scope["__all__"], *(name for name in scope if name.startswith("__"))})
 
 
 def in_blocks(
     heads: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1, width: int | None = LINE_WIDTH
 ) -> list[str]:
-    """Return the lines of a table, whose long headings take several lines; an empty line stands between rows of one name.
+    """Return the lines of a table, in which long headings take several lines.
 
-    Columns that do not fit into the `width` stand in a further block below, with the first columns, the `keys`, repeated.
+    If consecutive rows share a name, in the first column, an empty line separates these groups. Columns that do not fit into
+    the `width` go into a further block below, in which the first columns, the `keys`, are repeated.
     """
     columns = []
     for i, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
@@ -85,18 +87,19 @@ def in_blocks(
     height = max(map(len, columns))
     columns = [[" " * len(column[-1])] * (height - len(column)) + column for column in columns]
     names = [row[0] for row in rows]
-    grouped = any(name == following for name, following in pairwise(names))
+    grouped = any(name == next_name for name, next_name in pairwise(names))
     lines: list[str] = []
-    others = columns[keys:]
-    while others or not lines:
+    pending = columns[keys:]
+    while pending or not lines:
         block = columns[:keys]
-        while others and (
-            len(block) == keys or width is None or len(COLUMN_GAP.join(c[-1] for c in [*block, others[0]])) <= width
+        # at least one column a block, however wide it is
+        while pending and (
+            len(block) == keys or width is None or len(COLUMN_GAP.join(c[-1] for c in [*block, pending[0]])) <= width
         ):
-            block.append(others.pop(0))
-        laid = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]
+            block.append(pending.pop(0))
+        block_lines = [COLUMN_GAP.join(line).rstrip() for line in zip(*block, strict=True)]
         top = height - len(rows)
-        lines += ["", *laid[:top], "-" * max(map(len, laid))]
-        for before, name, line in zip([*names[:1], *names], names, laid[top:], strict=False):
+        lines += ["", *block_lines[:top], "-" * max(map(len, block_lines))]
+        for before, name, line in zip([*names[:1], *names], names, block_lines[top:], strict=False):
             lines += ["", line] if grouped and name != before else [line]
     return lines[1:]

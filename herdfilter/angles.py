@@ -61,6 +61,7 @@ def unwrap(x: Array, weights: Array, circular: tuple[int, ...]) -> Array:
     unwrapped = x.copy()
     for i in circular:
         angles = unwrapped[..., i]
+        # direction of the weighted sum of unit vectors
         reference = np.arctan2(np.sin(angles) @ weights, np.cos(angles) @ weights)[..., None]
         unwrapped[..., i] = reference + (angles - reference + np.pi) % (2 * np.pi) - np.pi
     return unwrapped
@@ -89,7 +90,7 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
     mean = weights @ x
     centred = x - mean
     covariance = (weights[:, None] * centred).T @ centred
-    # a number is quicker to test than an array; it may be infinite where no variance is
+    # a number is quicker to test than an array, but the sum may overflow where no variance does: then test the array
     if not math.isfinite(sum(covariance.diagonal().tolist())) and not np.isfinite(covariance).all():
         raise ValueError(
             "x, weights: expected finite numbers with squares, got a covariance that is not finite; are the units too small?"
@@ -98,7 +99,7 @@ def mean_and_covariance(x: Array, weights: Array, circular: tuple[int, ...] = ()
 
 
 def merged(means: Array, covariances: Array, weights: Array, circular: Sequence[int] = ()) -> tuple[Array, Array]:
-    """Return mean (d,), angles wrapped, and covariance (d, d) of a mixture of K Gaussians; of one, its own unchanged.
+    """Return mean (d,), angles wrapped, and covariance (d, d) of a mixture of K Gaussians; a single one stays unchanged.
 
     Examples
     --------

@@ -154,7 +154,8 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
             raise ValueError(f'bandwidth: expected "auto", a rule, a number, (d,) or (d, d), got {bandwidth!r}')
         return "auto"
     if isinstance(bandwidth, float):
-        return as_positive("bandwidth", bandwidth)  # before the slow check of a protocol
+        # before isinstance with a protocol, which is slow
+        return as_positive("bandwidth", bandwidth)
     if isinstance(bandwidth, type) and isinstance(bandwidth, BandwidthRule):
         raise ValueError(f"bandwidth: expected an instance of {bandwidth.__name__}, got the class itself")
     if isinstance(bandwidth, BandwidthRule):
@@ -169,8 +170,8 @@ def check_bandwidth(bandwidth: Bandwidth) -> Bandwidth:
 def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) -> Array:
     r"""Return the kernel covariance K, shape (d, d), of a bandwidth for `n` points from `mixture`.
 
-    ``"auto"`` is `Whitened`, another rule answers for itself, a number sigma_k gives :math:`\sigma_k^2 I`, d numbers are the
-    widths of the dimensions, a matrix is taken as it is.
+    ``"auto"`` stands for `Whitened`; a rule computes K itself; a number sigma_k gives :math:`\sigma_k^2 I`; d numbers are
+    the widths of the dimensions; a matrix is K.
 
     Examples
     --------
@@ -188,7 +189,7 @@ def kernel_covariance(bandwidth: Bandwidth, mixture: GaussianMixture, n: int) ->
         return as_definite(f"bandwidth: {bandwidth!r}", bandwidth.covariance(mixture, n), d)
     if isinstance(bandwidth, float):
         return bandwidth**2 * np.eye(d)
-    given = np.asarray(bandwidth)
-    if given.shape not in ((d,), (d, d)):
-        raise ValueError(f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {given.shape}")
-    return np.diag(given**2) if given.ndim == 1 else given
+    widths = np.asarray(bandwidth)
+    if widths.shape not in ((d,), (d, d)):
+        raise ValueError(f"bandwidth: expected shape ({d},) or ({d}, {d}) for this mixture, got {widths.shape}")
+    return np.diag(widths**2) if widths.ndim == 1 else widths

@@ -26,7 +26,7 @@ from herdfilter._checks import (
 from herdfilter._covariances import covariance_factor
 from herdfilter._repr import html_repr
 
-DENSITIES_AT_ONCE = 2**21  # numbers in memory
+DENSITIES_AT_ONCE = 2**21  # numbers of an intermediate array, which limits the memory of a call
 
 
 class GaussianMixture:
@@ -104,7 +104,8 @@ class GaussianMixture:
     def unchecked(cls, weights: Array, means: Array, covariances: Array) -> GaussianMixture:
         """Build a mixture from arrays that are valid by construction (weights sum to 1)."""
         self = object.__new__(cls)
-        self.weights, self.means = weights, means
+        self.weights = weights
+        self.means = means
         self.distinct_covariances = covariances if covariances.ndim == 3 else covariances[None]
         return self
 
@@ -161,7 +162,7 @@ class GaussianMixture:
         """Do as `component_log_densities`, unchecked."""
         inverse, log_det = self._inverse_factors
         if self.shared:
-            # Every point is whitened once, relative to the first mean to keep its digits.
+            # Every point is whitened once, relative to the first mean: far from the origin digits would cancel.
             white = (x - self.means[0]) @ inverse[0].T
             squares: Array = scipy.spatial.distance.cdist(white, (self.means - self.means[0]) @ inverse[0].T, "sqeuclidean")
         else:
@@ -190,37 +191,38 @@ class GaussianMixture:
             chol = np.linalg.cholesky(self.distinct_covariances[0])
         except np.linalg.LinAlgError:
             return self.log_terms(x)[:, 0]
-        # The inverse of the factor is worth its price only for many points or components.
+        # For one component, solving with the factor is cheaper than inverting it first.
         white = scipy.linalg.lapack.dtrtrs(chol, (x - self.means[0]).T, lower=1)[0]
         log_det = 2 * np.log(chol.diagonal()).sum() + self.dim * np.log(2 * np.pi)
         return np.asarray(-0.5 * (log_det + np.einsum("in,in->n", white, white)))
 
     def marginal(self, dims: int | Sequence[int] | np.ndarray) -> GaussianMixture:
         """Return the marginal distribution of the named dimensions, in the order given."""
-        keep = self._dims(dims)
-        cov = self.distinct_covariances[:, keep[:, None], keep]
-        return GaussianMixture.unchecked(self.weights, self.means[:, keep], cov)
+        index = self._dims(dims)
+        cov = self.distinct_covariances[:, index[:, None], index]
+        return GaussianMixture.unchecked(self.weights, self.means[:, index], cov)
 
     def conditional(self, dims: int | Sequence[int], values: ArrayLike) -> GaussianMixture:
         """Return the distribution of the other dimensions, in ascending order, given ``x[dims] = values``, shape (k,).
 
         ValueError if `dims` names all dimensions or one that does not exist, or the covariance of `dims` is singular.
         """
-        given = self._dims(dims)
-        rest = np.setdiff1d(np.arange(self.dim), given)
-        if rest.size == 0:
+        fixed = self._dims(dims)
+        free = np.setdiff1d(np.arange(self.dim), fixed)
+        if free.size == 0:
             raise ValueError("dims: expected to leave at least one dimension free, got all")
-        values = np.atleast_1d(as_numbers("values", values, (len(given),)))
-        values = as_array("values", values, (len(given),), largest=LARGEST)
-        marginal = self.marginal(given)
+        values = np.atleast_1d(as_numbers("values", values, (len(fixed),)))
+        values = as_array("values", values, (len(fixed),), largest=LARGEST)
+        marginal = self.marginal(fixed)
         with np.errstate(divide="ignore"):
             log_w = np.log(self.weights) + marginal.component_log_densities(values[None, :])[0]
         weights = np.exp(log_w - log_w.max())
+        # As in Kalman's update: the gain S_12 S_22^-1, for the mean m_1 + G (v - m_2) and the covariance S_11 - G S_21
         cov = self.distinct_covariances
-        cross = cov[:, rest[:, None], given]
-        gain = np.swapaxes(np.linalg.solve(cov[:, given[:, None], given], np.swapaxes(cross, 1, 2)), 1, 2)
-        means = self.means[:, rest] + (gain @ (values - self.means[:, given])[:, :, None])[:, :, 0]
-        covs = cov[:, rest[:, None], rest] - gain @ np.swapaxes(cross, 1, 2)
+        cross = cov[:, free[:, None], fixed]
+        gain = np.swapaxes(np.linalg.solve(cov[:, fixed[:, None], fixed], np.swapaxes(cross, 1, 2)), 1, 2)
+        means = self.means[:, free] + (gain @ (values - self.means[:, fixed])[:, :, None])[:, :, 0]
+        covs = cov[:, free[:, None], free] - gain @ np.swapaxes(cross, 1, 2)
         covs = 0.5 * (covs + np.swapaxes(covs, 1, 2))
         return GaussianMixture.unchecked(weights / weights.sum(), means, covs)
 
@@ -231,7 +233,8 @@ class GaussianMixture:
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
         """Draw `n` independent points, shape (n, d)."""
-        n, rng = check_count("n", n), as_generator(rng)
+        n = check_count("n", n)
+        rng = as_generator(rng)
         labels = rng.choice(len(self), size=n, p=self.weights)
         return self.place(labels, rng.standard_normal((n, self.dim)))
 
@@ -248,7 +251,7 @@ class GaussianMixture:
 
 
 def as_mixture(name: str, value: Any) -> GaussianMixture:
-    """Return `value` if it is a mixture; else raise TypeError and name a way to make a mixture of it."""
+    """Return `value` if it is a mixture; else raise a TypeError that says how to make a mixture of it."""
     if isinstance(value, GaussianMixture):
         return value
     numbers = isinstance(value, np.ndarray | list | tuple)
@@ -261,7 +264,7 @@ def log_sums(terms: Array, weights: Array) -> Array:
     with np.errstate(divide="ignore"):
         shifted = terms + np.log(weights)
         peak = shifted.max(axis=1, keepdims=True)
-        np.copyto(peak, 0.0, where=peak == -np.inf)
+        np.copyto(peak, 0.0, where=peak == -np.inf)  # -inf - (-inf) would be NaN
         return np.asarray(np.log(np.exp(shifted - peak).sum(axis=1)) + peak[:, 0])
 
 

@@ -23,7 +23,8 @@ class Points:
     weights : array_like, shape (n,), optional
         Non-negative weights; normalised to sum to 1. Equal weights when omitted.
     signed : bool
-        Allow negative weights, as of quadrature rules. Distances between points and mixtures take them, filters do not.
+        Allow negative weights, as quadrature rules have them. Distances between points and mixtures accept them, filters
+        do not.
 
     Examples
     --------

@@ -89,18 +89,20 @@ def _check_seeds(draw: Callable[..., Points], deterministic: bool, d: int) -> No
     state = rng.bit_generator.state
     first = draw(mixture, 30, rng)
     x = first.x.copy()
-    others = [draw(mixture, 30, rng).x, draw(mixture, 30, 1).x, draw(mixture, 30, None).x]
-    first.x[:] = np.nan  # points are the caller's
+    redrawn = [draw(mixture, 30, rng).x, draw(mixture, 30, 1).x, draw(mixture, 30, None).x]
+    # the caller owns the points: a sampler that keeps them would return NaN next
+    first.x[:] = np.nan
     assert np.array_equal(draw(mixture, 30).x, x), "expected the same points from the same seed"
     assert np.array_equal(mixture.means, random_mixture(8, d).means), "expected a mixture that is left alone"
     if deterministic:
-        assert all(np.array_equal(points, x) for points in others), "expected the same points from any generator"
+        assert all(np.array_equal(points, x) for points in redrawn), "expected the same points from any generator"
         assert rng.bit_generator.state == state, "expected a generator that is left alone"
     else:
-        assert not any(np.array_equal(points, x) for points in others), "expected other points from another generator"
+        assert not any(np.array_equal(points, x) for points in redrawn), "expected other points from another generator"
 
 
 def _check_singular(draw: Callable[..., Points], d: int) -> None:
+    # Covariances without spread in the last dimension: all means lie in one plane, and so must all points.
     flat = np.diag([1.0] * (d - 1) + [0.0])
     for components in (1, 3) if d > 1 else ():
         means = 2 * np.random.default_rng(5).standard_normal((components, d)) @ flat
@@ -119,6 +121,7 @@ def _check_moments(draw: Callable[..., Points], deterministic: bool, d: int) -> 
         n = len(points)
         whiten = np.linalg.inv(np.linalg.cholesky(mixture.covariance))
         off = float(np.linalg.norm(whiten @ (points.mean - mixture.mean)))
+        # 4.5 standard errors of independent draws
         allowed = 4.5 * np.sqrt(max(1.0, d / 2) / n)
         if deterministic:
             allowed = max(1.0, d / 2) * (0.03 if n >= 100 else 0.2 * max(1.0, np.sqrt(20 / n)))
@@ -153,7 +156,8 @@ def hostile_mixture(seed: int) -> GaussianMixture:
     GaussianMixture(components=13, dim=2, shared)
     """
     rng = np.random.default_rng([seed, 77])
-    dim, components = int(rng.choice([1, 2, 3, 4, 6, 8])), int(rng.integers(1, 21))
+    dim = int(rng.choice([1, 2, 3, 4, 6, 8]))
+    components = int(rng.integers(1, 21))
     weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
     means = 10 ** rng.uniform(-1, 4) * rng.standard_normal((components, dim))
     roots = rng.standard_normal((components, dim, dim))

@@ -252,8 +252,10 @@ def install(mutant: Mutant, stale: set[str]) -> None:
             for other in ours:
                 if vars(other).get(name) is old:
                     setattr(other, name, value)
-    moves = importlib.import_module("herdfilter.compiled.moves")
-    moves.CALLED = moves.CALLED | {"cache": not stale}  # what it compiles stands on the disk by the digest of the files
+    proposals = importlib.import_module("herdfilter.compiled.proposals")
+    proposals.CALLED = proposals.CALLED | {
+        "cache": not stale
+    }  # what it compiles stands on the disk by the digest of the files
     for dispatcher in {v for m in ours for v in vars(m).values() if isinstance(v, Dispatcher)}:
         if dispatcher.py_func.__name__ in stale:
             dispatcher._cache = NullCache()

@@ -1,1 +1,1 @@
-"""Models and filters of other libraries, each an optional extra: import the module of the library that is meant."""
+"""Adapters to other libraries, each an optional extra: import the module that is named after the library."""

@@ -11,7 +11,8 @@ from particles import distributions as dists
 from herdfilter._checks import Array
 from herdfilter.mixture import GaussianMixture
 
-SMALLEST_PROBABILITY = 1e-300  # probabilities are clipped to at least this, and to below one, before quantiles are taken
+# probabilities are clipped to at least this, and to below one, before quantiles are taken
+SMALLEST_PROBABILITY = 1e-300
 
 
 class Gaussians(NamedTuple):
@@ -31,15 +32,17 @@ class Gaussians(NamedTuple):
 
     def at(self, noise: Array) -> Array:
         """Return the states (n, d) for noise (n, d) from N(0, I)."""
-        shared = len(self.factors) == 1
-        offsets: Array = noise @ self.factors[0].T if shared else (self.factors @ noise[:, :, None])[:, :, 0]
+        if len(self.factors) == 1:
+            offsets: Array = noise @ self.factors[0].T
+        else:
+            offsets = (self.factors @ noise[:, :, None])[:, :, 0]
         return self.means + offsets
 
 
 def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
-    """Return the Gaussians that a distribution stands for, given n states; None if it is of another kind.
+    """Return a distribution, given n states, as Gaussians; None if it is of another kind.
 
-    With `any_kind` those that have the moments of a distribution whose entries the state shifts, Gaussian or not.
+    With `any_kind` a distribution that is not Gaussian, but only shifted by the state, gives Gaussians of the same moments.
     """
     if type(law) is dists.VaryingCovNormal:
         return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), law.L)
@@ -47,13 +50,15 @@ def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
         scales = np.asarray(law.scale)
         scales = np.broadcast_to(scales, (n if scales.ndim == 2 else 1, law.dim))
         return Gaussians(np.broadcast_to(law.loc, (n, law.dim)), scales[:, :, None] * law.L)
-    entries = [_line(part, any_kind) for part in (law.dists if type(law) is dists.IndepProd else (law,))]
+    parts = law.dists if type(law) is dists.IndepProd else (law,)
+    entries = [_line(part, any_kind) for part in parts]
     if None in entries:
         return None
     means, scales = (
         np.stack([np.broadcast_to(np.ravel(values), n) for values in column], axis=1)
         for column in zip(*entries, strict=True)
     )
+    # one factor shared by all states: products with it are much cheaper
     if (scales == scales[0]).all():
         scales = scales[:1]
     return Gaussians(means, scales[:, :, None] * np.eye(means.shape[1]))
@@ -61,7 +66,7 @@ def as_gaussians(law: Any, n: int, any_kind: bool = False) -> Gaussians | None:
 
 def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
     """Return mean and standard deviation of a distribution in one dimension; None if it is of another kind."""
-    kind = type(law)
+    kind = type(law)  # exactly: a subclass may be another distribution
     if kind is dists.Normal:
         return law.loc, law.scale
     if kind is dists.Dirac:
@@ -69,6 +74,7 @@ def _line(law: Any, any_kind: bool = False) -> tuple[Any, Any] | None:
     if kind is dists.LinearD:
         base = _line(law.base_dist)
         return base and (law.a * np.asarray(base[0]) + law.b, np.abs(law.a) * np.asarray(base[1]))
+    # the variances of a logistic, a Laplace and a Student t distribution of scale s: pi^2 s^2 / 3, 2 s^2, s^2 nu / (nu - 2)
     if any_kind and kind is dists.Logistic:
         return law.loc, np.pi / np.sqrt(3) * np.asarray(law.scale)
     if any_kind and kind is dists.Laplace:
@@ -95,6 +101,7 @@ def has_quantiles(law: Any) -> bool:
         return has_quantiles(law.base_dist)
     if isinstance(law, dists.DiscreteDist):
         return False
+    # the method of the base class only raises an error
     return type(law).ppf is not dists.ProbDist.ppf
 
 
@@ -104,7 +111,9 @@ def map_noise(law: Any, noise: Array) -> Array:
     if gaussians is not None:
         return gaussians.at(noise)
     if type(law) is dists.IndepProd:
-        return np.hstack([map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)])
+        columns = [map_noise(part, noise[:, i : i + 1]) for i, part in enumerate(law.dists)]
+        return np.hstack(columns)
+    # The normal distribution function makes the noise uniform, whatever the law; quantiles then give it the law.
     u = np.clip(scipy.special.ndtr(noise), SMALLEST_PROBABILITY, 1 - 2.0**-53)
     return np.reshape(law.ppf(u[:, 0] if law.dim == 1 else u), noise.shape)
 
@@ -118,17 +127,20 @@ def law_log_density(law: Any, z: Array, n: int) -> Array:
     """Return the log-density of an observation (k,), or of one for each of n states, (n, k), given the states; (n,)."""
     if isinstance(law, dists.DiscreteDist) and (z == np.round(z)).all():
         z = z.astype(np.int64)
+    # these take an observation as a vector, others as a number
     vectors = law.dim > 1 or isinstance(law, dists.MvNormal | dists.IndepProd)
-    values = np.broadcast_to(np.ravel(law.logpdf(z if vectors else z[..., 0])), n).astype(np.float64)
-    values[np.isnan(values)] = -np.inf  # as the library's own weights have it: a rate, say, that is infinite
+    densities = np.ravel(law.logpdf(z if vectors else z[..., 0]))
+    values = np.broadcast_to(densities, n).astype(np.float64)
+    # as the library weights them: NaN comes of an infinite rate, for example
+    values[np.isnan(values)] = -np.inf
     return values
 
 
 def law_moments(law: Any, n: int) -> tuple[Array, Array] | None:
-    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if not known.
+    """Return means (n, k) and covariances, (n, k, k) or (1, k, k), of an observation, given n states; None if unknown.
 
-    Known are Gaussians and laws that the state shifts. Counts and rates are left out: their moments change by orders of
-    magnitude within the spread of the state, where Kalman's update may lose a filter.
+    They are known for Gaussians and for laws that the state only shifts. Counts and rates are left out: their moments change
+    by orders of magnitude within the spread of the state, so that Kalman's update may make a filter diverge.
     """
     gaussians = as_gaussians(present_law(law), n, any_kind=True)
     return gaussians and (gaussians.means, gaussians.covariances[: 1 if gaussians.shared() else n])

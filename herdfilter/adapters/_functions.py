@@ -1,4 +1,4 @@
-"""Functions of a user: called for many states, and tried to find the entries that are angles; linear functions."""
+"""A user's functions of states: vectorised, and probed for the entries that are angles. Also linear functions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Vectorised = bool | Literal["columns"]
 """False for functions of one state, True for those of states (n, d), "columns" for those of states (d, n)."""
 
 TRIAL_DIFFERENCES = np.array([3.0, -3.0, 4.0, -4.0, 2 * np.pi + 0.1, 400.0])
-"""Differences that show an angle in radians: wrapping changes some of them, a plain number none; 400 shows degrees."""
+"""Differences that reveal an angle in radians: some are wrapped, while those of a number stay; 400 reveals degrees."""
 
 _NO_COLUMNS = "expected for columns, vectorised='columns', what it gives for single states; leave vectorised out"
 _ADVICE = "herdfilter knows numbers and angles in radians; set it to None where those will do"
 
 
 class VectorisedFunction:
-    """A function of states (n, d), made of a user's function of one or more states, which errors call `name`.
+    """A function of states (n, d), made of a user's function of one state or many; errors call it `name`.
 
-    A state has the `shape` (d,) or (d, 1), the value at one state `size` entries. Further arguments are a tuple, taken by
-    position, or a mapping, taken by name.
+    A state has the `shape` (d,) or (d, 1), and the value at one state has `size` entries. Further `arguments` are a tuple,
+    passed by position, or a mapping, passed by name.
     """
 
     def __init__(
@@ -39,20 +39,28 @@ class VectorisedFunction:
     ) -> None:
         if vectorised not in (False, True, "columns"):
             raise ValueError(f"vectorised: expected False, True or 'columns', got {short_repr(vectorised)}")
-        self.name, self.function, self.size, self.shape = name, function, size, shape
+        self.name = name
+        self.function = function
+        self.size = size
+        self.shape = shape
         self.vectorised = vectorised
+        if not isinstance(arguments, Mapping | tuple):
+            arguments = (arguments,)  # a single argument, as filterpy allows
         by_name = isinstance(arguments, Mapping)
         self.keywords = dict(arguments) if by_name else {}
-        self.positional = () if by_name else arguments if isinstance(arguments, tuple) else (arguments,)
+        self.positional = () if by_name else arguments
 
     def __call__(self, x: Array, *first: Any, **keywords: Any) -> Array:
-        """Return values (n, size) at states (n, d); the arguments go before and beside those given at the start."""
-        arguments, by_name = (*first, *self.positional), {**self.keywords, **keywords}
+        """Return values (n, size) at states (n, d); these arguments come before those given to the constructor."""
+        arguments = (*first, *self.positional)
+        by_name = {**self.keywords, **keywords}
         if not self.vectorised:
             return self._one_by_one(x, arguments, by_name)
         columns = self.vectorised == "columns"
-        states = np.array(x.T if columns else x)  # a copy: some functions write to what they are given
-        values = as_numbers(self.name, self.function(states, *arguments, **by_name), (len(x), self.size))
+        # a copy: some functions write to what they are given
+        states = np.array(x.T if columns else x)
+        values = self.function(states, *arguments, **by_name)
+        values = as_numbers(self.name, values, (len(x), self.size))
         if values.ndim == 1 and self.size == 1:
             values = values[:, None]
         elif columns:
@@ -66,6 +74,7 @@ class VectorisedFunction:
 
     def _one_by_one(self, x: Array, arguments: tuple[Any, ...], by_name: Mapping[str, Any]) -> Array:
         values = np.empty((len(x), self.size))
+        # again a copy: the user's function may write to the state
         for row, state in zip(values, np.array(x), strict=True):
             value = np.ravel(self.function(state.reshape(self.shape), *arguments, **by_name))
             if value.shape != row.shape:
@@ -74,9 +83,11 @@ class VectorisedFunction:
         return values
 
     def check_arguments(self, *first: Any, **keywords: Any) -> None:
-        """Raise TypeError unless the function takes these arguments after the state, and those given at the start."""
+        """Raise TypeError unless the function takes these arguments after the state, and those of the constructor."""
+        # Binding finds a wrong call now, and without the cost or the errors of calling the function.
         try:
-            inspect.signature(self.function).bind(None, *first, *self.positional, **self.keywords, **keywords)
+            signature = inspect.signature(self.function)
+            signature.bind(None, *first, *self.positional, **self.keywords, **keywords)
         except TypeError as error:
             raise TypeError(
                 f"{self.name}: expected a function of a state{' and dt' * bool(first)}, got one that takes no such call "
@@ -85,11 +96,12 @@ class VectorisedFunction:
             ) from None
 
     def check(self, x: Array, *first: Any) -> None:
-        """Call the function at states (n, d), so that an error is raised now; columns must give what single states do."""
+        """Call the function at states (n, d), so that errors come early; columns must agree with single states."""
         self.check_arguments(*first)
         if self.vectorised != "columns":
             self(x, *first)
             return
+        # A function of columns that mixes states up, by a matrix product for example, may well return the right shape.
         alone = self._one_by_one(x, (*first, *self.positional), self.keywords)
         try:
             agree = np.allclose(self(x, *first), alone, rtol=1e-9, atol=1e-12, equal_nan=True)
@@ -110,14 +122,16 @@ def repeat_matrix(matrix: Array, x: Array, *_: Any) -> Array:
 
 
 def circular_entries(name: str, residual: Callable[[Any, Any], Any], base: Array) -> tuple[int, ...]:
-    """Return the entries in which a function of two vectors (d,) wraps their difference at 2 pi, tried at `base` (d,).
+    """Return the entries in which a function of two vectors (d,) wraps their difference at 2 pi; it is tried at `base` (d,).
 
     Each entry must be the plain difference or the one wrapped to within pi, and must not depend on other entries.
     """
+    # A difference in one entry at a time shows if that entry wraps, and if the residual mixes entries.
     circular = []
     plain = TRIAL_DIFFERENCES[:, None]
     for i, unit in enumerate(np.eye(len(base))):
-        values = np.array([np.ravel(residual(base + offset, base.copy())) for offset in plain * unit], dtype=np.float64)
+        residuals = [np.ravel(residual(base + offset, base.copy())) for offset in plain * unit]
+        values = np.array(residuals, dtype=np.float64)
         if values.shape != (len(plain), len(base)):
             raise ValueError(f"{name}: expected {len(base)} entries, got {values.shape[1]}")
         if np.allclose(values, wrap_angles(plain, (0,)) * unit, rtol=0, atol=1e-6):

@@ -21,10 +21,11 @@ POINT_FILTERS = ("UnscentedKalmanFilter", "CubatureKalmanFilter", "EnsembleKalma
 
 FILTERS = (*POINT_FILTERS, "ExtendedKalmanFilter", "KalmanFilter")
 
-ONLY_EXTENDED = ("hx", "HJacobian", "residual", "args")  # arguments for that filter; hx_args is for point filters, too
+# arguments for that filter; hx_args is for point filters, too
+ONLY_EXTENDED = ("hx", "HJacobian", "residual", "args")
 
 STEP_METHODS = ("predict", "update", "compute_process_sigmas", "cross_variance")
-"""Beginnings of the names of methods that predict and update."""
+"""Prefixes of the names of methods that predict or update."""
 
 
 def from_filterpy(
@@ -41,14 +42,14 @@ def from_filterpy(
     time_unit: float | None = None,
     ignore: Sequence[str] = (),
 ) -> FunctionModel:
-    r"""Convert the model of a filter of filterpy for any filter of ours.
+    r"""Convert the model of one of filterpy's filters, for use in any filter of this package.
 
     ``x``, ``P``, ``Q``, ``R`` (and ``F``, ``H``, ``B``) are copied as they are now; state and covariance become the
-    initial distribution. Parts of the filter alone, such as sigma points, are left out.
+    initial distribution. What belongs to the filter and not to the model, such as sigma points, is left out.
 
     A trial finds the angles: an entry is circular if the filter's ``residual_x`` or ``residual_z`` gives 0.1 for a
     difference of :math:`2 \pi + 0.1`. Entries that are neither numbers nor angles in radians are refused. Mean functions and
-    ``state_add`` are not converted: our filters average and add entries as what they are.
+    ``state_add`` are not converted: our filters know angles, and average and add them as angles.
 
     Our unscented and extended Kalman filters on the converted model give filterpy's numbers, unless it averages angles by
     their sines and cosines: ours averages them as numbers about that direction. Q does not depend on `dt`, as in filterpy.
@@ -97,7 +98,7 @@ def from_filterpy(
     >>> model = from_filterpy(kf)
     >>> truth, z = hf.simulate(model, 20, rng=1)
     >>> kf.x, kf.P = model.initial.mean, model.initial.covariance
-    >>> means = [(kf.predict(), kf.update(one), kf.x)[2] for one in z]
+    >>> means = [(kf.predict(), kf.update(z_k), kf.x)[2] for z_k in z]
     >>> print(np.allclose(hf.ExtendedKalmanFilter(model).run(z).means, means))
     True
     """
@@ -111,32 +112,38 @@ def from_filterpy(
             raise TypeError(f"{name}: expected None unless kf is {' or '.join(takers)}, got one for a {kind}")
     if extended and hx is None:
         raise TypeError("hx: expected the function that ExtendedKalmanFilter.update is given as Hx, got None")
+    # filterpy's states are vectors (d,) or columns (d, 1), ours vectors
     mean = as_array(f"{kind}.x", np.ravel(kf.x).copy(), (None,))
     d = len(mean)
     k = len(np.atleast_1d(kf.R))
     P = as_covariance(f"{kind}.P", np.atleast_2d(kf.P), d)
-    Q = as_covariance(f"{kind}.Q", np.atleast_2d(kf.Q), d)  # filterpy would add a number to every entry
+    # filterpy would add a number to every entry
+    Q = as_covariance(f"{kind}.Q", np.atleast_2d(kf.Q), d)
     R = as_covariance(f"{kind}.R", np.atleast_2d(kf.R), k)
     steps = np.diag(np.sqrt(np.diagonal(P)))
-    probes = np.vstack([mean, mean + steps, mean - steps])  # states at which functions are tried
+    # states at which the user's functions are tried
+    probes = np.vstack([mean, mean + steps, mean - steps])
     jacobians: dict[str, Callable[..., Array]] = {}
     transition: Callable[..., Array]
+    # The transition: fx(x, dt) of point filters, predict_x of a subclass, or else F x + B u.
     if kind in POINT_FILTERS:
-        own_dt = kf.dt if kind == "EnsembleKalmanFilter" else kf._dt
-        unit = as_positive("time_unit", own_dt if time_unit is None else time_unit)
+        filter_dt = kf.dt if kind == "EnsembleKalmanFilter" else kf._dt
+        unit = as_positive("time_unit", filter_dt if time_unit is None else time_unit)
         fx = functions.VectorisedFunction(f"{kind}.fx", kf.fx, d, (d,), vectorised, fx_args)
         transition = partial(timed_transition, fx, unit, control)
         if control is None:
             fx.check(probes, unit)
-        else:
+        else:  # only the signature, as no control input is known yet
             fx.check_arguments(unit, **{control: None})
     elif extended and "predict_x" not in ignore and _is_replaced(kf, "predict_x"):
         transition = predict_x = PredictX(kf)
         jacobians["transition_jacobian"] = predict_x.jacobian
     else:
         F = as_array(f"{kind}.F", kf.F, (d, d)).copy()
-        transition = partial(linear_transition, F, None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64))
+        B = None if np.ndim(kf.B) == 0 else np.array(kf.B, dtype=np.float64)
+        transition = partial(linear_transition, F, B)
         jacobians["transition_jacobian"] = partial(functions.repeat_matrix, F)
+    # The observation: H x, or hx(x), which extended filters get as an argument of update.
     observation: Callable[[Array], Array]
     if kind == "KalmanFilter":
         H = as_array("KalmanFilter.H", np.atleast_2d(kf.H), (k, d)).copy()
@@ -145,30 +152,34 @@ def from_filterpy(
     else:
         shape = np.shape(kf.x) if extended else (d,)
         name = "hx" if extended else f"{kind}.hx"
-        observation = calls = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
-        calls.check(probes)
+        vectorised_hx = functions.VectorisedFunction(name, hx or kf.hx, k, shape, vectorised, hx_args)
+        vectorised_hx.check(probes)
+        observation = vectorised_hx
     if HJacobian is not None:
         slopes = functions.VectorisedFunction("HJacobian", HJacobian, k * d, np.shape(kf.x), False, args)
         slopes.check(probes[:1])
         jacobians["observation_jacobian"] = partial(observation_slopes, slopes, k)
     z = observation(mean[None])[0]
-    circular = functions.circular_entries(f"{kind}.residual_x", getattr(kf, "residual_x", np.subtract), mean)
+    # filters without residual functions subtract
+    residual_x = getattr(kf, "residual_x", np.subtract)
+    circular = functions.circular_entries(f"{kind}.residual_x", residual_x, mean)
     if residual is None:
-        observed = functions.circular_entries(f"{kind}.residual_z", getattr(kf, "residual_z", np.subtract), z)
+        residual_z = getattr(kf, "residual_z", np.subtract)
+        observed = functions.circular_entries(f"{kind}.residual_z", residual_z, z)
     else:
         observed = functions.circular_entries("residual", residual, z)
     return FunctionModel(transition, observation, Q, R, mean, P, circular, observed, **jacobians)  # type: ignore[arg-type]
 
 
 def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
-    """Return the name of the filter's class in filterpy, after checking that its methods are those of that class."""
+    """Return the name of the filter's class in filterpy; raise an error if it replaces methods of that class."""
     kind = next((name for name in FILTERS if isinstance(kf, getattr(kalman, name))), None)
     if kind is None:
         raise TypeError(f"kf: expected a filter of filterpy.kalman ({', '.join(FILTERS)}), got {short_repr(kf)}")
     methods = [name for name in vars(getattr(kalman, kind)) if name.startswith(STEP_METHODS)]
     ignored = [one_of("ignore", name, methods) for name in ignore]
     for name in methods:
-        # predict_x may be that of a subclass: PredictX calls it
+        # a subclass may replace predict_x: PredictX calls it
         if name not in ignored and (name in vars(kf) or (name != "predict_x" and _is_replaced(kf, name))):
             instead = "give its function of the state as hx" if name == "update" else "write it as f of from_functions"
             raise TypeError(
@@ -183,7 +194,7 @@ def _kind_of_filter(kf: Any, ignore: Sequence[str]) -> str:
 
 
 def _is_replaced(kf: Any, name: str) -> bool:
-    """Return True if a method that a filter predicts or updates by is not filterpy's."""
+    """Return True if a method of a filter is not filterpy's own."""
     return name in vars(kf) or not getattr(type(kf), name).__module__.startswith("filterpy.")
 
 
@@ -216,7 +227,7 @@ def linear_transition(F: Array, B: Array | None, x: Array, dt: float, control: A
 
 
 class PredictX:
-    """The ``predict_x`` of an ExtendedKalmanFilter's own class, and the F that it leaves."""
+    """A transition by the ``predict_x`` of a subclass of ExtendedKalmanFilter, with the F that it sets as its Jacobian."""
 
     def __init__(self, kf: Any) -> None:
         self.kf = copy.deepcopy(kf)
@@ -232,6 +243,7 @@ class PredictX:
         return np.array([self._after(state, control).F for state in x])
 
     def _after(self, state: Array, control: Any) -> Any:
+        # predict_x changes the filter that it is called on: each state gets a fresh copy
         kf = copy.copy(self.kf)
         kf.F = self.F.copy()
         kf.x = state.reshape(self.shape).copy()

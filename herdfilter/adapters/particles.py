@@ -32,7 +32,7 @@ N_TRIALS = 5  # number of states at which dependence on the state is tried
 
 
 def from_particles(ssm: Any, circular: Sequence[int] = (), observation_circular: Sequence[int] = ()) -> ParticlesModel:
-    """Convert a `StateSpaceModel` of the library `particles` for any filter of ours that its parts allow.
+    """Convert a `StateSpaceModel` of the library `particles`; its parts decide which of our filters support it.
 
     =============================================  ===============================================================
     ``PX`` is                                      the model has
@@ -148,15 +148,16 @@ class HerdedFilter(Bootstrap):
             )
         self.proposal.check(self.model)
         self.rng = as_generator(rng)
-        self._particles: Particles | None = None  # the weighted particles that are to be moved
+        self._particles: Particles | None = None  # weighted, of the time before
         self._smc: Any = None
         self._ancestors: Any = None
-        self._drawn: tuple[Array, Array] | None = None  # states as the library has them, and their log-weights
+        # states as the library represents them, and their log-weights
+        self._drawn: tuple[Array, Array] | None = None
 
     def M0(self, N: int) -> Array:  # noqa: N802
         """Draw the first particles."""
         self._particles = self.proposal.initial(self.model, N, self.rng)
-        return self._moved(0)
+        return self._draw(0)
 
     def time_to_resample(self, smc: Any) -> bool:
         """Keep the weighted particles; always true."""
@@ -165,14 +166,15 @@ class HerdedFilter(Bootstrap):
         return True
 
     def M(self, t: int, xp: Array) -> Array:  # noqa: N802
-        """Draw the particles of time t from the weighted ones before; the library then has their ancestors for its own."""
-        x = self._moved(t)
+        """Draw the particles of time t from the weighted ones before, and hand their ancestors to the library."""
+        x = self._draw(t)
         if self._ancestors is not None:
             self._smc.A = self._ancestors
         return x
 
     def logG(self, t: int, xp: Array | None, x: Array) -> Array:  # noqa: N802
         """Return the log-weights of the particles just drawn: the logarithm of their mean estimates the evidence."""
+        # the library may pass other particles, as in conditional SMC: the weights of the drawn ones would be wrong for them
         if self._drawn is None or not np.array_equal(self._drawn[0], x):
             raise ValueError(
                 "logG: expected the particles that M returned, whose weights go with them, got others; qmc, conditional SMC "
@@ -180,22 +182,25 @@ class HerdedFilter(Bootstrap):
             )
         return self._drawn[1].copy()
 
-    def _moved(self, t: int) -> Array:
+    def _draw(self, t: int) -> Array:
         if self._particles is None:
             raise RuntimeError("M: expected to be called by particles.SMC, after time_to_resample")
         transition = Transition(self.model, step=t + 1)
         observation = Observation.read(self.model, np.ravel(self.data[t]), t + 1)
-        given = observation if self.proposal.uses.observation else None
-        particles = self.proposal.propose(transition, self._particles, self.rng, given)
+        guide = observation if self.proposal.uses.observation else None
+        particles = self.proposal.propose(transition, self._particles, self.rng, guide)
         particles = Particles.checked(particles, self.proposal, "propose", self._particles.x.shape)
-        if observation is not None and given is None:
+        if observation is not None and guide is None:
             particles = observation.weigh(particles)
         if particles.log_weights.max() == -np.inf:
             raise DegenerateWeightsError(t + 1, len(particles))
+        # The library estimates the evidence by the MEAN of the weights, hence log n.
         log_offset = 0.0 if observation is None else observation.log_offset or 0.0
         self._ancestors = particles.ancestors
         x = self.model.theirs(particles.x)
-        self._particles, self._drawn = None, (x.copy(), particles.log_weights + log_offset + math.log(len(particles)))
+        self._particles = None
+        log_weights = particles.log_weights + log_offset + math.log(len(particles))
+        self._drawn = x.copy(), log_weights
         return x
 
 
@@ -206,6 +211,7 @@ class ParticlesModel:
         self.ssm = ssm
         self.circular = tuple(circular)
         self.observation_circular = tuple(observation_circular)
+        # trial states, from streams of their own: the user's global stream is left as it is
         start = ssm.PX0()
         with drawing_from(np.random.default_rng(0)):
             first = np.asarray(start.rvs(size=N_TRIALS))
@@ -217,7 +223,8 @@ class ParticlesModel:
             law = ssm.PX(1, first)
             self._trials = np.asarray(law.rvs(size=N_TRIALS))
         self.dim = 1 if first.ndim == 1 else first.shape[1]
-        self._flat, self._integers = first.ndim == 1, first.dtype.kind in "iu"
+        self._flat = first.ndim == 1
+        self._integers = first.dtype.kind in "iu"
         self._offer_transition(start, law)
         self._offer_observation(first)
 
@@ -225,12 +232,14 @@ class ParticlesModel:
         return f"ParticlesModel({type(self.ssm).__name__}, dim={self.dim})"
 
     def _offer_transition(self, start: Any, law: Any) -> None:
-        """Set the functions of the transition that the law allows, and the initial distribution."""
+        """Set the functions of the transition that its law allows, and the initial distribution."""
         d = self.dim
         gaussians = laws.as_gaussians(law, N_TRIALS)
         has_mean = gaussians is not None and gaussians.shared()
         self._start = laws.as_gaussians(start, 1)
-        self._stays = False  # at the transition to step 1
+        # True if the transition to step 1 leaves the state, drawn from PX0, where it is
+        self._stays = False
+        # The transition to step 1 usually draws from PX0 whatever the state: then any initial distribution will do.
         self.initial: Any = GaussianMixture([1.0], np.zeros((1, d)), np.eye(d))
         if self._start is not None:
             self.initial = GaussianMixture([1.0], self._start.means, self._start.covariances[0])
@@ -244,6 +253,7 @@ class ParticlesModel:
             self._stays = not laws.has_quantiles(start)
         else:
             self.sample_transition = self._drawn
+        # of a Gaussian with one covariance, filters compute the density themselves
         if not has_mean:
             self.transition_log_density = self._log_density
         if self._stays:
@@ -251,16 +261,20 @@ class ParticlesModel:
 
     def _offer_observation(self, first: Array) -> None:
         """Set the moments of the observation if they are known and the mean depends on the state."""
-        at_first, at_second = self.ssm.PY(0, None, first), self.ssm.PY(1, first, self._trials)
+        at_first = self.ssm.PY(0, None, first)
+        at_second = self.ssm.PY(1, first, self._trials)
         with drawing_from(np.random.default_rng(1)):
             z = np.asarray(laws.present_law(at_second).rvs(size=N_TRIALS))[:1]
-        other = self.ssm.PY(1, first[::-1], self._trials)
-        if not np.array_equal(at_second.logpdf(z), other.logpdf(z), equal_nan=True):
+        # the same states, after other ones
+        after_others = self.ssm.PY(1, first[::-1], self._trials)
+        if not np.array_equal(at_second.logpdf(z), after_others.logpdf(z), equal_nan=True):
             raise ValueError(
                 "PY: expected a law of the present state x, got one that depends on the state before, xp; make that a part "
                 "of the state"
             )
-        first_moments, moments = (laws.law_moments(law, N_TRIALS) for law in (at_first, at_second))
+        # Kalman filters get moments only if an observation says something about the mean: not so in stochastic volatility.
+        first_moments = laws.law_moments(at_first, N_TRIALS)
+        moments = laws.law_moments(at_second, N_TRIALS)
         if first_moments is None or moments is None or (moments[0] == moments[0][0]).all():
             return
         self.observation_mean = self._observation_mean
@@ -268,7 +282,7 @@ class ParticlesModel:
         self.observation_covariance: Any = self._noise if constant else self._noise_at
 
     def theirs(self, x: Array) -> Array:
-        """Return states (n, d) as the library has them: (n,) in one dimension, integers where they are discrete."""
+        """Return states (n, d) as the library represents them: (n,) in one dimension, integers if they are discrete."""
         x = x[:, 0] if self._flat else x
         return x.astype(np.int64) if self._integers else x
 
@@ -280,6 +294,7 @@ class ParticlesModel:
         """Log-density of an observation (k,) by ``PY``, at each state; (n, d) -> (n,)."""
         law = self._observation_law(x, step)
         values: Array = as_observation(z, law.dim)
+        # the library knows no angles: the turn of z nearest to the mean is the one that it is given
         if self.observation_circular:
             mean = self._observation_mean(x, step)
             values = mean + wrap_angles(values - mean, self.observation_circular)
@@ -288,9 +303,10 @@ class ParticlesModel:
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:
         """Draw an observation of each state by ``PY``, (n, d) -> (n, k)."""
         with drawing_from(rng):
-            return np.asarray(self._observation_law(x, step).rvs(size=len(x)), np.float64).reshape(len(x), -1)
+            values = self._observation_law(x, step).rvs(size=len(x))
+        return np.asarray(values, np.float64).reshape(len(x), -1)
 
-    # The other functions of the contract; a model has those that its parts allow, by the contract's names.
+    # The other functions of the contract. The constructor gives the contract's names to those that the parts allow.
 
     def _mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         if step == 1:
@@ -320,6 +336,7 @@ class ParticlesModel:
             return self.ours(self._transition_law(x, step).rvs(size=len(x)))
 
     def _log_density(self, x_next: Array, x: Array, dt: float, control: Any, step: int) -> Array:
+        # all pairs in one call: every next state with each state before
         law = self._transition_law(np.tile(x, (len(x_next), 1)), step)
         values = law.logpdf(self.theirs(np.repeat(x_next, len(x), axis=0)))
         return np.broadcast_to(np.ravel(values), len(x_next) * len(x)).reshape(len(x_next), len(x))
@@ -352,10 +369,11 @@ class ParticlesModel:
 
 
 class InitialLaw:
-    """The law of the first state, drawn from at random; it has mean (d,) and covariance (d, d) if they are known."""
+    """The law of the first state, sampled at random; it has mean (d,) and covariance (d, d) if they are known."""
 
     def __init__(self, model: ParticlesModel, law: Any) -> None:
-        self.model, self.law = model, law
+        self.model = model
+        self.law = law
         moments = laws.law_moments(law, 1)
         if moments is not None:
             self.mean = moments[0][0]
@@ -369,7 +387,7 @@ class InitialLaw:
 
 @contextmanager
 def drawing_from(rng: np.random.Generator) -> Iterator[None]:
-    """Seed NumPy's global stream, from which the library draws, by a generator; restore the stream afterwards."""
+    """Seed NumPy's global stream, from which the library draws, by a generator, and restore it afterwards."""
     before = np.random.get_state()  # noqa: NPY002
     np.random.seed(rng.integers(2**32))  # noqa: NPY002
     try:

@@ -1,8 +1,8 @@
 """A filter over a series of observations in one compiled loop, for models made of compiled functions.
 
-The loop does what `ParticleFilter.predict` and `update` do, with the same random numbers in the same order; how particles
-are moved stands in `moves`. It stops before a step that is not plain: a likelihood that vanishes, a state that
-is not finite, an observation of another shape. The filter takes that step by itself, and raises its errors.
+The loop does what `ParticleFilter.predict` and `update` do, with the same random numbers in the same order; `proposals` has
+the compiled proposals. It stops before a step that is not plain: a likelihood that vanishes, a state that is not finite, an
+observation of another shape. The filter takes that step by itself, and raises its errors.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from herdfilter._checks import LARGEST, Array
-from herdfilter.compiled import moves
-from herdfilter.compiled.moves import BY_ITSELF, MISSING, USED
+from herdfilter.compiled import proposals
+from herdfilter.compiled.proposals import BY_ITSELF, MISSING, USED
 from herdfilter.filters.filter import ParticleFilter
 from herdfilter.filters.kalman.rules import UNSCENTED_RULE
 from herdfilter.filters.observation import Observation
@@ -38,17 +38,18 @@ from herdfilter.models.series import Step, as_objects
 _log = logging.getLogger(__name__)
 
 MOST_PARTICLES = 3_000_000
-"""Particles that one call of the loop moves, of all steps: half a second's, within which nothing interrupts it."""
+"""Particles of all steps that one call of the loop propagates: about half a second, as nothing can interrupt a call."""
 
 FEWEST_PARTICLES = 11_000
-"""Fewer particles of all steps, each with 2,500 more for its own cost, are not worth the call of the loop."""
+"""Fewer particles of all steps, plus 2,500 a step for its fixed cost, are not worth a call of the loop."""
 
 
-def move_of(online: Any) -> str | None:
-    """Return the name of a filter's function in `MOVES`; None if its parts do not let a series go through the loop."""
+def proposal_name(online: Any) -> str | None:
+    """Return the name in `PROPOSALS` of a filter's proposal; None if the loop does not support the filter's parts."""
     if type(online) is not ParticleFilter or type(online.model) is not CompiledModel:
         return None  # a subclass may have methods of its own
-    proposal, model = online.proposal, online.model
+    proposal = online.proposal
+    model = online.model
     if type(online.rng) is not np.random.Generator:
         return None
     if type(proposal) is BootstrapProposal and type(online.resampling) is SystematicResampling:
@@ -63,49 +64,69 @@ def move_of(online: Any) -> str | None:
 def run(online: Any, steps: Sequence[Step], keep_particles: bool) -> FilterResult | None:
     """Do as `herdfilter.filters.series.run`, with as many steps as possible at a time in the compiled loop.
 
-    None if the filter has no steps for the loop.
+    Returns None if the loop does not support the filter.
     """
-    move = move_of(online)
-    if move is None:
+    name = proposal_name(online)
+    if name is None:
         return None
-    count, n, d = len(steps), online.n_particles, online.model.dim
+    count = len(steps)
+    n = online.n_particles
+    d = online.model.dim
     sets = count if keep_particles else 0
-    numbers = np.empty(count), np.empty(count), np.empty(count, np.bool_), np.empty(count, np.int64), np.empty(count)
-    moments = np.empty((count, d)), np.empty((count, d, d))
-    particles = np.empty((sets, n, d)), np.empty((sets, n)), np.empty((sets, n), np.int64)
-    table = moves.Table(*moments, *numbers, *particles)
+    table = proposals.Table(
+        means=np.empty((count, d)),
+        covariances=np.empty((count, d, d)),
+        ess=np.empty(count),
+        log_likelihoods=np.empty(count),
+        resampled=np.empty(count, np.bool_),
+        steps=np.empty(count, np.int64),
+        distinct_ancestors=np.empty(count),
+        particles=np.empty((sets, n, d)),
+        weights=np.empty((sets, n)),
+        ancestors=np.empty((sets, n), np.int64),
+    )
     outcomes: list[Outcome] = []
     try:
         for sensor, group in groupby(steps, key=lambda step: step.sensor):
             part = list(group)
             start = len(outcomes)
-            rows = moves.Table(*(column[start : start + len(part)] for column in table))
-            segment = _segment(online, move, part, sensor)
+            rows = proposals.Table(*(column[start : start + len(part)] for column in table))
+            segment = _segment(online, name, part, sensor)
             while (first := len(outcomes) - start) < len(part):
-                done = [] if segment is None else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
-                outcomes += done or [_take_step(online, part[first], first, rows)]
+                looped = [] if segment is None else segment.run(online, first, rows, 1 + MOST_PARTICLES // n)
+                outcomes += looped or [_take_step(online, part[first], first, rows)]
                 online._clock = part[len(outcomes) - start - 1].clock
     except (Exception, KeyboardInterrupt) as error:
+        # the steps so far are not lost
         error.result = _result(online, steps, table, outcomes)  # type: ignore[union-attr]
         raise
     return _result(online, steps, table, outcomes)
 
 
 def _take_step(online: Any, step: Step, t: int, rows: Any) -> Outcome:
-    """Let the filter take a step by itself; write row t of the table, and return what became of the observation."""
+    """Let the filter take a step by itself; write row t of the table, and return the outcome of the observation."""
     run_in_steps(online, [step])
     record: StepRecord = online.record
-    numbers = record.ess, record.log_likelihood, record.resampled, record.step, record.distinct_ancestors
-    ancestors = -1 if online.ancestors is None else online.ancestors
-    columns = record.mean, record.covariance, *numbers, online.particles, online.weights, ancestors
-    for rows_of_column, value in zip(rows, columns, strict=True):
-        if len(rows_of_column):
-            rows_of_column[t] = value
+    values = proposals.Table(
+        means=record.mean,
+        covariances=record.covariance,
+        ess=record.ess,
+        log_likelihoods=record.log_likelihood,
+        resampled=record.resampled,
+        steps=record.step,
+        distinct_ancestors=record.distinct_ancestors,
+        particles=online.particles,
+        weights=online.weights,
+        ancestors=-1 if online.ancestors is None else online.ancestors,
+    )
+    for column, value in zip(rows, values, strict=True):
+        if len(column):
+            column[t] = value
     return record.outcome
 
 
 def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outcome]) -> FilterResult:
-    """Return the result of the first steps, those that have outcomes."""
+    """Return the result of the steps that have outcomes, which are the first ones if an error ended the run."""
     columns: dict[str, Any] = {name: column[: len(outcomes)] for name, column in table._asdict().items()}
     if not len(table.particles):
         columns |= {"particles": None, "weights": None}
@@ -117,21 +138,23 @@ def _result(online: Any, steps: Sequence[Step], table: Any, outcomes: list[Outco
     return FilterResult(**columns, outcomes=tuple(outcomes), circular=circular, position_dims=positions)
 
 
-def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
-    """Return steps that the same sensor observes, for the loop; None if it cannot take them."""
+def _segment(online: Any, name: str, steps: list[Step], sensor: Sensor | None) -> Segment | None:
+    """Prepare steps with the same sensor for the loop; None if it cannot take them."""
     model = online.model
     if len(steps) * (2500 + online.n_particles) < FEWEST_PARTICLES:
         return None
     try:
         if sensor is None:
-            # a likelihood of its own is weighed in the loop, but not looked ahead with
-            looks_ahead = move in ("auto", "line") or (move == "ranked" and online.proposal.guided)
-            observe = model.h if model.likelihood is None else None if looks_ahead else model.likelihood
-            return None if observe is None else Segment(online, move, steps, observe, model)
-        others = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
-        plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and others == (None,) * 3
-        return Segment(online, move, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
-    except Exception as error:  # the filter raises it, at the step that it belongs to
+            # the loop can weight particles by the model's own likelihood, but looking ahead needs the mean observation
+            looks_ahead = name in ("auto", "line") or (name == "ranked" and online.proposal.guided)
+            if looks_ahead and model.likelihood is not None:
+                return None
+            observe = model.h if model.likelihood is None else model.likelihood
+            return None if observe is None else Segment(online, name, steps, observe, model)
+        unsupported = sensor.log_likelihood, sensor.detection_probability, sensor.clutter_density
+        plain = isinstance(sensor.mean, CompiledFunction) and not callable(sensor.covariance) and unsupported == (None,) * 3
+        return Segment(online, name, steps, sensor.mean, sensed(model, sensor)) if plain else None  # type: ignore[arg-type]
+    except Exception as error:  # the filter raises it again, at the step where it belongs
         _log.info("steps are taken one by one, as the compiled loop raises %r", error)
         return None
 
@@ -139,71 +162,80 @@ def _segment(online: Any, move: str, steps: list[Step], sensor: Sensor | None) -
 class Segment:
     """Steps that are observed by the same function, as arrays for the compiled loop."""
 
-    def __init__(self, online: Any, move: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
+    def __init__(self, online: Any, name: str, steps: list[Step], observe: CompiledFunction, observed_model: Any) -> None:
         model: CompiledModel = online.model
-        n, d = online.n_particles, model.dim
+        n = online.n_particles
+        d = model.dim
         derived = observe is not model.likelihood
         dts = np.array([step.dt for step in steps])
         indices = online.step + np.cumsum(dts > 0)
         z, self.kinds = _observations(steps, indices, observe.size if derived else None, observed_model)
         self.readings = [step.z for step in steps]
-        self.kinds[indices == 0] = BY_ITSELF
-        constant = not callable(model.Q.given) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
+        self.kinds[indices == 0] = BY_ITSELF  # an observation of the initial state
+        # One factor of the transition noise serves all steps if Q is constant, or depends on equal time steps alone.
+        constant = not callable(model.Q.value) or (model.Q.names == ("dt",) and (dts == dts[0]).all())
         times = zip(dts.tolist(), indices.tolist(), strict=True)
         factors = [Transition(model, dt, None, t).noise.factor for dt, t in ([next(times)] if constant else times)]
-        k = z.shape[1] if derived else 1
-        noises: tuple[Any, ...] = np.zeros(len(z), dtype=np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k))
         if derived:
+            k = z.shape[1]
             observe(online.particles)  # the first call checks a sensor's function
             noises = _observation_noises(observed_model, np.isnan(z), indices)
-        angles = Measurement(observed_model).circular(k) if derived else ()
-        self.series = moves.Series(
-            model.f.parameters,
-            model.f.compiled,
-            dts,
-            indices,
-            np.array([model.f.inputs(step.control) for step in steps]),
-            np.array(factors * (len(z) // len(factors))),
-            observe.compiled,
-            observe.parameters,
-            derived,
-            z[:, None],
-            self.kinds,
-            *noises,
-            np.isin(np.arange(d), model.circular),
-            np.isin(np.arange(k), angles),
-            np.empty((n, d)),
-            np.empty((n, k)),
-            np.empty((d + 2, n)),
-            np.empty(n, dtype=np.int64),
+            angles = Measurement(observed_model).circular(k)
+        else:
+            k = 1  # the log-likelihood
+            noises = ObservationNoises(np.zeros(len(z), np.int64), np.zeros((1, k, k)), np.zeros(1), np.zeros((1, k, k)))
+            angles = ()
+        self.series = proposals.Series(
+            parameters=model.f.parameters,
+            f=model.f.compiled,
+            dts=dts,
+            steps=indices,
+            controls=np.array([model.f.inputs(step.control) for step in steps]),
+            factors=np.array(factors * (len(z) // len(factors))),
+            observe=observe.compiled,
+            observed_parameters=observe.parameters,
+            derived=derived,
+            z=z[:, None],
+            kinds=self.kinds,
+            **noises._asdict(),
+            circular=np.isin(np.arange(d), model.circular),
+            observation_circular=np.isin(np.arange(k), angles),
+            states=np.empty((n, d)),
+            values=np.empty((n, k)),
+            workspace=np.empty((d + 2, n)),
+            indices=np.empty(n, dtype=np.int64),
         )
-        self.loop, self.move, shared, called = moves.engine(move)
-        self.tools = ((*_tables(move, online.proposal, n, d), *shared), *called) if called else ()
+        self.loop, self.propose, shared, called = proposals.engine(name)
+        self.tools = ((*_tables(name, online.proposal, n, d), *shared), *called) if called else ()
 
-    def run(self, online: Any, first: int, rows: Any, most: int) -> list[Outcome]:
-        """Take as many steps as go through one call, fill in their rows, and return what became of observations."""
+    def run(self, online: Any, first: int, rows: Any, max_steps: int) -> list[Outcome]:
+        """Take as many steps as one call of the loop can, fill in their rows, and return the outcomes of observations."""
         online._settle()
         particles = online._current()
         n = online.n_particles
         if particles.modes is not None or not n == particles.n_next == len(particles):
             return []
-        least = 0.0 if online.proposal.uses.weights else online.resample_below
-        last = min(len(self.kinds), first + most)
-        span = moves.Span(first, last, (1 - 1e-9) * least * n, bool(online._resampled))
+        resample_below = 0.0 if online.proposal.uses.weights else online.resample_below
+        last = min(len(self.kinds), first + max_steps)
+        # a little lower: equal weights, whose ESS may round to just below n, are not resampled
+        span = proposals.Span(first, last, (1 - 1e-9) * resample_below * n, bool(online._resampled))
+        # copies: the loop overwrites them, and the last one is only workspace for the next states
         arrays = particles.x, particles.log_weights, particles.weights, particles.x
         ancestors = np.full(n, -1) if particles.ancestors is None else particles.ancestors.copy()
-        state = moves.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors)
+        state = proposals.Particles(*(np.array(array, dtype=np.float64, order="C") for array in arrays), ancestors)
         before = online.rng.bit_generator.state
-        end, spoilt = self.loop(tuple(self.series), self.move, self.tools, online.rng, state, span, rows)
-        if spoilt:  # the step at which it stopped has drawn random numbers: go up to it again
+        end, spoilt = self.loop(tuple(self.series), self.propose, self.tools, online.rng, state, span, rows)
+        if spoilt:
+            # the unfinished step has drawn random numbers: run again, up to that step only
             online.rng.bit_generator.state = before
             return self.run(online, first, rows, end - first)
         if end == first:
             return []
         outcomes = [Outcome.UPDATED if kind == USED else Outcome.MISSING for kind in self.kinds[first:end].tolist()]
-        moved = np.count_nonzero(self.series.dts[first:end]) % 2  # x and the room for its successors take turns
+        # x and next_x swap roles at every step of time
+        swapped = np.count_nonzero(self.series.dts[first:end]) % 2
         ancestors = None if ancestors.min() < 0 else ancestors
-        x = state.moved if moved else state.x
+        x = state.next_x if swapped else state.x
         online._particles = Particles.unchecked(x, state.log_weights, ancestors=ancestors)
         online._particles.weights = state.weights
         rows.steps[first:end] = self.series.steps[first:end]
@@ -214,7 +246,8 @@ class Segment:
         figures = float(rows.ess[t]), online._resampled, float(rows.log_likelihoods[t])
         distinct = float(rows.distinct_ancestors[t])
         online.record = StepRecord(online.step, rows.means[t], rows.covariances[t], *figures, outcomes[-1], None, distinct)
-        collapsed = online._particles.counts(online._circular)[2]  # told of the last step only
+        # known of the last step only
+        collapsed = online._particles.counts(online._circular)[2]
         for row, outcome in enumerate(outcomes, first):
             if outcome is Outcome.MISSING:
                 warn_if_partial(self.readings[row])
@@ -224,14 +257,15 @@ class Segment:
 
 
 def _observations(steps: list[Step], indices: Array, size: int | None, model: Any) -> tuple[Array, Array]:
-    """Return observations (T, k), NaN where there is none, and what becomes of each, (T,); k is `size` if that is known."""
+    """Return observations (T, k), NaN where there is none, and the kind of each, (T,); k is `size` unless that is None."""
     readings: list[Any] = [step.z for step in steps]
     k = next((np.size(z) for z in readings if z is not None), 1) if size is None else size
     if all(type(z) is np.ndarray and z.dtype == np.float64 and z.shape == (k,) for z in readings):
         rows = np.array(readings)
         if (np.abs(rows) <= LARGEST).all():
             return rows, np.full(len(rows), USED)
-    rows, kinds = np.full((len(readings), k), np.nan), np.full(len(readings), BY_ITSELF)
+    rows = np.full((len(readings), k), np.nan)
+    kinds = np.full(len(readings), BY_ITSELF)
     for t, z in enumerate(readings):
         with suppress(ValueError):  # raised again by the filter
             observation = Observation.read(model, z, int(indices[t]))
@@ -243,36 +277,46 @@ def _observations(steps: list[Step], indices: Array, size: int | None, model: An
     return rows, kinds
 
 
-def _observation_noises(model: Any, missing: Array, indices: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the noise of each step (T,), an index of: matrices W, log-densities at 0, and covariances.
+class ObservationNoises(NamedTuple):
+    """The distinct noises of T observations, and which of them each observation has."""
 
-    ``W.T @ W`` is the inverse of the covariance of the entries that are not `missing`, (T, k). Those that are have the
-    covariance 1, and no W.
+    noise_indices: Array  # (T,)
+    whitening: Array  # (K, k, k), W with W'W the inverse covariance of the present entries
+    log_peaks: Array  # (K,), log-densities at 0
+    noises: Array  # (K, k, k), covariances
+
+
+def _observation_noises(model: Any, missing: Array, indices: Array) -> ObservationNoises:
+    """Return the noises of observations with `missing` entries, (T, k), at steps of these indices, (T,).
+
+    Missing entries have the covariance 1, and zeros in W.
     """
     k = missing.shape[1]
-    varying = isinstance(model, CompiledModel) and callable(model.R.given)
+    varying = isinstance(model, CompiledModel) and callable(model.R.value)
     kinds = np.column_stack([missing, indices]) if varying else missing
-    _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
-    whitening, log_peaks, noises = list[Array](), list[float](), list[Array]()
-    for t in first:
+    _, first_steps, noise_indices = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+    whitening = np.zeros((len(first_steps), k, k))
+    log_peaks = np.zeros(len(first_steps))
+    noises = np.tile(np.eye(k), (len(first_steps), 1, 1))
+    for i, t in enumerate(first_steps):
         part = np.ix_(~missing[t], ~missing[t])
-        noises.append(np.eye(k))
-        noises[-1][part] = matrix = Measurement(model).noise(k, int(indices[t])).matrix[part]
+        matrix = Measurement(model).noise(k, int(indices[t])).matrix[part]
         root, log_root = contract.inverse_root(matrix.tobytes(), len(matrix))
-        whitening.append(np.zeros((k, k)))
-        whitening[-1][part] = root
-        log_peaks.append(log_root - 0.5 * len(matrix) * math.log(2 * math.pi))
-    return which.reshape(-1), np.array(whitening), np.array(log_peaks), np.array(noises)
+        noises[i][part] = matrix
+        whitening[i][part] = root
+        log_peaks[i] = log_root - 0.5 * len(matrix) * math.log(2 * math.pi)
+    return ObservationNoises(noise_indices.reshape(-1), whitening, log_peaks, noises)
 
 
-def _tables(move: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
+def _tables(name: str, proposal: Any, n: int, d: int) -> tuple[Any, ...]:
     """Return the first fields of a proposal's `Tools`."""
-    if move == "line":
+    if name == "line":
         shares = proposal._quantiles.defensive_share, proposal._guided_quantiles.defensive_share
     else:
-        ranked = proposal if move == "ranked" else proposal._ranked
+        ranked = proposal if name == "ranked" else proposal._ranked
         shares = float(ranked.guided), ranked.defensive_share
-    wide = _noise(n, d if move == "ranked" else 2 * d)
+    # noise of kernels has d more entries, which spread the start; ranked particles have no kernels
+    wide = _noise(n, d if name == "ranked" else 2 * d)
     return _noise(n, d), wide, (np.arange(n) + 0.5) / n, np.array(shares)
 
 
@@ -281,4 +325,4 @@ def _noise(n: int, dim: int) -> Any:
     """Return balanced points (S, n, dim), and sigma points (p, dim) with their weights."""
     points, weights = UNSCENTED_RULE.points(dim)
     sets = np.array([balanced_noise(n, dim, k) for k in range(SETS)])
-    return moves.Noise(sets, plain_array(points), plain_array(weights))
+    return proposals.Noise(sets, plain_array(points), plain_array(weights))

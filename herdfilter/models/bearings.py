@@ -1,4 +1,4 @@
-"""A target in the plane seen by sensors that measure only its direction."""
+"""A target in the plane observed by sensors that measure only its direction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class BearingsTracking(PlanarSensors):
 
     Examples
     --------
-    One sensor sees the target at 45 degrees and the other at 135: it is where the bearings cross.
+    One sensor sees the target at 45 degrees, the other at 135 degrees: the target is where the bearings cross.
 
     >>> model = hf.models.BearingsTracking(sensors=[[0.0, 0.0], [2.0, 0.0]])
     >>> np.rad2deg(model.observation_mean(np.array([[1.0, 1.0, 0.0, 0.0]]), step=1)).round(6).tolist()
@@ -74,19 +74,22 @@ class BearingsTracking(PlanarSensors):
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, S, 4); NaN at a sensor itself."""
         offset = self._offsets(x)
-        turned = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
-        return np.asarray(of_positions(turned, self) / (offset**2).sum(axis=-1)[..., None])
+        # d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
+        normal = np.stack([-offset[..., 1], offset[..., 0]], axis=-1)
+        return np.asarray(of_positions(normal, self) / (offset**2).sum(axis=-1)[..., None])
 
     def compiled(self) -> CompiledModel:
         """Return the same model of compiled functions."""
         return CompiledModel(
             _constant_velocity,
             _bearings,
+            # a function of dt alone: steps of equal length share one factor of it
             lambda dt: self.transition_covariance(dt, 1),
             self.observation_covariance(1),
             self.initial_mean,
             self.initial_covariance,
             observation_circular=self.observation_circular,
+            # not compiled in, so that other sensors need no compilation
             parameters=self.sensors.ravel(),
         )
 

@@ -1,4 +1,4 @@
-"""A target in the plane seen by one sensor at rest that measures only its direction."""
+"""A target in the plane observed by one fixed sensor that measures only its direction."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from herdfilter.models.parts import LinearMotion, RangeAndBearing, array_field
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BearingsOnly(LinearMotion, RangeAndBearing):
-    r"""Target of nearly constant velocity seen from the origin by its bearing alone: the distance comes from the prior.
+    r"""Target of nearly constant velocity observed from the origin by its bearing alone: the distance comes from the prior.
 
-    The state is :math:`(x, \dot x, y, \dot y)`. Both axes move alike, each with a noise w of its own,
+    The state is :math:`(x, \dot x, y, \dot y)`. Both axes follow the same equation, each with its own noise w,
 
     .. math::
         \begin{pmatrix} x_k \\ \dot x_k \end{pmatrix} &= \begin{pmatrix} 1 & \Delta t \\ 0 & 1 \end{pmatrix}
@@ -23,8 +23,8 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
         \begin{pmatrix} \Delta t^2 / 2 \\ \Delta t \end{pmatrix} w_k, \quad w_k \sim N(0, \sigma_w^2), \\
         \theta_k &= \operatorname{atan2}(y_k, x_k) + N(0, \sigma_\theta^2).
 
-    The noise has two dimensions, the state four: the covariance of the transition has rank 2. Filters that push noise
-    through the transition draw those two; filters that need a density of the transition cannot be used.
+    The noise has two dimensions, the state four: the covariance of the transition has rank 2. Filters that propagate noise
+    through the transition draw those two; filters that need a transition density cannot be used.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
 
     Examples
     --------
-    A target twice as far, and twice as fast, looks the same.
+    A target twice as far away, and twice as fast, has the same bearing.
 
     >>> model = hf.models.BearingsOnly()
     >>> x = model.initial.sample(3, np.random.default_rng(0))
@@ -58,7 +58,7 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
 
     dim = 4
     position_dims = (0, 2)
-    noise_dim = 2
+    noise_dim = 2  # one acceleration for each axis
     sd_fields = ("bearing_sd",)
     observation_circular = (0,)
 
@@ -77,7 +77,7 @@ class BearingsOnly(LinearMotion, RangeAndBearing):
 
     def observation_mean(self, x: Array, step: int) -> Array:
         """Bearing of the target in radians, (n, 4) -> (n, 1)."""
-        return super().observation_mean(x, step)[:, 1:]
+        return super().observation_mean(x, step)[:, 1:]  # without the range
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 4)."""

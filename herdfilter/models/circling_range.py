@@ -1,4 +1,4 @@
-"""A target that circles in the plane, its distance from one sensor measured almost without noise."""
+"""A target that circles in the plane, observed by its distance from one sensor, almost without noise."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from herdfilter.models.parts import IndependentNoise, LinearMotion, Parameters, 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CirclingRange(IndependentNoise, LinearMotion, Parameters):
-    r"""Target that circles about the origin, pushed by noise, and its distance from one sensor.
+    r"""Target that circles about the origin under random pushes, observed by its distance from one sensor.
 
     .. math::
         x_k = \rho \begin{pmatrix} \cos \alpha & -\sin \alpha \\ \sin \alpha & \cos \alpha \end{pmatrix} x_{k-1} +
         N(0, q^2 I), \qquad r_k = \left\| x_k - s \right\| + N(0, \sigma^2), \qquad x_0 \sim N(m_0, p^2 I)
 
-    With a sigma far below the spread of the predicted distance the posterior is a thin arc about the sensor, and hardly any
-    particle that is drawn without the observation lies on it. All quantities are dimensionless; time is discrete: `dt` and
+    With a sigma far below the spread of the predicted distance the posterior is a thin arc about the sensor, on which hardly
+    any particle lies that was drawn without the observation. All quantities are dimensionless; time is discrete: `dt` and
     `control` are not used.
 
     Parameters
@@ -96,4 +96,5 @@ class CirclingRange(IndependentNoise, LinearMotion, Parameters):
     @np.errstate(invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 1, 2); NaN at the sensor itself."""
+        # the gradient of a distance is the unit vector away from the sensor
         return ((x - self.sensor) / self.observation_mean(x, step))[:, None]

@@ -24,41 +24,41 @@ from herdfilter.models.parts import assign
 _ROWS = types.Array(types.float64, 2, "C")
 _VECTOR = types.Array(types.float64, 1, "C")
 SIGNATURE = types.void(_ROWS, _ROWS, types.float64, _VECTOR, types.int64, _VECTOR, _ROWS)
-"""Of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
+"""Signature of every compiled function of states: x (n, d), z (1, k), dt, control, step, parameters, values (n, k)."""
 
-PROBES = 5  # states of a distribution at which a function is run in Python
+PROBES = 5  # number of states at which a function is first run in Python
 
 _ARGUMENTS = {"x": "x[i]", "z": "z[0]", "out": "out[i]"} | {name: name for name in ("dt", "control", "step", "parameters")}
-"""Argument that a function of one state may name -> what it is given for state i."""
+"""Argument that a function of one state may name -> the expression that is passed for state i."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CompiledFunction(PicklesFunctions):
-    """A function of one state, compiled, that is called with states (n, d) and returns rows (n, size).
+    """A compiled function of one state, called with states (n, d); it returns rows (n, size).
 
     It may be the mean of a `Sensor`, whose readings then take part in the compiled loop. Compiled code does not notice an
-    index out of range. Therefore it is run in Python first, at the states that it is given and beyond; code that is compiled
-    with ``NUMBA_BOUNDSCHECK=1`` in the environment notices.
+    index out of range, so the function is first run in Python, at the states of its first call and beyond. Code that is
+    compiled with ``NUMBA_BOUNDSCHECK=1`` in the environment does notice.
 
     Parameters
     ----------
     function : callable
-        As those of `CompiledModel`.
+        A function such as those of `CompiledModel`.
     size : int
         Number of entries that it writes.
     parameters : array_like of shape (p,)
-        Numbers that it may name.
+        Numbers that the function may take.
     name : str
         Its name in errors.
 
     Examples
     --------
-    The range from a beacon, whose place is a parameter: a beacon elsewhere costs no compilation.
+    The range from a beacon, whose position is a parameter: a beacon elsewhere costs no compilation.
 
     >>> def distance(x, parameters, out):
     ...     out[0] = np.hypot(x[0] - parameters[0], x[1] - parameters[1])
     ...
-    >>> beacons = [hf.models.CompiledFunction(distance, 1, place) for place in ([0.0, 0.0], [6.0, 8.0])]
+    >>> beacons = [hf.models.CompiledFunction(distance, 1, position) for position in ([0.0, 0.0], [6.0, 8.0])]
     >>> [beacon(np.array([[3.0, 4.0], [0.0, 8.0]])).tolist() for beacon in beacons]
     [[[5.0], [8.0]], [[5.0], [6.0]]]
     """
@@ -84,7 +84,7 @@ class CompiledFunction(PicklesFunctions):
             raise TypeError(f"{self.name}: expected a function of x and any of {', '.join(_ARGUMENTS)}, by name, {got}")
         if "out" not in arguments and self.size > 1:
             raise TypeError(f"{self.name}: expected a function that writes {self.size} entries into its argument out, {got}")
-        _ = self.compiled  # errors are raised here
+        _ = self.compiled  # compiles now, so that errors are raised here
 
     @property
     def compiled(self) -> Any:
@@ -96,16 +96,19 @@ class CompiledFunction(PicklesFunctions):
         return self.rows(x, step=step)
 
     def rows(self, x: Array, dt: float = 1.0, control: Any = None, step: int = 1, z: Array | None = None) -> Array:
-        """Return the values at states (n, d), (n, size), given all that the function may name; z is a row (1, k)."""
+        """Return the values at states (n, d), (n, size), for these arguments; z is a row (1, k)."""
         out = np.empty((len(x), self.size))
-        seen = out if z is None else plain_array(z)
+        # any array will do for a function that takes no z
+        observation = out if z is None else plain_array(z)
+        # once for each compiled loop, which functions with other parameters share
         if not hasattr(self.compiled, "checked"):
-            self.check(x[:PROBES], seen.size)
-        self.compiled(plain_array(x), seen, float(dt), self.inputs(control), int(step), self.parameters, out)
+            self.check(x[:PROBES], observation.size)
+        inputs = self.inputs(control)
+        self.compiled(plain_array(x), observation, float(dt), inputs, int(step), self.parameters, out)
         return out
 
     def inputs(self, control: Any) -> Array:
-        """Return the control input as a vector; without any, empty."""
+        """Return the control input as a vector, empty if there is none."""
         if control is not None:
             return np.array(as_numbers("control", control, (None,)), dtype=np.float64).reshape(-1)
         if "control" in self.arguments:
@@ -113,29 +116,35 @@ class CompiledFunction(PicklesFunctions):
         return np.empty(0)
 
     def check(self, x: Array, k: int = 0, circular: Sequence[int] = ()) -> None:
-        """Raise ValueError unless, run in Python, it stays inside its arguments and writes to out alone, all of it.
+        """Raise ValueError if an index is out of range, an argument besides out is written to, or an entry of out is not.
 
-        It is run at states (m, d), and up to a hundred times as far from the first of them, on both sides.
+        The function is run in Python at states (m, d), and up to a hundred times as far from the first of them, on both
+        sides.
         """
+        # states far from the usual ones, where an index computed from the state may leave its range
         away = x - x[:1] + (np.ptp(x, 0) == 0)  # one unit, if the dimension does not vary
-        x = wrap_angles(np.vstack([x[:1] + scale * away for scale in (1, -1, 10, -10, 100, -100)]), circular)
+        scales = (1, -1, 10, -10, 100, -100)
+        x = wrap_angles(np.vstack([x[:1] + scale * away for scale in scales]), circular)
         function = getattr(self.function, "py_func", self.function)
         for i, state in enumerate(x):
             arrays = {"x": state, "z": np.zeros(k), "control": np.ones_like(state), "parameters": self.parameters}
             inputs = {"dt": 1.0, "step": 1} | {name: read_only(array) for name, array in arrays.items()}
-            outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)  # two apart where a function leaves both
+            # entries that stay 2 apart were not written
+            outs = np.repeat([[0.734375], [-1.265625]], self.size, axis=1)
             try:
                 with np.errstate(all="ignore"):
                     for out in outs:
                         function(*map((inputs | {"out": out}).get, self.arguments))
             except IndexError as error:
-                if "control" in self.arguments and not i:  # its length is not known
+                # the length of a control input is not known
+                if "control" in self.arguments and not i:
                     break
                 raise ValueError(
                     f"{self.name}: expected indices in range at the state {state}, got {error}; code that is compiled with "
                     "NUMBA_BOUNDSCHECK=1 in the environment raises this, too"
                 ) from None
-            except Exception as error:  # compiled code divides as NumPy does; another error is raised where it is used
+            except Exception as error:
+                # perhaps of Python alone: compiled code divides by zero as NumPy does
                 if "read-only" in str(error):
                     raise ValueError(f"{self.name}: expected a function that writes to out alone, got {error}") from None
                 continue
@@ -146,48 +155,54 @@ class CompiledFunction(PicklesFunctions):
 
 
 def plain_array(x: Array) -> Array:
-    """Return numbers in the form that compiled code takes: in order, and writeable."""
-    return x if x.flags.carray and x.dtype == np.float64 else np.array(x, dtype=np.float64, order="C")
+    """Return numbers as compiled code takes them: float64, contiguous and writeable."""
+    plain = x.flags.carray and x.dtype == np.float64
+    return x if plain else np.array(x, dtype=np.float64, order="C")
 
 
 @cache
 def _compiled(function: Any, arguments: tuple[str, ...], name: str) -> Any:
     """Return the loop over states around a function of one state, compiled.
 
-    The loop bears the name and the file of the function, so that numba keeps it on the disk beside that file, for as long
-    as the file stays as it is. A closure is not kept: what it encloses does not stand in the file. Nor is a function with a
-    large array among its globals, which numba would not keep either, but warn.
+    The loop gets the name and the file of the function, so that numba caches it beside that file for as long as the file
+    does not change. A closure is not cached, as the values it encloses are not in the file. Nor is a function with a large
+    array among its globals, for which numba would only warn.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    function.__module__ = function.__module__ or "__main__"  # numba needs one, and code that is executed may have none
+    # numba needs one, but code run by exec may have none
+    function.__module__ = function.__module__ or "__main__"
     inner: Any = function if hasattr(function, "py_func") else njit(function, **options)
     plain = inner.py_func
     code = inner.py_func.__code__
     call = f"function({', '.join(_ARGUMENTS[name] for name in arguments)})"
     body = call if "out" in arguments else f"out[i, 0] = {call}"
     source = f"def rows(x, z, dt, control, step, parameters, out):\n    for i in range(len(x)):\n        {body}\n"
-    own: dict[str, Any] = {"function": inner, "__name__": plain.__module__}
-    exec(compile(source, code.co_filename, "exec"), own)
-    found = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]  # numbers are compiled into the code
-    numbers = [getattr(v, "tobytes", v.__repr__)() for v in found if not (callable(v) or inspect.iscode(v))]
-    rows = own["rows"]
+    namespace: dict[str, Any] = {"function": inner, "__name__": plain.__module__}
+    exec(compile(source, code.co_filename, "exec"), namespace)
+    # Constants and globals are compiled into the code, so they are part of the digest in the name.
+    values = [*code.co_consts, *map(plain.__globals__.get, code.co_names)]
+    numbers = [getattr(v, "tobytes", v.__repr__)() for v in values if not (callable(v) or inspect.iscode(v))]
+    rows = namespace["rows"]
     digest = hashlib.sha256(repr((source, code.co_code, code.co_names, numbers)).encode())
+    # numba names its cache file after the file, the name and the line of a function
     rows.__code__ = rows.__code__.replace(co_firstlineno=code.co_firstlineno)
     rows.__qualname__ = f"{plain.__qualname__}-rows-{digest.hexdigest()[:16]}"
-    kept = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6  # bytes
-    loop: Any = njit(rows, cache=kept, **options)
+    # bytes
+    cached = plain.__closure__ is None and max(map(len, numbers), default=0) <= 10**6
+    loop: Any = njit(rows, cache=cached, **options)
     try:
         loop.compile(SIGNATURE)
     except Exception as error:
         kind = "a function of one state" if "out" in arguments else "a function of one state, returning a number,"
         raise TypeError(f"{name}: expected {kind} that numba compiles, got {_first_cause(error)}") from None
-    loop.disable_compile()
+    loop.disable_compile()  # other types are an error, not a reason to compile again
     return loop
 
 
 def _first_cause(error: Exception) -> str:
-    """Return the first cause in an error of numba's, and what follows it, in one line."""
-    lines = [line.strip(" >") for line in re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()]
+    """Return the first cause in an error of numba, and the line after it, as one line."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # without the escapes for colours
+    lines = [line.strip(" >") for line in text.splitlines()]
     causes = [line for line in lines if line and not line.startswith(("Failed in ", "- Resolution", "During:"))]
     return " ".join([type(error).__name__, *causes[:2]])
 
@@ -195,28 +210,28 @@ def _first_cause(error: Exception) -> str:
 class CompiledModel(FunctionModel):
     """The model :math:`x_k = f(x_{k-1}) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` of compiled functions, for any filter.
 
-    Functions take ONE state (d,) and write what they find into ``out``; numba compiles them, with the loop over particles
-    around them. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic
+    Functions take ONE state (d,) and write their result into ``out``; numba compiles them, together with a loop over
+    particles. `ParticleFilter.run` takes a whole series in one compiled call, with the bootstrap proposal and systematic
     resampling, `RankedProposal()` or, without a `log_likelihood`, `AutomaticProposal()`. Estimates are those of the same
     model in NumPy, up to rounding, from the same random numbers.
 
     Parameters
     ----------
     f : callable
-        ``f(x, dt, out)`` writes the mean of the next state into out (d,). It names the arguments that it takes, in any
-        order: ``x``, ``dt``, ``control`` (a vector), ``step``, ``parameters``, ``out``. A function without ``out`` returns
-        the only entry. It is plain Python, or made by ``numba.njit``.
+        ``f(x, dt, out)`` writes the mean of the next state into out (d,). It may take any of these arguments, by name:
+        ``x``, ``dt``, ``control`` (a vector), ``step``, ``parameters``, ``out``. A function without ``out`` returns the only
+        entry. It is plain Python, or made by ``numba.njit``.
     h : callable or None
-        ``h(x, out)`` writes the mean observation into out (k,); it may name ``step`` and ``parameters``, too. None if only
-        sensors observe the state, or `log_likelihood` alone is known.
+        ``h(x, out)`` writes the mean observation into out (k,); it may take ``step`` and ``parameters``, too. None if only
+        sensors observe the state, or if there is only a `log_likelihood`.
     Q, R, initial_mean, initial_covariance, circular, observation_circular
         As for `FunctionModel`, in plain Python; R is no function of states.
     log_likelihood : callable, optional
-        ``log_likelihood(z, x)`` returns a number; it may name ``step`` and ``parameters``, too. Without it, the likelihood
+        ``log_likelihood(z, x)`` returns a number; it may take ``step`` and ``parameters``, too. Without it, the likelihood
         is that of Gaussian noise.
     parameters : array_like of shape (p,)
-        Numbers that functions may name. A model with other numbers uses the same compiled code; a number that a function
-        finds elsewhere is compiled into it.
+        Numbers that the functions may take. A model with other numbers uses the same compiled code, while constants and
+        global variables are compiled into a function.
 
     Examples
     --------
@@ -233,7 +248,7 @@ class CompiledModel(FunctionModel):
     """
 
     series_engine = "herdfilter.compiled.loop"
-    """Module whose `run` takes whole series of a particle filter; the filter loads it when it first has one."""
+    """Module whose `run` takes whole series of a particle filter; the filter imports it for the first series."""
 
     def __init__(
         self,
@@ -250,10 +265,12 @@ class CompiledModel(FunctionModel):
     ) -> None:
         mean = as_array("initial_mean", initial_mean, (None,))
         self.f = CompiledFunction(f, len(mean), parameters, "f")
-        self.h = self.likelihood = None
+        self.h = None
+        self.likelihood = None
         size = 1
         if h is not None and R is not None:
-            size = len(np.atleast_1d(np.asarray(FunctionCovariance("R", R, ("step",))(1))))
+            covariance = FunctionCovariance("R", R, ("step",))(1)
+            size = len(np.atleast_1d(np.asarray(covariance)))
             self.h = CompiledFunction(h, size, parameters, "h")
         super().__init__(self.f.rows, self.h or h, Q, R, mean, initial_covariance, circular, observation_circular)
         if log_likelihood is not None:

@@ -1,4 +1,4 @@
-"""Models in which a part of the state is linear and Gaussian once the rest is known."""
+"""Models in which a part of the state is linear and Gaussian given the other part."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from herdfilter.models.resolved import Motion
 from herdfilter.models.trial import check_state
 from herdfilter.models.with_clutter import WithClutter
 
-PROBES = 5  # states at which linearity is looked at
-ROUNDING = 1e-6  # departure from linearity that is taken for rounding, relative to the values
+PROBES = 5  # number of states at which linearity is checked
+ROUNDING = 1e-6  # departure from linearity that rounding may cause, relative to the values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,8 +31,8 @@ class ConditionallyLinear:
 
     with Gaussian noises, of which :math:`w^n` and :math:`w^l` may be correlated (Schön, Gustafsson and Nordlund 2005,
     "Marginalized particle filters for mixed linear/nonlinear state-space models", IEEE Transactions on Signal Processing 53,
-    model 3). The functions are those of the whole state, as ever; the matrices are read off them. `RaoBlackwellisedProposal`
-    carries the linear part by Kalman filters; all other filters and proposals see `model`.
+    model 3). The functions are still those of the whole state; the matrices are derived from them.
+    `RaoBlackwellisedProposal` carries the linear part by Kalman filters; all other filters and proposals use `model`.
 
     Parameters
     ----------
@@ -69,20 +69,25 @@ class ConditionallyLinear:
         d = self.model.dim
         linear = sorted(as_dims("linear", self.linear, d))
         circular = contract.circular_dims(self.model)
+        # an angle wraps, so nothing is linear in it
         if not 0 < len(linear) < d or set(linear) & set(circular):
             raise ValueError(f"linear: expected some of {d} dimensions, not all and no angle, got {linear}; take others")
         assign(self, linear=tuple(linear))
+        # Three states that differ by v and 2 v in the linear dimensions: the second difference of a linear function is 0.
         rng = np.random.default_rng(0)
         x = np.repeat(Motion(self.model).sample_initial(PROBES, rng)[None], 3, axis=0)
-        x[1:, :, linear] += np.array([1.0, 2.0])[:, None, None] * rng.standard_normal((PROBES, len(linear)))
-        angles = circular, getattr(self.model, "observation_circular", None) or ()
-        for name, arguments, wrapped in zip(
-            ("transition_mean", "observation_mean"), ((1.0, None, 1), (1,)), angles, strict=True
+        v = rng.standard_normal((PROBES, len(linear)))
+        x[1][:, linear] += v
+        x[2][:, linear] += 2.0 * v
+        for name, arguments, angles in (
+            ("transition_mean", (1.0, None, 1), circular),
+            ("observation_mean", (1,), getattr(self.model, "observation_circular", None) or ()),
         ):
             try:
-                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *arguments)).reshape(3, PROBES, -1)
-                bend = wrap_angles(values[0] - 2 * values[1] + values[2], wrapped)
-            except Exception:  # an error of a function is raised where it is used
+                values = np.asarray(getattr(self.model, name)(x.reshape(-1, d), *arguments))
+                values = values.reshape(3, PROBES, -1)
+                bend = wrap_angles(values[0] - 2 * values[1] + values[2], angles)
+            except Exception:  # errors of a user's function come up where it is used
                 continue
             if (np.abs(bend) > ROUNDING * (1 + np.abs(values).max(axis=0))).any():
                 raise ValueError(

@@ -27,8 +27,7 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
     spectral_density : float
         q of the acceleration, in m^2/s^3: the velocity changes by :math:`\sqrt{q \Delta}` in each direction.
     position_sd : float
-        Standard deviation of an observed position in each direction; where positions come from a `herdfilter.Sensor`, that
-        says its own.
+        Standard deviation of an observed position in each direction; a `herdfilter.Sensor` has its own.
     initial_mean, initial_covariance : array_like, shapes (d,) and (d, d)
         Mean and covariance of the state at step 0.
 
@@ -38,7 +37,7 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
 
     Examples
     --------
-    A target on a plane, of about 1 m/s along x, whose position is seen at uneven times.
+    A target in a plane, with about 1 m/s along x, whose position is observed at uneven times.
 
     >>> model = hf.models.ConstantVelocity(0.01, position_sd=0.1, initial_mean=[0, 0, 1, 0], initial_covariance=np.eye(4))
     >>> z, times = [[1.0, 0.0], [1.5, 0.1], [4.0, 0.1]], [1.0, 1.5, 4.0]
@@ -63,6 +62,7 @@ class ConstantVelocity(EntriesObserved, WhiteAcceleration):
 
     def transition_jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """Jacobian of `transition_mean`, (n, d, d), the same at all states."""
+        # [[I, dt I], [0, I]]: all positions come before all velocities
         return repeated(np.kron([[1.0, dt], [0.0, 1.0]], np.eye(self.dim // 2)), x)
 
     @property

@@ -2,7 +2,7 @@
 
 A model is any object with vectorised functions; it needs no base class, and only what the chosen filter uses must exist.
 Arrays are (n, d), particles first. `step` counts from 1: the initial state is step 0, and so is an observation of it.
-A function is given read-only arrays. It has the same value whenever its arguments are the same, unless it is given an `rng`.
+Functions get read-only arrays. The same arguments give the same value, except where an `rng` is among them.
 
 =========================================================  ============================================================
 ``dim``                                                    dimension d of the state
@@ -74,8 +74,10 @@ OBSERVATION = {
     "sample_observation": ("x", "rng", "step"),
     "scans": None,
 }
-ADDITIVE = ("transition_mean", "transition_covariance")  # names of a transition with additive Gaussian noise
-FROM_NOISE = ("transition", "noise_dim")  # names of a transition that is a function of standard normal noise
+# names of a transition with additive Gaussian noise
+ADDITIVE = ("transition_mean", "transition_covariance")
+# names of a transition that is a function of standard normal noise
+FROM_NOISE = ("transition", "noise_dim")
 # Names of an observation with a mean and a covariance, as Kalman filters need
 OBSERVED = ("observation_mean", "observation_covariance")
 MODES = ("models", "transition_matrix", "initial_modes")  # names of a model that jumps between modes
@@ -92,16 +94,18 @@ def jumps(model: Model) -> bool:
 
 
 def is_observed(model: Model) -> bool:
-    """Return True if a model has a likelihood, or a part of the two functions from which one is derived."""
+    """Return True if a model has a likelihood, or one of the two functions from which it is derived."""
     return any(map(hasattr, repeat(model), ("log_likelihood", *OBSERVED)))
 
 
 def in_mode(model: Model, mode: int) -> Model:
-    """Return the model of one mode of a model that jumps, inside the same wrappers; a model without modes itself."""
+    """Return the model of one mode of a model that jumps, inside the same wrappers; other models are returned unchanged."""
     if not jumps(model):
         return model
-    if hasattr(type(model), "in_mode"):  # the wrapper's own method, not one that it passes on
+    # a method of the wrapper's class: `__getattr__` would pass one on
+    if hasattr(type(model), "in_mode"):
         return model.in_mode(mode)
+    # a wrapper, such as WithClutter: the mode is chosen inside it
     if dataclasses.is_dataclass(model) and "model" in vars(model):
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=in_mode(wrapper.model, mode))
@@ -132,7 +136,7 @@ def has_scans(model: Model) -> bool:
 def takes_state(model: Model) -> bool:
     """Return True if ``observation_covariance`` names a second argument: the states."""
     counts = _argument_counts(model.observation_covariance)
-    return counts is not None and counts.least <= 2 <= counts.named
+    return counts is not None and counts.required <= 2 <= counts.named
 
 
 def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
@@ -157,9 +161,10 @@ def require(model: Model, user: str, *alternatives: Sequence[str]) -> None:
             "ParticleFilter, InteractingMultipleModel or MixtureKalmanFilter"
         )
     if not met:
-        wanted = ", or ".join(" and ".join(names) for names in alternatives)
+        needed = ", or ".join(" and ".join(names) for names in alternatives)
         missing = [name for name in alternatives[0] if not hasattr(model, name)]
-        raise TypeError(f"model: {user} needs {wanted}; {kind(model)} has no {' and no '.join(missing)}")
+        raise TypeError(f"model: {user} needs {needed}; {kind(model)} has no {' and no '.join(missing)}")
+    # signatures of all alternatives that the model has: the caller may use any of them
     for name in dict.fromkeys(name for names in met for name in names):
         _check_signature(model, name)
         jacobian = name.replace("_mean", "_jacobian")
@@ -179,29 +184,32 @@ def _check_signature(model: Model, name: str) -> None:
     if not callable(function):
         raise TypeError(f"{expected}, got {short_repr(function)}")
     counts = _argument_counts(function)
-    fitting = counts is None or counts.least <= len(arguments) <= counts.most
+    fitting = counts is None or counts.required <= len(arguments) <= counts.allowed
     if not fitting and not (name == "observation_covariance" and takes_state(model)):
         raise TypeError(f"{expected}, got {inspect.signature(function)} of {type(model).__name__}")
 
 
 class _ArgumentCounts(NamedTuple):
-    """Numbers of arguments by position: those without a default, those with a name, and the most that can be given."""
+    """Numbers of positional arguments."""
 
-    least: float
+    # infinite if an argument without a default can only be passed by keyword
+    required: float
     named: int
-    most: float
+    allowed: float
 
 
 def _argument_counts(function: Any) -> _ArgumentCounts | None:
-    """Return how many arguments a function takes; None if it has no signature, as a compiled one."""
-    inner = getattr(function, "__func__", None)  # of a method: the same for all models of a class
+    """Return how many arguments a function takes; None if it has no signature, as a function written in C."""
+    # the function behind a method, which all models of a class share
+    inner = getattr(function, "__func__", None)
     try:
         counts = _cached_counts(function if inner is None else inner)
     except TypeError:  # an object that has no hash
         counts = _cached_counts.__wrapped__(function if inner is None else inner)
     if counts is None or inner is None:
         return counts
-    return _ArgumentCounts(counts.least - 1, counts.named - 1, counts.most - 1)
+    # without self
+    return _ArgumentCounts(counts.required - 1, counts.named - 1, counts.allowed - 1)
 
 
 @lru_cache(maxsize=512)
@@ -212,18 +220,20 @@ def _cached_counts(function: Any) -> _ArgumentCounts | None:
         return None
     required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     named = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
-    least = math.inf if any(p.kind is p.KEYWORD_ONLY for p in required) else len(required)
-    return _ArgumentCounts(least, named, math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else named)
+    required_count = math.inf if any(p.kind is p.KEYWORD_ONLY for p in required) else len(required)
+    allowed = math.inf if any(p.kind is p.VAR_POSITIONAL for p in parameters) else named
+    return _ArgumentCounts(required_count, named, allowed)
 
 
 def require_likelihood(model: Model, user: str) -> None:
-    """Raise TypeError unless a model, or each of its modes, has a likelihood or the names from which one is derived."""
+    """Raise TypeError unless a model, or each of its modes, has a likelihood or the functions that it is derived from."""
     if jumps(model):
         for mode in range(len(model.models)):
             require_likelihood(in_mode(model, mode), user)
         return
-    own = ("log_likelihood",)
-    require(model, user, *((own,) if hasattr(model, "log_likelihood") else (own, OBSERVED)))
+    likelihood = ("log_likelihood",)
+    alternatives = (likelihood,) if hasattr(model, "log_likelihood") else (likelihood, OBSERVED)
+    require(model, user, *alternatives)
 
 
 def require_constant_noise(model: Model, user: str) -> None:
@@ -239,19 +249,22 @@ def require_constant_noise(model: Model, user: str) -> None:
 
 
 def correlated(white: Array, matrices: Array) -> Array:
-    """Turn standard normal rows (n, k) into rows with covariances (n, k, k), or (1, k, k) for all."""
+    """Return standard normal rows (n, k) correlated to have covariances (n, k, k), or (1, k, k) shared by all."""
     factors = covariance_factor(matrices)
-    return white @ factors[0].T if len(factors) == 1 else (factors @ white[:, :, None])[:, :, 0]
+    if len(factors) == 1:
+        return np.asarray(white @ factors[0].T)
+    return np.asarray((factors @ white[:, :, None])[:, :, 0])
 
 
 def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Array:
-    """Return the log-density of residuals (n, k) by N(0, S), (n,), with S (n, k, k), or (1, k, k) for all.
+    """Return the log-density of residuals (n, k) under N(0, S), (n,), with S (n, k, k), or (1, k, k) shared by all.
 
-    Raises ValueError if a covariance is singular: then there is no density.
+    Raises ValueError if a covariance is singular, as there is no density then.
     """
     k = residuals.shape[1]
     try:
         if len(covariances) == 1:
+            # one covariance, probably that of the step before: its inverse root is cached
             whitening, log_root = inverse_root(covariances.tobytes(), k)
             white: Array = residuals @ whitening.T
         else:
@@ -263,26 +276,28 @@ def gaussian_log_density(residuals: Array, covariances: Array, step: int) -> Arr
             "observation_covariance: the derived likelihood needs a positive definite R, got a singular "
             f"one from the model at step {step}; give the model a log_likelihood of its own, or take a Kalman filter"
         ) from None
-    with np.errstate(over="ignore"):  # so far away that the density is zero
-        values: Array = log_root - 0.5 * (np.einsum("ij,ij->i", white, white) + k * math.log(2 * math.pi))
+    # a square overflows only where the density is zero anyway
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", white, white)
+        values: Array = log_root - 0.5 * (squares + k * math.log(2 * math.pi))
     return values
 
 
 @lru_cache(maxsize=32)
 def inverse_root(data: bytes, k: int) -> tuple[Array, float]:
-    """Return W with ``W.T @ W`` the inverse of a covariance, and log|W|; computed once for a covariance."""
+    """Return W with ``W.T @ W`` the inverse of a covariance, and log|W|; cached by the bytes of the covariance."""
     root = np.linalg.cholesky(np.frombuffer(data).reshape(k, k))
     return read_only(np.linalg.inv(root)), -float(np.log(np.diagonal(root)).sum())
 
 
-# Functions of a Gaussian variable, and their Jacobians if the model gives none
+# Functions of a Gaussian variable, and their Jacobians if the model has none
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class VectorFunction:
-    """A function (n, m) -> (n, k) of a Gaussian variable, the indices of angles among k values, and perhaps its Jacobian.
+    """A function (n, m) -> (n, k) of a Gaussian variable, with its Jacobian (n, k, m) if that is known.
 
-    `angles` are the indices of angles among the m entries of the variable.
+    ``circular(k)`` returns the indices of angles among the k values; `angles` are those among the m entries of the variable.
     """
 
     values: Callable[[Array], Array]
@@ -296,14 +311,14 @@ class VectorFunction:
 
 
 LEAST_SPREAD = 1e-12
-"""Standard deviation, over the size of the mean, over which rounding leaves differences no digits."""
+"""Standard deviations below it, relative to the mean, are too small for differences: rounding leaves them no digits."""
 
 
 def central_differences(function: VectorFunction, means: Array, sd: Array) -> tuple[Array, Array]:
     """Return the value (K, k) and the Jacobian (K, k, m) at each mean (K, m), by central differences.
 
-    The step of a dimension balances truncation with rounding for a function that changes over its standard deviation,
-    (K, m) or (1, m); what is certain is taken to have a standard deviation of a thousandth of its mean.
+    The step h balances truncation, of the order h^2, with rounding, eps / h, for a function that varies on the scale of the
+    standard deviation, (K, m) or (1, m). A dimension without spread gets 1/1000 of its mean as its scale.
     """
     m = means.shape[1]
     size = np.abs(means)
@@ -311,7 +326,9 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
     scale[scale == 0] = 1.0
     h = scale * np.cbrt(np.finfo(float).eps * np.maximum(1.0, size / scale))
     steps = h[:, :, None] * np.eye(m)
-    y = function.at(means[:, None] + np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1))
+    # all points of all means in one call: the means, m points above and m points below
+    offsets = np.concatenate([np.zeros_like(steps[:, :1]), steps, -steps], axis=1)
+    y = function.at(means[:, None] + offsets)
     rise = wrap_angles(y[:, 1 : m + 1] - y[:, m + 1 :], function.circular(y.shape[-1]))
     return y[:, 0], (rise / (2 * h[:, :, None])).transpose(0, 2, 1)
 
@@ -319,19 +336,25 @@ def central_differences(function: VectorFunction, means: Array, sd: Array) -> tu
 def linear_slopes(function: VectorFunction, x: Array, covariances: Array, dims: Array) -> tuple[Array, Array]:
     """Return values (n, k) at states (n, d), and slopes (n, k, l) along linear dimensions (l,).
 
-    Slopes are (1, k, l) if all are alike. Without a Jacobian they are differences over standard deviations, of covariances
-    (n, d, d) or (1, d, d).
+    Slopes are (1, k, l) if they are the same at all states. Without a Jacobian they are differences over one standard
+    deviation, from covariances (n, d, d) or (1, d, d).
     """
     if function.jacobian is not None:
-        values, rounding = function.values(x), 0.0
-        slopes = read_numbers("jacobian", function.jacobian(x), (*values.shape, x.shape[1]), 0)[:, :, dims]
+        values = function.values(x)
+        rounding = 0.0
+        shape = (*values.shape, x.shape[1])
+        slopes = read_numbers("jacobian", function.jacobian(x), shape, 0)[:, :, dims]
     else:
-        sizes = np.maximum(np.sqrt(np.maximum(covariances[:, dims, dims], 0.0)), 1e-3 * np.abs(x[:, dims]))
+        # the function is linear in these dimensions: a long step loses nothing to curvature, and little to rounding
+        sd = np.sqrt(np.maximum(covariances[:, dims, dims], 0.0))
+        sizes = np.maximum(sd, 1e-3 * np.abs(x[:, dims]))
         sizes[sizes == 0] = 1.0
         points = np.repeat(x[:, None], 1 + len(dims), axis=1)
         points[:, 1 + np.arange(len(dims)), dims] += sizes
         y = function.at(points)
         rise = wrap_angles(y[:, 1:] - y[:, :1], function.circular(y.shape[-1])) / sizes[:, :, None]
-        values, slopes, rounding = y[:, 0], rise.transpose(0, 2, 1), 1e-12 * np.abs(rise[0]).max()
+        values = y[:, 0]
+        slopes = rise.transpose(0, 2, 1)
+        rounding = 1e-12 * np.abs(rise[0]).max()
     alike = (np.abs(slopes - slopes[0]) <= rounding).all()
     return values, slopes[:1] if alike else slopes

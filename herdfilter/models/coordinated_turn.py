@@ -1,4 +1,4 @@
-"""An aircraft that turns at a rate of its own, seen by a radar."""
+"""An aircraft in a turn of unknown rate, observed by a radar."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class CoordinatedTurn(RangeAndBearing):
 
     Examples
     --------
-    A full turn leads back to where it began, in position and velocity; and straight flight is no special case.
+    A full turn leads back to the same position and velocity; a turn rate of 0 gives straight flight.
 
     >>> model = hf.models.CoordinatedTurn()
     >>> x = np.array([[1000.0, 300.0, 1000.0, 0.0, 0.1], [1000.0, 300.0, 1000.0, 0.0, 0.0]])
-    >>> moved = model.transition_mean(x, dt=2 * np.pi / 0.1, control=None, step=1)
-    >>> np.allclose(moved[0], x[0]), np.allclose(moved[1, 0], 1000 + 300 * 2 * np.pi / 0.1)
+    >>> after = model.transition_mean(x, dt=2 * np.pi / 0.1, control=None, step=1)
+    >>> np.allclose(after[0], x[0]), np.allclose(after[1, 0], 1000 + 300 * 2 * np.pi / 0.1)
     (True, True)
     """
 
@@ -76,6 +76,7 @@ class CoordinatedTurn(RangeAndBearing):
         vx = x[:, 1]
         vy = x[:, 3]
         angle = x[:, 4] * dt
+        # sin(a) / omega = dt sin(a) / a, and (1 - cos(a)) / omega likewise, which have limits for omega = 0
         along, across = _chord(angle)
         sin = np.sin(angle)
         cos = np.cos(angle)
@@ -105,28 +106,34 @@ class CoordinatedTurn(RangeAndBearing):
         along_slope, across_slope = _chord_slopes(angle)
         sin = np.sin(angle)
         cos = np.cos(angle)
-        zero = np.zeros(len(x))
-        one = np.ones(len(x))
+        # the last column: the slopes by omega are dt times those by the angle
+        zeros = np.zeros(len(x))
+        ones = np.ones(len(x))
+        x_by_turn = dt**2 * (along_slope * vx - across_slope * vy)
+        y_by_turn = dt**2 * (across_slope * vx + along_slope * vy)
         rows = [
-            [one, dt * along, zero, -dt * across, dt**2 * (along_slope * vx - across_slope * vy)],
-            [zero, cos, zero, -sin, dt * (-sin * vx - cos * vy)],
-            [zero, dt * across, one, dt * along, dt**2 * (across_slope * vx + along_slope * vy)],
-            [zero, sin, zero, cos, dt * (cos * vx - sin * vy)],
-            [zero, zero, zero, zero, one],
+            [ones, dt * along, zeros, -dt * across, x_by_turn],
+            [zeros, cos, zeros, -sin, dt * (-sin * vx - cos * vy)],
+            [zeros, dt * across, ones, dt * along, y_by_turn],
+            [zeros, sin, zeros, cos, dt * (cos * vx - sin * vy)],
+            [zeros, zeros, zeros, zeros, ones],
         ]
         return np.ascontiguousarray(np.moveaxis(np.array(rows), -1, 0))
 
 
 def _chord(angle: Array) -> tuple[Array, Array]:
-    """``sin(a) / a`` and ``(1 - cos(a)) / a``, computed by the half angle, without cancellation."""
-    half = angle / 2
+    """Return ``sin(a) / a`` and ``(1 - cos(a)) / a``, computed by the half angle, without cancellation."""
+    half = angle / 2  # 1 - cos(a) = 2 sin(a / 2)^2
     return np.sinc(angle / np.pi), np.sin(half) * np.sinc(half / np.pi)
 
 
 def _chord_slopes(angle: Array) -> tuple[Array, Array]:
-    """Slopes of `_chord`: closed forms, or Taylor's where those cancel."""
+    """Return the derivatives of `_chord`: closed forms, or Taylor series where those suffer cancellation."""
     small = np.abs(angle) < 1e-2
+    # the value of 1 avoids a division by zero where the series are used
     a = np.where(small, 1.0, angle)
     along = (a * np.cos(a) - np.sin(a)) / a**2
     across = (a * np.sin(a) + np.cos(a) - 1) / a**2
-    return np.where(small, -angle / 3 + angle**3 / 30, along), np.where(small, 0.5 - angle**2 / 8 + angle**4 / 144, across)
+    along_series = -angle / 3 + angle**3 / 30
+    across_series = 0.5 - angle**2 / 8 + angle**4 / 144
+    return np.where(small, along_series, along), np.where(small, across_series, across)

@@ -57,7 +57,8 @@ class DoubleWell(NoisyFlow):
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 1) after a time `dt` without noise; `control` is not used."""
-        decay = math.exp(-8.0 * dt)  # of the distance from a well, squared
+        # u = 1 / x^2 follows the linear equation du/dt = 8 - 8 u, as Bernoulli's substitution shows
+        decay = math.exp(-8.0 * dt)
         return np.asarray(x / np.sqrt(decay + (1.0 - decay) * x**2))
 
     def sample_observation(self, x: Array, rng: np.random.Generator, step: int) -> Array:

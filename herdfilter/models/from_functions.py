@@ -28,21 +28,21 @@ from herdfilter._checks import (
 from herdfilter.mixture import GaussianMixture
 from herdfilter.models.parts import assign
 
-# True while an object with functions is pickled: what it holds goes into the same pickle, itself included
+# True while cloudpickle is at work on an object with functions: objects inside it, and itself, go into the same pickle
 _pickling = ContextVar("_pickling", default=False)
 
 
 class FunctionModel:
     """The model :math:`x_k = f(x_{k-1}) + N(0, Q)`, :math:`z_k = h(x_k) + N(0, R)` of functions, for any filter.
 
-    Its likelihood assumes Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name of
-    this class.
+    The likelihood is that of Gaussian noise; residuals of angles are wrapped. ``hf.models.from_functions`` is another name
+    of this class.
 
     Parameters
     ----------
     f : callable
         Maps states (n, d), particles first, to the next ones, without their noise. It may take ``dt``, ``control`` and
-        ``step``, by name. What it is given is read-only.
+        ``step``, by name. Its arguments are read-only.
     h : callable or None
         Maps states (n, d) to their mean observations (n, k), or (n,) if k is 1. It may take ``step``, by name. None if only
         sensors observe the state.
@@ -104,22 +104,26 @@ class FunctionModel:
         check_flags(vectorised=vectorised)
         mean = as_array("initial_mean", initial_mean, (None,))
         self.dim = len(mean)
-        self.initial = GaussianMixture([1.0], mean[None], as_covariance("initial_covariance", initial_covariance, self.dim))
+        covariance = as_covariance("initial_covariance", initial_covariance, self.dim)
+        self.initial = GaussianMixture([1.0], mean[None], covariance)
         self.circular = as_dims("circular", circular, self.dim)
         check_both(h=h, R=R)
         transition = ("dt", "control", "step"), self.dim, vectorised
         observation = ("step",), None, vectorised
-        # attributes, as what is not given is missing: a function takes the arguments of the contract, by position
+        # Set as attributes, not defined as methods: a function that the user did not give must not exist.
         self.transition_mean = _Function("f", f, *transition).rows
         self.transition_covariance = self.Q = FunctionCovariance("Q", Q, ("dt", "step"), self.dim)
         if transition_jacobian is not None:
-            self.transition_jacobian = _Function("transition_jacobian", transition_jacobian, *transition).matrices
+            jacobian = _Function("transition_jacobian", transition_jacobian, *transition)
+            self.transition_jacobian = jacobian.matrices
         if observation_jacobian is not None:
             check_both(h=h, observation_jacobian=observation_jacobian)
-            self.observation_jacobian = _Function("observation_jacobian", observation_jacobian, *observation).matrices
+            jacobian = _Function("observation_jacobian", observation_jacobian, *observation)
+            self.observation_jacobian = jacobian.matrices
         if h is None:
             return
         self.observation_mean = _Function("h", h, *observation).rows
+        # an R of the step alone is one matrix for all states
         if callable(R) and _parameters(R) != ["step"]:
             self._R_at_states = _Function("R", R, *observation)
             self.observation_covariance: Any = self._covariance_at_states
@@ -150,6 +154,7 @@ class PicklesFunctions:
     """Base of frozen objects that hold functions; functions that cannot be pickled by name are pickled by their code."""
 
     def __reduce__(self) -> tuple[Any, ...]:
+        # Inside cloudpickle the fields are pickled as usual: the functions among them by their code.
         if _pickling.get():
             return copyreg.__newobj__, (type(self),), vars(self)  # type: ignore[attr-defined]
         token = _pickling.set(True)
@@ -163,6 +168,7 @@ class PicklesFunctions:
         finally:
             _pickling.reset(token)
 
+    # Frozen, and some functions cannot be copied: a copy is the object itself.
     def __copy__(self) -> Any:
         return self
 
@@ -181,7 +187,7 @@ def cloudpickle() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Function(PicklesFunctions):
-    """A function of states, called with those of the other arguments of the contract that it names."""
+    """A function of states that may also take other arguments of the contract, by name; called with all by position."""
 
     name: str
     function: Callable[..., ArrayLike]
@@ -207,6 +213,7 @@ class _Function(PicklesFunctions):
         try:
             return self.function(x, **named)
         except Exception as error:
+            # the most common mistake: a function of one state fails at many in ways of its own
             error.add_note(
                 f"{self.name}: called with states of shape {x.shape}, particles first; a function of one state needs "
                 "vectorised=False"
@@ -232,22 +239,22 @@ class _Function(PicklesFunctions):
 
 @dataclass(frozen=True, eq=False)
 class FunctionCovariance(PicklesFunctions):
-    """A covariance matrix, or a function of those arguments of the contract that it names."""
+    """A covariance matrix, or a function that may take arguments of the contract, by name; called with all by position."""
 
     name: str
-    given: Any
+    value: Any  # the matrix, or the function
     arguments: tuple[str, ...]
     dim: int | None = None
     names: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        if not callable(self.given):
-            if np.ndim(self.given) != 2:
-                shape = np.shape(self.given)
+        if not callable(self.value):
+            if np.ndim(self.value) != 2:
+                shape = np.shape(self.value)
                 raise ValueError(f"{self.name}: expected a matrix, such as [[0.1]], or a function, got shape {shape}")
-            assign(self, given=as_covariance(self.name, self.given, self.dim))
+            assign(self, value=as_covariance(self.name, self.value, self.dim))
             return
-        assign(self, names=tuple(_parameters(self.given)))
+        assign(self, names=tuple(_parameters(self.value)))
         if not set(self.names) <= set(self.arguments):
             raise TypeError(
                 f"{self.name}: expected a matrix, or a function of any of {', '.join(self.arguments)}, got one of "
@@ -256,20 +263,20 @@ class FunctionCovariance(PicklesFunctions):
 
     def __call__(self, *values: Any) -> ArrayLike:
         """Return the matrix, given the values of the arguments."""
-        matrix: ArrayLike = self.given(**_named(self, values)) if callable(self.given) else self.given
+        matrix: ArrayLike = self.value(**_named(self, values)) if callable(self.value) else self.value
         return matrix
 
 
 def _named(function: Any, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the arguments that a function names."""
-    known = dict(zip(function.arguments, values, strict=True))
-    return {name: known[name] for name in function.names}
+    """Return those of the arguments of the contract that a function takes, by name."""
+    by_name = dict(zip(function.arguments, values, strict=True))
+    return {name: by_name[name] for name in function.names}
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:
     """Return the names of the required arguments of a function, and any of ``dt``, ``control`` and ``step``.
 
-    A function without a signature takes states.
+    A function without a signature is taken to be one of states alone.
     """
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -24,7 +24,7 @@ PROBABILITY_ROUNDING = 1e-9
 
 
 class JumpMarkov:
-    r"""A state with a discrete mode: at each step it moves by the model of the mode, and the modes are a Markov chain.
+    r"""A state with a discrete mode: each step follows the model of the present mode, and the modes are a Markov chain.
 
     .. math::
         r_k \mid r_{k-1} \sim T_{r_{k-1}, \cdot}, \qquad x_k \mid x_{k-1} \sim p_{r_k}(x_k \mid x_{k-1}), \qquad
@@ -39,8 +39,8 @@ class JumpMarkov:
     Parameters
     ----------
     models : sequence of J models
-        Each follows `herdfilter.models.contract`. Dimensions, angles and the entries of an observation are the same in all;
-        the observation functions may differ.
+        Each follows `herdfilter.models.contract`. Dimensions, angles and the entries of an observation must be the same in
+        all of them; the observation functions may differ.
     transition_matrix : array_like, shape (J, J)
         Row i, column j: the probability that mode j follows mode i at the next step, whatever the time between them.
     initial_modes : array_like, shape (J,), optional
@@ -86,20 +86,24 @@ class JumpMarkov:
                     f"transition_matrix: expected rows of probabilities that sum to 1, got {row.tolist()} in row {i}"
                 )
         self.initial_modes = as_weights("initial_modes", np.ones(count) if initial_modes is None else initial_modes, count)
+        # a simulation has one control input for all modes
         if hasattr(self.models[0], "control"):
             self.control = self.models[0].control
 
     @cached_property
     def initial(self) -> Any:
         """Distribution of the state at step 0."""
+        # The state at step 0 is drawn from the distribution of a random mode: a mixture over the modes.
         parts = [model.initial for model in self.models]
         if len(parts) == 1:
             return parts[0]
         if not all(isinstance(part, GaussianMixture) for part in parts):
             return _Initial(self)
-        weights = np.concatenate([p * part.weights for p, part in zip(self.initial_modes, parts, strict=True)])
-        means = unwrap_angles(np.concatenate([part.means for part in parts]), weights, self.circular)
-        return GaussianMixture(weights, means, np.concatenate([part.covariances for part in parts]))
+        modes = zip(self.initial_modes, parts, strict=True)
+        weights = np.concatenate([probability * part.weights for probability, part in modes])
+        means = np.concatenate([part.means for part in parts])
+        covariances = np.concatenate([part.covariances for part in parts])
+        return GaussianMixture(weights, unwrap_angles(means, weights, self.circular), covariances)
 
     def __getattr__(self, name: str) -> Any:
         """Return an observation function if it is the same in all modes."""
@@ -112,20 +116,21 @@ class JumpMarkov:
         """True if all modes have the same observation functions at a few states."""
         if len(self.models) == 1:
             return True
+        # Functions cannot be compared, but their values at random states can.
         rng = np.random.default_rng(0)
         moments = any(contract.has(model, contract.OBSERVED) for model in self.models)
         try:
             x = Motion(self.models[0]).sample_initial(PROBES, rng)
             z = Measurement(self.models[0]).sample(x, rng, 1)[0]
-            values = []  # of each model, in one row
+            values = []  # one row for each model
             for model in self.models:
                 measurement = Measurement(model)
-                row = [measurement.log_likelihood(z, x, 1)]
+                arrays = [measurement.log_likelihood(z, x, 1)]
                 if moments:
-                    row += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
-                values.append(np.concatenate([part.ravel() for part in row]))
+                    arrays += [measurement.mean(x, 1), measurement.noises(x, len(z), 1)]
+                values.append(np.concatenate([array.ravel() for array in arrays]))
             return np.allclose(values, values[0], rtol=PROBABILITY_ROUNDING)
-        except Exception:  # an error of a function is raised where it is used
+        except Exception:  # errors of a user's function come up where it is used
             return False
 
     def __repr__(self) -> str:
@@ -133,18 +138,19 @@ class JumpMarkov:
 
 
 def with_modes(model: contract.Model, user: str) -> contract.Model:
-    """Return a model that jumps; any other becomes the only mode."""
+    """Return a model with modes: a model that does not jump becomes the only mode of one that does."""
     if contract.jumps(model):
         return model
     check_state(model, user)
-    if contract.has_scans(model) and dataclasses.is_dataclass(model):  # the mode stands inside
+    # the modes belong inside the wrapper
+    if contract.has_scans(model) and dataclasses.is_dataclass(model):
         wrapper: Any = model
         return dataclasses.replace(wrapper, model=JumpMarkov([wrapper.model], [[1.0]]))
     return JumpMarkov([model], [[1.0]])
 
 
 class _Initial:
-    """Initial states of any mode, drawn."""
+    """Initial distribution over all modes, if that of a mode is not a Gaussian mixture: it can only be sampled."""
 
     def __init__(self, model: JumpMarkov) -> None:
         self._model = model
@@ -155,11 +161,12 @@ class _Initial:
         rng = as_generator(rng)
         counts = rng.multinomial(n, self._model.initial_modes).tolist()
         modes = zip(self._model.models, counts, strict=True)
-        return rng.permutation(np.concatenate([Motion(model).sample_initial(m, rng) for model, m in modes if m]))
+        states = [Motion(model).sample_initial(count, rng) for model, count in modes if count]
+        return rng.permutation(np.concatenate(states))
 
 
 def _the_same(name: str, values: Sequence[Any]) -> Any:
-    """Return the value that all models have; raise ValueError if one has another."""
+    """Return the value that all models share; raise ValueError if one of them differs."""
     for k, value in enumerate(values):
         if value != values[0]:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A robot in the plane that finds itself by range and bearing to known landmarks."""
+"""Localisation of a robot in the plane by range and bearing to known landmarks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
 
     Examples
     --------
-    A filter is given the inputs of the simulated drive, and finds the robot to within half a metre.
+    A filter gets the inputs of the simulated drive, and locates the robot to within half a metre.
 
     >>> model = hf.models.LandmarkLocalisation()
     >>> truth, z = hf.simulate(model, steps=50, rng=1)
@@ -107,11 +107,11 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
         """Poses (n, 3) after driving with `control`, speed and turn rate, for a time `dt`."""
         speed, rate = (0.0, 0.0) if control is None else as_array("control", control, (2,))
         half = 0.5 * rate * dt
-        chord = speed * dt * np.sinc(half / np.pi)  # eq. 5.9 as a chord, right for a rate of 0, too
+        # eq. 5.9 as a chord, right for a rate of 0, too
+        chord = speed * dt * np.sinc(half / np.pi)
         heading = x[:, 2] + half
-        return np.asarray(
-            x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), np.full(len(x), rate * dt)])
-        )
+        turn = np.full(len(x), rate * dt)
+        return np.asarray(x + np.column_stack([chord * np.cos(heading), chord * np.sin(heading), turn]))
 
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the noise of the motion over a time `dt`, (3, 3)."""
@@ -120,13 +120,14 @@ class LandmarkLocalisation(IndependentNoise, GaussianStart):
     def observation_mean(self, x: Array, step: int) -> Array:
         """Range (m) and relative bearing (rad, wrapped) of every landmark in turn, (n, 3) -> (n, 2 L)."""
         mean = range_and_bearing(self.landmarks - x[:, None, :2]).reshape(len(x), -1)
-        mean[:, 1::2] -= x[:, 2:]
+        mean[:, 1::2] -= x[:, 2:]  # bearings are relative to the heading
         return wrap_angles(mean, self.observation_circular)
 
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 2 L, 3); infinite or NaN at a landmark itself."""
-        by_landmark = of_positions(-range_and_bearing_jacobian(self.landmarks - x[:, None, :2]), self)
-        by_landmark[..., 1, 2] = -1.0
+        by_offset = range_and_bearing_jacobian(self.landmarks - x[:, None, :2])
+        by_landmark = of_positions(-by_offset, self)
+        by_landmark[..., 1, 2] = -1.0  # of the bearing by the heading
         return by_landmark.reshape(len(x), -1, 3)
 
     @property

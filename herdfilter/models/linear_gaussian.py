@@ -40,7 +40,8 @@ class LinearGaussian(LinearMotion, GaussianStart):
 
     Examples
     --------
-    Only the position of a target on a rail is observed; the Kalman filter, which is exact, estimates its velocity, too.
+    A target moves on a line, and only its position is observed; the Kalman filter, which is exact, also estimates its
+    velocity.
 
     >>> Q, P0 = [[0.02, 0.01], [0.01, 0.02]], np.eye(2)
     >>> model = hf.models.LinearGaussian([[1, 1], [0, 1]], [[1, 0]], Q, [[0.25]], initial_mean=[0, 1], initial_covariance=P0)
@@ -62,7 +63,8 @@ class LinearGaussian(LinearMotion, GaussianStart):
         d = self.dim
         H = as_array("H", self.H, (None, d))
         assign(self, F=as_array("F", self.F, (d, d)), H=H)
-        assign(self, Q=as_matrix_covariance("Q", self.Q, d), R=as_matrix_covariance("R", self.R, len(H)))
+        assign(self, Q=as_matrix_covariance("Q", self.Q, d))
+        assign(self, R=as_matrix_covariance("R", self.R, len(H)))
 
     def motion_matrix(self, dt: float) -> Array:
         """F, (d, d), whatever `dt` is."""
@@ -87,6 +89,7 @@ class LinearGaussian(LinearMotion, GaussianStart):
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite part of observation `z`, shape (k,), at each state; (n, d) -> (n,)."""
         z = as_observation(z, len(self.H), missing=True)
+        # The marginal density of the observed entries: rows and columns of missing ones are left out of R.
         residuals = z - self.observation_mean(x, step)
         covariance = self.R
         observed = np.flatnonzero(~np.isnan(z))

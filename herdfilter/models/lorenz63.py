@@ -86,10 +86,12 @@ def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, s
     y = states[:, 1].copy()
     z = states[:, 2].copy()
     for _ in range(steps):
-        for i in range(n):  # innermost and free of branches, so that it compiles to vector instructions
+        # innermost and free of branches, so that it compiles to vector instructions
+        for i in range(n):
             x0 = x[i]
             y0 = y[i]
             z0 = z[i]
+            # slopes a, b, c, d of the method, by Lorenz's eqs. 25 to 27
             ax = sigma * (y0 - x0)
             ay = x0 * (rho - z0) - y0
             az = x0 * y0 - beta * z0
@@ -111,12 +113,14 @@ def _integrate(states: Array, sigma: float, rho: float, beta: float, h: float, s
             dx = sigma * (y1 - x1)
             dy = x1 * (rho - z1) - y1
             dz = x1 * y1 - beta * z1
+            # weights 1, 2, 2, 1 over 6
             x[i] = x0 + h / 6.0 * (ax + 2.0 * (bx + cx) + dx)
             y[i] = y0 + h / 6.0 * (ay + 2.0 * (by + cy) + dy)
             z[i] = z0 + h / 6.0 * (az + 2.0 * (bz + cz) + dz)
-    moved = np.empty((n, 3))
-    for i in range(n):  # to assign whole columns would compile the wording of errors too, four fifths of the time
-        moved[i, 0] = x[i]
-        moved[i, 1] = y[i]
-        moved[i, 2] = z[i]
-    return moved
+    integrated = np.empty((n, 3))
+    # assigning whole columns takes five times as long to compile, because of the error messages of broadcasting
+    for i in range(n):
+        integrated[i, 0] = x[i]
+        integrated[i, 1] = y[i]
+        integrated[i, 2] = z[i]
+    return integrated

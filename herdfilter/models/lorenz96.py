@@ -79,6 +79,7 @@ class Lorenz96(NoisyFlow):
         if self.observed_every > self.dim:
             raise ValueError(f"observed_every: expected at most dim = {self.dim}, got {self.observed_every}")
         mean = self.initial_mean
+        # the start of Lorenz and Emanuel: a perturbed equilibrium, which takes 10 time units to the attractor
         if mean is None:
             mean = self.transition_mean(self.forcing + 0.008 * np.eye(1, self.dim), 10.0, None, 0)[0]
         assign(self, initial_mean=as_array("initial_mean", mean, (self.dim,)))
@@ -94,5 +95,6 @@ class Lorenz96(NoisyFlow):
         return runge_kutta(self._derivative, x, dt / steps, steps)
 
     def _derivative(self, x: Array) -> Array:
+        # eq. 1: (x_{i+1} - x_{i-2}) x_{i-1} - x_i + F
         after, before, two_before = (np.roll(x, shift, axis=1) for shift in (-1, 1, 2))
         return np.asarray((after - two_before) * before - x + self.forcing)

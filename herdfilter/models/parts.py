@@ -1,4 +1,4 @@
-"""Parts of models: where the state starts, how it moves, and how it is observed."""
+"""Building blocks of models: parameters, initial distributions, motions and observations."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Parameters:
     __repr__ = fields_in_line
 
     def __post_init__(self) -> None:
+        # fields are assigned again, converted: a list becomes an array, an int a float
         model: Any = self
         for field in dataclasses.fields(model):
             name = field.name
@@ -50,7 +51,8 @@ class Parameters:
             if name in self.signed:
                 value = as_number(name, value)
             elif field.type == "float":
-                value = as_positive(name, value, UNDERFLOW)  # it may be a variance
+                # the limit of a variance, which it may be
+                value = as_positive(name, value, UNDERFLOW)
             elif field.type == "int":
                 value = check_count(name, value)
             elif name in self.shapes:
@@ -63,7 +65,7 @@ class Parameters:
 class GaussianStart(Parameters):
     """Base of models whose state at step 0 is Gaussian, with the mean and covariance of these fields."""
 
-    dim: Any = None  # by default that of the mean
+    dim: Any = None  # None: that of the mean
     initial_mean: Array
     initial_covariance: Array
 
@@ -82,7 +84,8 @@ class GaussianStart(Parameters):
 class IndependentNoise:
     """Base of models whose observation has independent Gaussian noise in each entry."""
 
-    sd_fields: ClassVar[tuple[str, ...]]  # the fields that hold the standard deviations of the entries
+    # the fields that hold the standard deviations of the entries
+    sd_fields: ClassVar[tuple[str, ...]]
     observation_circular: Any = ()
 
     @property
@@ -95,21 +98,22 @@ class IndependentNoise:
 
     @cached_property
     def _noise(self) -> tuple[Array, Array, Array]:
-        """Logarithms of the peak densities, inverse deviations and turns of the entries, (k,) each."""
+        """Logs of the peak densities, inverse deviations, and periods (2 pi of angles, else 0) of the entries, (k,) each."""
         sd = np.array(self._observation_sd)
-        turns = np.zeros(len(sd))
-        turns[list(self.observation_circular)] = 2 * np.pi
-        return -np.log(sd * math.sqrt(2 * math.pi)), 1 / sd, turns
+        periods = np.zeros(len(sd))
+        periods[list(self.observation_circular)] = 2 * np.pi
+        return -np.log(sd * math.sqrt(2 * math.pi)), 1 / sd, periods
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of the finite entries of `z`, shape (k,), with residuals of angles wrapped; (n, d) -> (n,)."""
         model: Any = self
-        log_peaks, inverse, turns = self._noise
+        log_peaks, inverse_sd, periods = self._noise
+        # The noises are independent: the log-density is a sum over the entries, and missing ones drop out of it.
         z = as_observation(z, len(log_peaks), missing=True)
         residual = z - model.observation_mean(x, step)
         if self.observation_circular:
-            residual -= turns * np.rint(residual / (2 * np.pi))
-        residual *= inverse
+            residual -= periods * np.rint(residual / (2 * np.pi))
+        residual *= inverse_sd
         observed = ~np.isnan(z)
         if not observed.all():
             residual = residual[:, observed]
@@ -133,7 +137,7 @@ class EntriesObserved(IndependentNoise):
 
 
 class EqualVariances(EntriesObserved, Parameters):
-    """Base of models whose start and observation noise have one variance for all of their entries."""
+    """Base of models whose initial state and observation noise have one variance each, shared by all entries."""
 
     initial_mean: Any = 0.0
     initial_variance: float
@@ -142,7 +146,8 @@ class EqualVariances(EntriesObserved, Parameters):
     @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0."""
-        return GaussianMixture([1.0], np.reshape(self.initial_mean, (1, self.dim)), self.initial_variance * np.eye(self.dim))
+        mean = np.reshape(self.initial_mean, (1, self.dim))
+        return GaussianMixture([1.0], mean, self.initial_variance * np.eye(self.dim))
 
     def observation_covariance(self, step: int) -> Array:
         """Covariance of the observation noise, (k, k)."""
@@ -180,12 +185,13 @@ class LinearMotion:
 
 
 class WhiteAcceleration(GaussianStart):
-    """Base of models of position and velocity, in which each axis has a white acceleration of one spectral density."""
+    """Base of models of position and velocity, with white acceleration of one spectral density along each axis."""
 
     spectral_density: float
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, d) moved on at constant velocity for a time `dt`; `control` is not used."""
+        # not as a matrix product: nearly all of its entries would be zero
         m = x.shape[1] // 2
         return np.hstack([x[:, :m] + dt * x[:, m:], x[:, m:]])
 
@@ -195,7 +201,7 @@ class WhiteAcceleration(GaussianStart):
 
 
 class PlanarSensors(IndependentNoise, WhiteAcceleration):
-    """Base of models of a target (x, y, vx, vy) that sensors at fixed places (S, 2) observe, one number each."""
+    """Base of models of a target (x, y, vx, vy) observed by sensors at fixed positions (S, 2), one number each."""
 
     sensors: Array
 
@@ -210,7 +216,8 @@ class PlanarSensors(IndependentNoise, WhiteAcceleration):
 
     @property
     def _observation_sd(self) -> Any:
-        return super()._observation_sd * len(self.sensors)  # one number for all of them
+        # a list, repeated: sensors share one deviation
+        return super()._observation_sd * len(self.sensors)
 
 
 class RangeAndBearing(IndependentNoise, GaussianStart):
@@ -237,11 +244,12 @@ class RangeAndBearing(IndependentNoise, GaussianStart):
 
 def acceleration_block(dt: float) -> list[list[float]]:
     """Return the covariance of the position and velocity of one axis after a time `dt` of unit white acceleration."""
+    # the integral of (s, 1)' (s, 1) over s from 0 to dt
     return [[dt**3 / 3, dt**2 / 2], [dt**2 / 2, dt]]
 
 
 def array_field(values: Any) -> Any:
-    """Return a field of a dataclass whose default is an array of these values, one for each object."""
+    """Return a field of a dataclass whose default is an array of these values, a new one for each instance."""
     return dataclasses.field(default_factory=lambda: np.array(values))
 
 
@@ -262,19 +270,20 @@ def as_observation(z: ArrayLike, size: int, missing: bool = False) -> Array:
 
 
 def repeated(matrix: Array, x: Array) -> Array:
-    """Return a matrix once for each of the states (n, d), read-only."""
+    """Return a matrix repeated for each of the states (n, d), as a read-only view."""
     return np.broadcast_to(matrix, (len(x), *matrix.shape))
 
 
 def of_positions(jacobian: Array, model: Any) -> Array:
-    """Return a Jacobian by the position (..., k, m) as one by the state (..., k, d)."""
-    whole = np.zeros((*jacobian.shape[:-1], model.dim))
-    whole[..., model.position_dims] = jacobian
-    return whole
+    """Extend a Jacobian with respect to the position, (..., k, m), to one with respect to the state, (..., k, d)."""
+    by_state = np.zeros((*jacobian.shape[:-1], model.dim))
+    by_state[..., model.position_dims] = jacobian
+    return by_state
 
 
 def substeps(dt: float, longest: float) -> int:
     """Return the number of equal integration steps, none longer than `longest`, in a time `dt`."""
+    # a quotient just above an integer is one, by rounding
     count = math.ceil(dt / longest - 1e-9)
     if count > MOST_SUBSTEPS:
         raise ValueError(
@@ -308,6 +317,7 @@ def range_and_bearing_jacobian(offset: Array) -> Array:
     x = offset[..., 0]
     y = offset[..., 1]
     distance = np.hypot(x, y)
+    # gradients of the range, and of the bearing: d atan2(y, x) = (x dy - y dx) / (x^2 + y^2)
     rows = np.array([[x / distance, y / distance], [-y / distance**2, x / distance**2]])
     return np.moveaxis(rows, (0, 1), (-2, -1))
 
@@ -323,7 +333,7 @@ class UniformBox:
 
     Examples
     --------
-    A room of 4 by 3 metres, and a robot that is somewhere in it:
+    A robot is somewhere in a room of 4 by 3 metres:
 
     >>> room = hf.models.UniformBox([0, 0], [4, 3])
     >>> x = room.sample(1000, rng=0)
@@ -357,5 +367,6 @@ class UniformBox:
     def log_density(self, x: ArrayLike) -> Array:
         """Log-density at each point, minus infinity outside the box; (n, d) -> (n,)."""
         x = as_points("x", x, self.dim)
+        # 1 / volume, as a sum of logs: a product may overflow in many dimensions
         inside = ((x >= self.lower) & (x <= self.upper)).all(axis=1)
         return np.where(inside, -np.log(self.upper - self.lower).sum(), -np.inf)

@@ -1,4 +1,4 @@
-"""A target in space seen by a radar: range, azimuth and elevation."""
+"""A target in space observed by a radar: range, azimuth and elevation."""
 
 from __future__ import annotations
 
@@ -73,13 +73,15 @@ class RadarTracking(IndependentNoise, WhiteAcceleration):
         """Range (m), azimuth and elevation (rad) of the target from the radar, (n, 6) -> (n, 3)."""
         east, north, up = (x[:, :3] - self.radar).T
         ground = np.hypot(east, north)
-        return np.column_stack([np.hypot(ground, up), np.arctan2(north, east), np.arctan2(up, ground)])
+        distance = np.hypot(ground, up)
+        return np.column_stack([distance, np.arctan2(north, east), np.arctan2(up, ground)])
 
     @np.errstate(divide="ignore", invalid="ignore")
     def observation_jacobian(self, x: Array, step: int) -> Array:
         """Jacobian of `observation_mean`, (n, 3, 6); infinite or NaN right above the radar."""
         east, north, up = (x[:, :3] - self.radar).T
         ground = np.hypot(east, north)
+        # rows: range; azimuth atan2(north, east); elevation atan2(up, ground)
         square = ground**2 + up**2
         distance = np.sqrt(square)
         rows = [

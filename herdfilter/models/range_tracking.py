@@ -1,4 +1,4 @@
-"""A target in the plane seen by sensors that measure only its distance."""
+"""A target in the plane observed by sensors that measure only its distance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RangeTracking(PlanarSensors):
 
     Examples
     --------
-    Places on either side of the x axis, on which the sensors are, give the same ranges.
+    The sensors are on the x axis: mirror images on either side of it have the same ranges.
 
     >>> x = np.array([[1.0, 2.0, 0.0, 0.0], [1.0, -2.0, 0.0, 0.0]])
     >>> hf.models.RangeTracking().observation_mean(x, step=1).round(3).tolist()

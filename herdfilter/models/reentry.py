@@ -1,4 +1,4 @@
-"""A vehicle that enters the atmosphere on a ballistic path, seen by a radar."""
+"""A vehicle that enters the atmosphere on a ballistic path, observed by a radar."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BallisticReentry(RangeAndBearing):
 
     Examples
     --------
-    Hardly any drag, and the vehicle keeps its energy, in MJ/kg, for 20 seconds; the usual one takes some of it.
+    With hardly any drag the vehicle keeps its energy, in MJ/kg, for 20 seconds; the usual drag takes some of it.
 
     >>> for drag in [1e-9, 0.59783]:
     ...     model = hf.models.BallisticReentry(drag=drag)
@@ -95,15 +95,16 @@ class BallisticReentry(RangeAndBearing):
 
     def transition(self, x: Array, noise: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt`, with standard normal noise (n, 3) scaled and added to the last three."""
-        moved = self.transition_mean(x, dt, control, step)
-        moved[:, 2:] += np.sqrt(self._noise_variances(dt)) * noise
-        return moved
+        next_x = self.transition_mean(x, dt, control, step)
+        next_x[:, 2:] += np.sqrt(self._noise_variances(dt)) * noise
+        return next_x
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
         """States (n, 5) after a time `dt` without noise; `control` is not used."""
         steps = substeps(dt, self.integration_step)
         x = x.copy()
         for _ in range(steps):
+            # explicit Euler: the acceleration is that at the old position, although x changes in place
             position = x[:, :2].copy()
             velocity = x[:, 2:4]
             x[:, :2] += dt / steps * velocity
@@ -122,6 +123,7 @@ class BallisticReentry(RangeAndBearing):
         """Drag and gravity, (n, 2)."""
         distance = np.hypot(*position.T)
         speed = np.hypot(*velocity.T)
+        # density of the air, relative to that at the ground
         density = np.exp((EARTH_RADIUS - distance) / self.scale_height)
         drag = -self.drag * np.exp(coefficient) * density * speed
         return np.asarray(drag[:, None] * velocity - (self.gravity / distance**3)[:, None] * position)

@@ -1,6 +1,6 @@
-"""A model resolved: its motion and its measurement, asked once which functions there are, and their checked values.
+"""The motion and the measurement of a model: which functions it has, found out once, and their checked values.
 
-Filters ask these two objects. Nothing in the folders above looks into a model for a name.
+Filters use these two objects; nothing in the folders above looks up a name in a model.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from herdfilter.models.returned import FactoredCovariance, read_covariance, read
 
 
 class Resolved:
-    """A part of a model, which is never changed."""
+    """A part of a model, looked up once; it does not change."""
 
     modes: Any
 
     def in_mode(self, mode: int) -> Self:
-        """Return that of a mode; of a model that does not jump, the only one."""
+        """Return this part of the model of a mode; a model that does not jump has only one."""
         resolved: Self = self.modes[mode if len(self.modes) > 1 else 0]
         return resolved
 
@@ -70,7 +70,7 @@ class Motion(Resolved):
 
     @cached_property
     def modes(self) -> tuple[Motion, ...]:
-        """Those of the modes of a model that jumps; of any other, this one."""
+        """Motions of all modes; of a model that does not jump, this one."""
         if not contract.jumps(self.model):
             return (self,)
         return tuple(Motion(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models)))
@@ -81,49 +81,49 @@ class Motion(Resolved):
         return check_count("model.noise_dim", self.model.noise_dim)
 
     def copied(self) -> Motion:
-        """Return the motion of the model as it is now, whose attributes may be replaced later."""
+        """Return the motion of a copy of the model, unaffected by attributes of the model that are replaced later."""
         try:
             model = copy.copy(self.model)
-        except TypeError:  # a module cannot be copied, what it holds can
+        except TypeError:  # a model may be a module, which cannot be copied
             names = [name for name in dir(self.model) if name[:2] != "__"]
             model = SimpleNamespace(**{name: getattr(self.model, name) for name in names})
         motion = object.__new__(Motion)
         motion.__dict__ = self.__dict__ | {"model": model}
         if self.jacobian is not None:
-            motion.jacobian = model.transition_jacobian
+            motion.jacobian = model.transition_jacobian  # bound to the copy
         modes = self.modes
         motion.modes = (motion,) if modes[0] is self else tuple(mode.copied() for mode in modes)
         return motion
 
     def sample_initial(self, n: int, rng: np.random.Generator) -> Array:
         """Draw `n` independent initial states (n, d)."""
-        drawn = read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
-        return wrap_angles(drawn, self.circular)
+        x = read_rows("model.initial", self.model.initial.sample(n, rng), (n, self.dim), 0)
+        return wrap_angles(x, self.circular)
 
 
 class Transition:
-    """The way from the particles to the next step: a motion, and the arguments of its functions besides states.
+    """The transition to the next step: a motion, and the arguments of its functions besides the states.
 
     Its methods call the model's functions on states x (n, d) and check the results; angles are wrapped where states are
-    returned, except those of `mean`. The model's noise covariance is computed once and kept.
+    returned, except those of `mean`. The model's noise covariance is computed once and cached.
 
     Parameters
     ----------
     model : object or Motion
-        A state-space model, see `herdfilter.models.contract`, or what has been resolved of it.
+        A state-space model, see `herdfilter.models.contract`, or its motion.
     dt : float
-        Time on the way, in the model's unit.
+        Duration, in the model's unit of time.
     control
-        Control input on the way.
+        Control input.
     step : int
-        Index of the step it leads to.
+        Index of the step that the transition leads to.
 
     Attributes
     ----------
     model, dt, control, step
         As given.
     motion : Motion
-        The model's functions that there are.
+        The functions that the model has.
     circular : tuple of int
         Indices of the angle-valued dimensions.
     additive : bool
@@ -133,7 +133,7 @@ class Transition:
 
     Examples
     --------
-    A proposal can ask this about the way to the next step, here of half a second:
+    What a proposal can ask of the transition to the next step, here over half a second:
 
     >>> transition = hf.Transition(hf.models.CoordinatedTurn(), dt=0.5)
     >>> x = transition.model.initial.sample(3, np.random.default_rng(0))
@@ -178,7 +178,7 @@ class Transition:
         return self.noise.matrix.copy()
 
     def noises(self, x: Array) -> Array:
-        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) for all."""
+        """Covariances of additive transition noise at states x, (n, d, d), or (1, d, d) shared by all."""
         return self.covariance[None]
 
     @property
@@ -190,7 +190,7 @@ class Transition:
     def has_density(self) -> bool:
         """True if the covariance of additive transition noise has full rank."""
         covariance = self.noise.matrix
-        return regularised(covariance) is covariance
+        return regularised(covariance) is covariance  # which is returned unchanged if its rank is full
 
     def check_density(self, user: str) -> None:
         """Raise ValueError, naming the proposal that needs one, unless additive transition noise has a density."""
@@ -206,26 +206,27 @@ class Transition:
         return read_rows("transition_mean", mean, x.shape, self.step)
 
     def propagate(self, x: Array, noise: Array) -> Array:
-        """States (n, d) that standard normal noise (n, `noise_dim`) takes x to."""
+        """Next states (n, d) of states x under standard normal noise (n, `noise_dim`)."""
         if self.additive:
             root = self.noise.factor
-            added = noise * root if len(root) == 1 else noise @ root.T  # a product of BLAS is slower
-            moved: Array = self.mean(x) + added
+            # for one dimension BLAS is slower
+            added = noise * root if len(root) == 1 else noise @ root.T
+            next_x: Array = self.mean(x) + added
         else:
-            moved = self.model.transition(read_only(x), read_only(noise), self.dt, self.control, self.step)
-            moved = read_rows("transition", moved, x.shape, self.step)
-        return wrap(moved, self.circular) if self.circular else moved
+            next_x = self.model.transition(read_only(x), read_only(noise), self.dt, self.control, self.step)
+            next_x = read_rows("transition", next_x, x.shape, self.step)
+        return wrap(next_x, self.circular) if self.circular else next_x
 
     def propagate_joint(self, joint: Array) -> Array:
-        """States (n, d) that states and their noise, side by side in (n, d + `noise_dim`), lead to."""
+        """Next states (n, d) of states and their noise, side by side in (n, d + `noise_dim`)."""
         return self.propagate(joint[:, : self.motion.dim], joint[:, self.motion.dim :])
 
     def sample(self, x: Array, rng: np.random.Generator) -> Array:
         """Draw one successor of each state, (n, d)."""
         if not self.simulated_only:
             return self.propagate(x, rng.standard_normal((len(x), self.motion.noise_dim)))
-        moved = self.model.sample_transition(read_only(x), rng, self.dt, self.control, self.step)
-        return wrap(read_rows("sample_transition", moved, x.shape, self.step), self.circular)
+        next_x = self.model.sample_transition(read_only(x), rng, self.dt, self.control, self.step)
+        return wrap(read_rows("sample_transition", next_x, x.shape, self.step), self.circular)
 
     def predictive(self, x: Array, weights: Array) -> GaussianMixture:
         r"""Density :math:`\sum_i w_i N(f(x_i), Q)` of the next state, its angles unwrapped about their mean."""
@@ -239,20 +240,21 @@ class Transition:
         return wrap(x, self.circular) if self.circular else x
 
     def of(self, model: Model | Motion) -> Transition:
-        """Return the same way by another model, such as that of one mode."""
+        """Return the same transition by another model, such as that of one mode."""
         return Transition(model, self.dt, self.control, self.step)
 
     @property
     def modes(self) -> list[Transition]:
-        """The same way by the model of each mode."""
+        """The same transition by the model of each mode."""
         return [self.of(motion) for motion in self.motion.modes]
 
     def snapshot(self) -> Transition:
-        """Return the transition of the model as it is now, whose attributes and covariance may be replaced later.
+        """Return a transition that is not affected if the attributes of the model are replaced later.
 
-        A change inside an array or a list that the model holds is not kept out.
+        A change inside an array or a list of the model still affects it.
         """
         frozen = Transition(self.motion.copied(), self.dt, self.control, self.step)
+        # computed now, before the model changes
         if self.motion.has_moments:
             frozen._noise = self.noise
         return frozen
@@ -294,7 +296,7 @@ class Measurement(Resolved):
 
     @cached_property
     def modes(self) -> tuple[Measurement, ...]:
-        """Those of the modes of a model that jumps; of any other, this one."""
+        """Measurements of all modes; of a model that does not jump, this one."""
         if not contract.jumps(self.model):
             return (self,)
         return tuple(Measurement(contract.in_mode(self.model, mode)) for mode in range(len(self.model.models)))
@@ -313,7 +315,7 @@ class Measurement(Resolved):
         return read_rows("observation_mean", self.model.observation_mean(read_only(x), step), (len(x), None), step)
 
     def noise(self, size: int, step: int) -> FactoredCovariance:
-        """Covariance of the observation (size, size), where it does not depend on the state."""
+        """Covariance of the observation (size, size), if it does not depend on the state."""
         return read_covariance("observation_covariance", self.model.observation_covariance(step), size, step)
 
     def at_one_step(self) -> Measurement:
@@ -326,12 +328,13 @@ class Measurement(Resolved):
         return measurement
 
     def noises(self, x: Array, size: int, step: int) -> Array:
-        """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all; read-only."""
+        """Covariances of the observation at states (n, d): (n, size, size), or (1, size, size) for all alike; read-only."""
         if not self.takes_state:
             return self.noise(size, step).matrix[None]
         name = "observation_covariance"
         value = self.model.observation_covariance(step, read_only(x))
         array = read_numbers(name, value, (len(x), size, size), step)
+        # One matrix, though the model computes it for each state: then it is factorised once.
         if (array == array[0]).all():
             return read_covariance(name, np.asarray(value)[0], size, step).matrix[None]
         return read_covariances(name, value, size, step)
@@ -356,6 +359,7 @@ class Measurement(Resolved):
         size = means.shape[1]
         if z.shape != (size,):
             raise ValueError(f"z: expected shape {(size,)}, as observation_mean has, got {z.shape} at step {step}")
+        # Missing entries are left out: what remains is the marginal density of the others.
         observed = np.flatnonzero(~np.isnan(z))
         residuals = wrap(z - means, self.circular(size))
         noises = self.noises(x, size, step)
@@ -367,8 +371,8 @@ class Measurement(Resolved):
     def sample(self, x: Array, rng: np.random.Generator, step: int) -> Any:
         """Draw one observation of each state, (n, d) -> (n, k), or a list of n scans."""
         if self.draws:
-            drawn = self.model.sample_observation(read_only(x), rng, step)
-            return drawn if self.scans else np.asarray(with_nan(drawn))
+            z = self.model.sample_observation(read_only(x), rng, step)
+            return z if self.scans else np.asarray(with_nan(z))
         contract.require(self.model, "simulation", ("sample_observation",), contract.OBSERVED)
         mean = self.mean(x, step)
         white = rng.standard_normal(mean.shape)

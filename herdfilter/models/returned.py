@@ -1,4 +1,4 @@
-"""The arrays that a model's functions return, checked."""
+"""Checks of the arrays that a model's functions return."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ class FactoredCovariance(NamedTuple):
 
 def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
     """Return the value of a model's function as numbers of this shape; None leaves an axis free."""
+    # the usual case, without the cost of a call
     if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape:
         return value
     try:
@@ -34,11 +35,11 @@ def read_numbers(name: str, value: Any, shape: tuple[int | None, ...], step: int
 
 
 def read_rows(name: str, value: Any, shape: tuple[int | None, ...], step: int) -> Array:
-    """Return the value of a model's function for each state, if the squares of all numbers are finite."""
+    """Return the value of a model's function for each state; all squares must be finite."""
     plain = type(value) is np.ndarray and value.dtype == np.float64
-    known = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
-    array: Array = value if known else read_numbers(name, value, shape, step)
-    if not array.flags.writeable:  # a part of what the function was given
+    fitting = plain and (value.shape == shape or (value.ndim == 2 and (len(value), None) == shape))
+    array: Array = value if fitting else read_numbers(name, value, shape, step)
+    if not array.flags.writeable:  # a view of the function's read-only argument
         array = array.copy()
     if not np.abs(array).max(initial=0.0) <= LARGEST:  # NaN, too
         wrong = np.count_nonzero(~np.isfinite(array.reshape(len(array), -1)).all(axis=1))
@@ -56,6 +57,7 @@ def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCova
     try:
         plain = type(value) is np.ndarray and value.dtype == np.float64 and value.shape == (size, size)
         array = value if plain else as_array(name, value, (size, size), finite=False)
+        # Most models return the same matrix at every step. By its bytes it is found in the cache, checked and factorised.
         return _factored_covariance(name, array.tobytes(), size, getattr(value, "dtype", None) == np.float32)
     except ValueError as error:
         raise ValueError(f"{error} from the model at step {step}") from None
@@ -64,6 +66,7 @@ def read_covariance(name: str, value: Any, size: int, step: int) -> FactoredCova
 @lru_cache(maxsize=32)
 def _factored_covariance(name: str, data: bytes, size: int, single: bool) -> FactoredCovariance:
     array = np.frombuffer(data).reshape(size, size)
+    # as float32 if it came so: the check then allows for its rounding
     matrix = _checked_covariances(name, array.astype(np.float32) if single else array, size)
     return FactoredCovariance(read_only(matrix), read_only(covariance_factor(matrix)))
 

@@ -1,4 +1,4 @@
-"""Sensors: observations of the state, apart from its motion."""
+"""Sensors: how a state is observed, independent of the model of its motion."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from herdfilter.models.with_clutter import WithClutter
 class Sensor(PicklesFunctions):
     """A sensor: mean and noise of its observations of a state. Any filter takes one in ``update(z, sensor=...)``.
 
-    A filter uses it in place of the observation functions of the model, which may have none. It is cheap to make: a moving
-    sensor is a new one at every time.
+    A filter uses it in place of the observation functions of the model, which may have none. Creating a sensor is cheap:
+    a moving one is a new object at every time.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Sensor(PicklesFunctions):
         scan: any number of detections (k, m).
     partial_observations : bool
         True if `log_likelihood` leaves out the entries of z that are NaN, as a derived one does. Otherwise a particle filter
-        takes an observation in which an entry is NaN for missing, and warns (`PartialObservationWarning`).
+        treats an observation with any NaN as missing, and warns (`PartialObservationWarning`).
 
     Examples
     --------
@@ -97,7 +97,9 @@ class Sensor(PicklesFunctions):
 
     def on(self, model: Model) -> Model:
         """Return a model that moves as `model` does and is observed by this sensor alone."""
-        sensed_model, p, density = Sensed(model, self), self.detection_probability, self.clutter_density
+        sensed_model = Sensed(model, self)
+        p = self.detection_probability
+        density = self.clutter_density
         if p is None and density is None:
             return sensed_model
         return WithClutter(sensed_model, 1.0 if p is None else p, 0.0 if density is None else density, self.region)
@@ -111,19 +113,20 @@ class Sensor(PicklesFunctions):
 
     @cached_property
     def functions(self) -> dict[str, Any]:
-        """The part of the model contract that this sensor fills: name -> function, or value."""
-        known: dict[str, Any] = {"observation_circular": self.circular}
+        """The names of the model contract that this sensor provides: name -> function, or value."""
+        functions: dict[str, Any] = {"observation_circular": self.circular}
         if self.mean is not None:
-            known["observation_mean"] = self._mean
-            known["observation_covariance"] = self._varying if callable(self.covariance) else self._constant
+            functions["observation_mean"] = self._mean
+            functions["observation_covariance"] = self._varying if callable(self.covariance) else self._constant
         if self.jacobian is not None:
-            known["observation_jacobian"] = self._jacobian
+            functions["observation_jacobian"] = self._jacobian
         if self.log_likelihood is not None:
-            known["log_likelihood"] = self._log_likelihood
-            known["partial_observations"] = self.partial_observations
-        return known
+            functions["log_likelihood"] = self._log_likelihood
+            functions["partial_observations"] = self.partial_observations
+        return functions
 
     def _mean(self, x: Array, step: int) -> ArrayLike:
+        # a vector (n,) stands for observations of one entry
         values = np.asanyarray(self.mean(x))  # type: ignore[misc]
         return values[:, None] if values.shape == (len(x),) else values
 
@@ -144,9 +147,11 @@ class Sensed:
     """A model whose observation functions are those of a sensor alone."""
 
     def __init__(self, model: Model, sensor: Sensor) -> None:
-        self._model, self._sensor = model, sensor
+        self._model = model
+        self._sensor = sensor
         self.kind_in_errors = kind(model) if sensor is _ANY_SENSOR else f"{kind(model)} with this sensor"
         self.names_in_errors = {"observation_mean": "mean", "observation_covariance": "covariance"}
+        # as attributes, so that a function the sensor lacks does not exist
         vars(self).update(sensor.functions)
 
     def in_mode(self, mode: int) -> Model:
@@ -154,6 +159,7 @@ class Sensed:
         return self._sensor.on(in_mode(self._model, mode))
 
     def __getattr__(self, name: str) -> Any:
+        # The model's own observation functions are hidden, even those that the sensor does not replace.
         if name in OBSERVATION or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._model, name)
@@ -165,7 +171,7 @@ def sensed(model: Model, sensor: Sensor | None) -> Model:
     Raises TypeError if `sensor` is not a `Sensor`, or is None for a model without observation functions.
     """
     if isinstance(sensor, Sensor):
-        # a moving sensor is another one at every step, but of the same code
+        # a moving sensor is a new object at every step, but its function has the same code and is tried once
         return try_model(sensor.on(model), getattr(sensor.mean, "__code__", sensor))
     if sensor is not None:
         raise TypeError(f"sensor: expected a herdfilter.Sensor, got {short_repr(sensor)}")
@@ -185,7 +191,7 @@ def unobserved(model: Model) -> bool:
 
 
 def to_check(model: Model) -> Model:
-    """Return the model that a filter checks when it is built: with some sensor if it has no observation functions."""
+    """Return the model that a filter checks when it is built; one without observation functions gets a sensor for that."""
     return _ANY_SENSOR.on(model) if unobserved(model) else model
 
 

@@ -1,4 +1,4 @@
-"""A series of observations, or of readings of sensors, with their times and control inputs; the clock of a filter."""
+"""Series of observations, or of readings of sensors, with times and control inputs; and the clock of a filter."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ Reading = tuple[Any, Sensor | None, ArrayLike | None]
 """Time, sensor (None for the model's own observation functions) and observation."""
 
 Late = Literal["raise", "replay"]
-"""What becomes of a reading that comes after a later one."""
+"""What to do about a reading that arrives after a later one: refuse it, or insert it at its time."""
 
 SECOND = np.timedelta64(1, "s")
-LONGEST_START = 1000  # times the median of the others: a longer first step shows that the time before it is not known
+# times the median time step: if the first step is longer, the user forgot the time of the state
+LONGEST_START = 1000
 
 
 class Clock(NamedTuple):
-    """The time where a filter stands: a number, or a date and the seconds since."""
+    """The time of a filter's state: a number, or a date and the seconds since then."""
 
-    origin: Any = None
-    since: float = 0.0
-    zoned: bool = False
+    origin: Any = None  # date, None if times are numbers
+    since: float = 0.0  # seconds since the origin
+    zoned: bool = False  # True if dates have a time zone
 
     @classmethod
     def at(cls, start: Any) -> Clock:
-        """Return a clock that shows a time: a number, a duration in seconds, or a date."""
+        """Return a clock that shows this time: a number, a duration or a date."""
         entry = as_objects([start])
         if _kind(start) == "dates":
             return cls(_universal(entry)[0], zoned=_zoned(start))
@@ -52,18 +53,19 @@ class Clock(NamedTuple):
 
     @property
     def time(self) -> Any:
-        """The time it shows; of dates `numpy.datetime64` in universal time."""
+        """The time that the clock shows; a date is a `numpy.datetime64` in universal time."""
+        # dates are exact to the microsecond
         return self.since if self.origin is None else self.origin + np.timedelta64(round(self.since * 1e6), "us")
 
     def later(self, dt: float) -> Clock:
-        """Return the clock after a time."""
+        """Return the clock `dt` later."""
         return Clock(self.origin, self.since + dt, self.zoned)
 
-    def elapsed(self, times: Any, name: str = "times", given: bool = True) -> Array:
-        """Return times (T,) as numbers, durations and dates in seconds; ValueError if the clock shows another kind.
+    def elapsed(self, times: Any, name: str = "times", set_by_user: bool = True) -> Array:
+        """Return times (T,) as numbers; durations in seconds, and dates in seconds since the origin.
 
-        Also if the clock, which is at zero or at the end of a run unless it is `given`, is so far before the first that
-        `start` was forgotten, or if the type float32 cannot tell equal times apart.
+        Raises ValueError if the clock shows another kind of time; if it was not `set_by_user` and is so far before the first
+        time that the user must have forgotten to give `start`; or if times are equal because they are of type float32.
         """
         array = as_objects(times)
         kinds = {_kind(time) for time in array}
@@ -81,7 +83,7 @@ class Clock(NamedTuple):
         since = _seconds(name, array, self.origin, self.zoned)
         gaps = np.diff(np.sort(since))
         usual = np.median(gaps[gaps > 0]) if gaps.any() else 1.0
-        if not given and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
+        if not set_by_user and self.origin is None and gaps.any() and since.min() - self.since > LONGEST_START * usual:
             raise ValueError(
                 "start: expected the time of the filter's state, as the first step is over "
                 f"{LONGEST_START} times the median of the others, {since.min() - self.since:g} and {usual:g}; got None: "
@@ -112,9 +114,9 @@ class Timed:
 
 
 class Step(NamedTuple):
-    """What leads to a step: the time since the step before, the control input on the way, the observation there.
+    """A step of a series: its observation, the time since the step before, and the control input between the two.
 
-    Where no time passes the step is the one before, observed once more.
+    If no time passes, it is the same step observed once more.
     """
 
     z: ArrayLike | None
@@ -135,16 +137,17 @@ def series(
     name: str = "observations",
     clock: Clock = ZERO,
 ) -> list[Step]:
-    """Bring a series of T observations together with its time steps and control inputs, checked before the first step.
+    """Combine T observations with their time steps and control inputs; all are checked before the first step is taken.
 
-    Tables of pandas and the like stand for their rows; dates in their index are the times unless `dt` or `times` is given.
-    Readings are put in the order of their times, where `late` allows it. `clock` shows where the filter stands, unless
-    `start` is given. ValueError if lengths, time steps or times do not fit.
+    A table, of pandas for example, is read by rows; dates in its index are the times unless `dt` or `times` is given.
+    Readings are sorted by their times, if `late` allows it. `clock` shows the time of the filter's state, unless `start` is
+    given. Raises ValueError if lengths, time steps or times do not fit.
     """
     one_of("late", late, ("raise", "replay"))
     clock = clock if start is None else Clock.at(start)
     if dt is None and times is None:
         times = own_times(observations)
+        # Dates alone do not say when the filter's state was: without it the first time step is unknown.
         if times is not None and clock.origin is None and "dates" in map(_kind, times):
             raise ValueError(
                 f"{name}: have dates, from {times[0]} on; give the date of the filter's state as start to use them, or "
@@ -178,8 +181,9 @@ def series(
         if len(times) != steps:
             first = "; the time of the filter's state is start" if len(times) == steps + 1 else ""
             raise ValueError(f"times: expected one per step, {steps}, got {len(times)}{first}")
-        since = clock.elapsed(times, given=start is not None)
+        since = clock.elapsed(times, set_by_user=start is not None)
         if from_readings:
+            # several readings may have one time: they keep the order in which they came
             order = np.argsort(since, kind="stable")
         dts = np.diff(since[order], prepend=clock.since)
     if late == "raise" and (np.diff(order) < 0).any():
@@ -207,8 +211,10 @@ def series(
 
 def own_times(observations: Any) -> list[Any] | None:
     """Return the times in the index of a table of pandas, or the coordinate of an array of xarray; None if it has none."""
+    # duck-typed, so that neither pandas nor xarray needs to be installed
     index: Any = getattr(observations, "index", None)
-    index = getattr(index, "to_timestamp", lambda: index)()  # of periods
+    # an index of periods becomes their starts
+    index = getattr(index, "to_timestamp", lambda: index)()
     dims = getattr(observations, "dims", ())
     if dims and hasattr(observations, "coords"):
         index = observations.coords.get(dims[0])
@@ -224,18 +230,19 @@ def as_control(control: Any) -> Any:
 
 
 def _time_steps(dt: Any, steps: int) -> list[float]:
-    """Return the time before each step; 0 before the first is an observation of the state where the filter stands."""
+    """Return the time before each step; 0 before the first one means that the present state is observed."""
     dts = as_any("dt", dt)
     if dts.ndim == 0:
         return [as_duration("dt", dt)] * steps
     if len(dts) != steps:
         raise ValueError(f"dt: expected one per step, {steps}, got {len(dts)}")
+    # only the first may be 0: later steps of no duration need readings, which say what observes them
     at_once = steps > 0 and (dts[0] == 0 or dts[0] == timedelta(0))
     return [0.0 if at_once and not k else as_duration(f"dt of step {k + 1}", value) for k, value in enumerate(dts)]
 
 
 def is_reading(name: str, entry: Any) -> bool:
-    """Return True if an entry is (time, sensor, observation), in a tuple if the sensor is None: a list may be of numbers."""
+    """Return True if an entry is (time, sensor, observation); only in a tuple may the sensor be None."""
     if not isinstance(entry, tuple | list) or len(entry) != 3:
         return False
     if isinstance(entry[1], str):
@@ -250,18 +257,18 @@ def as_duration(name: str, value: Any) -> float:
             return as_positive(name, value.total_seconds())
         if isinstance(value, np.timedelta64):
             return as_positive(name, float(value / SECOND))
-    except (TypeError, ValueError):  # months and years have no length
+    except (TypeError, ValueError):  # NumPy's months and years have no fixed length
         raise ValueError(f"{name}: expected a positive duration, got {short_repr(value)}") from None
     return as_positive(name, value)
 
 
 def _seconds(name: str, array: np.ndarray, origin: Any = None, zoned: bool = False) -> Array:
-    """Return times (T,) as numbers: durations in seconds, and so dates since an origin, which may have a time zone."""
+    """Return times (T,) as numbers: durations in seconds, dates in seconds since an origin, which may have a time zone."""
     if origin is not None:
-        strange = [time for time in array if _zoned(time) != zoned]
-        if strange:
+        mismatched = [time for time in array if _zoned(time) != zoned]
+        if mismatched:
             zone = "a" if zoned else "no"
-            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(strange[0])}")
+            raise ValueError(f"{name}: expected dates with {zone} time zone, as start has, got {short_repr(mismatched[0])}")
         array = _universal(array) - origin
     elif len(array) and _kind(array[0]) == "durations":
         array = array.astype(np.result_type(array.dtype, "m8[us]") if array.dtype.kind == "m" else "m8[us]")
@@ -279,7 +286,7 @@ def _kind(time: Any) -> str:
 
 
 def _universal(dates: np.ndarray) -> np.ndarray:
-    """Return dates as those of NumPy, in universal time if they have a zone, to the microsecond at least."""
+    """Convert dates to NumPy's, in universal time if they have a zone, with a resolution of a microsecond or finer."""
     if dates.dtype.kind == "M":
         return dates.astype(np.result_type(dates.dtype, "M8[us]"))
     plain = [entry.astimezone(UTC).replace(tzinfo=None) if _zoned(entry) else entry for entry in dates]
@@ -287,7 +294,7 @@ def _universal(dates: np.ndarray) -> np.ndarray:
 
 
 def as_objects(times: Sequence[Any]) -> np.ndarray:
-    """Return times as an array in one dimension: of numbers or NumPy's dates if all are, else of objects."""
+    """Return times as a one-dimensional array: of numbers or NumPy's dates if all of them are, else of objects."""
     entries = list(times)
     if all(isinstance(time, int | float | np.generic) for time in entries):
         return np.array(entries)

@@ -25,9 +25,9 @@ def simulated_controls(model: contract.Model, steps: int) -> Array | None:
 
 
 def simulate_observations(model: contract.Model, truth: Array, rng: np.random.Generator) -> Any:
-    """Draw the observation of a given state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
-    drawn = [Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
-    return drawn if contract.has_scans(model) else np.array(drawn)
+    """Draw an observation of the true state at each of steps 1 to T, (T, d) -> (T, k), or a list of T scans."""
+    observations = [Measurement(model).sample(x[None], rng, step)[0] for step, x in enumerate(truth, 1)]
+    return observations if contract.has_scans(model) else np.array(observations)
 
 
 def simulate(
@@ -42,9 +42,9 @@ def simulate(
     start: Any = None,
     sensors: Sensor | Sequence[Sensor | None] | None = None,
 ) -> tuple[Array, Any]:
-    """Simulate a trajectory and its observations: a truth for all that the `run` of a filter takes.
+    """Simulate a trajectory and its observations, with all options that the `run` of a filter has.
 
-    A model with a function ``control(step)`` moves with these inputs unless others are given; give them to the filter, too.
+    A model with a function ``control(step)`` moves by these inputs unless others are given; pass them to the filter, too.
     TypeError if the model lacks a function that simulation needs.
 
     Parameters
@@ -52,7 +52,7 @@ def simulate(
     model : object
         A model with a transition and with ``sample_observation``, or ``observation_mean`` and ``observation_covariance``.
     steps : int, optional
-        Number of steps T, at least 1; needed unless a series of time steps, times, controls or sensors says it.
+        Number of steps T, at least 1; by default the length of `times`, `dt`, `sensors` or `controls`.
     rng : numpy.random.Generator or int, optional
         Source of the random draws, or a seed.
     dt, times, start, controls
@@ -76,17 +76,20 @@ def simulate(
     >>> truth.shape, z.shape
     ((20, 5), (20, 2))
 
-    A robot drives with given speed and turn at uneven times; one sensor sees where it is, and now and then another where it
-    heads.
+    A robot drives with given speed and turn rate at uneven times; one sensor measures its position, and now and then another
+    its heading.
 
     >>> robot = hf.models.LandmarkLocalisation()
-    >>> place, compass = hf.Sensor(lambda x: x[:, :2], np.eye(2)), hf.Sensor(lambda x: x[:, 2], [[0.01]], circular=[0])
+    >>> position = hf.Sensor(lambda x: x[:, :2], np.eye(2))
+    >>> compass = hf.Sensor(lambda x: x[:, 2], [[0.01]], circular=[0])
     >>> times, drive = [0.5, 0.5, 2.0, 2.5], [[1.0, 0.2]] * 4
-    >>> truth, readings = hf.simulate(robot, rng=1, times=times, controls=drive, sensors=[place, compass, place, place])
+    >>> sensors = [position, compass, position, position]
+    >>> truth, readings = hf.simulate(robot, rng=1, times=times, controls=drive, sensors=sensors)
     >>> hf.make_filter("auto", robot, 100).run(readings, controls=drive).means.shape
     (4, 3)
     """
     if steps is None:
+        # `initial` and `modes` have other lengths, and a scalar dt has none
         by_step: tuple[Any, ...] = (times, dt, sensors, controls)
         lengths = [len(values) for values in by_step if isinstance(values, Sized) and getattr(values, "ndim", True)]
         if not lengths:
@@ -110,6 +113,7 @@ def simulate(
         if not len(by_sensor) == len(stamps) == steps:
             raise ValueError(f"sensors, times: expected one per step, {steps}, got {len(by_sensor)} and {len(stamps)}")
         course = series(list(zip(stamps, by_sensor, [None] * steps, strict=True)), None, controls, None, start)
+    # The path of the modes is drawn first: then each step is simulated by the model of its mode.
     models = [model]
     path = np.zeros(steps + 1, dtype=np.int64)
     if contract.jumps(model):
@@ -128,6 +132,7 @@ def simulate(
     observations = []
     step = 0
     for entry in course:
+        # where no time passes, another sensor observes the same state
         step += entry.dt > 0
         mode_model = models[path[step]]
         if entry.dt > 0:
@@ -170,11 +175,13 @@ def sample_modes(model: contract.Model, steps: int, rng: np.random.Generator | i
     steps = check_count("steps", steps)
     rng = as_generator(rng)
     path = np.zeros(steps + 1, dtype=np.int64)
-    if len(model.models) == 1:  # draws no random number, like the model alone
+    # no random number is drawn: the simulation is that of the model alone
+    if len(model.models) == 1:
         return path
-    below = np.cumsum(model.initial_modes)
+    cumulative = np.cumsum(model.initial_modes)
     rows = np.cumsum(model.transition_matrix, axis=1)
+    # inverse distribution functions; times the last sum, which rounding may keep below 1
     for k, u in enumerate(rng.random(steps + 1)):
-        path[k] = np.searchsorted(below, u * below[-1], side="right")
-        below = rows[path[k]]
+        path[k] = np.searchsorted(cumulative, u * cumulative[-1], side="right")
+        cumulative = rows[path[k]]
     return path

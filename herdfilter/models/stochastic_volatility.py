@@ -1,4 +1,4 @@
-"""Stochastic volatility: the state is the log-variance of what is observed."""
+"""Stochastic volatility: the state is the log-variance of the observation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class StochasticVolatility(Parameters):
     The process is stationary from the start. All quantities are dimensionless, x a logarithm. Time is discrete:
     `dt` and `control` have no meaning and are not used.
 
-    The mean of an observation is zero whatever the state, so that the model has no `observation_mean`: Kalman filters would
-    learn nothing, and refuse it.
+    The mean of an observation is zero whatever the state. Therefore the model has no `observation_mean`: Kalman filters
+    would learn nothing, and refuse it.
 
     Parameters
     ----------
@@ -67,6 +67,7 @@ class StochasticVolatility(Parameters):
     @cached_property
     def initial(self) -> GaussianMixture:
         """Distribution of the state at step 0: the stationary one."""
+        # the variance v that the recursion keeps: v = rho^2 v + sigma^2
         return GaussianMixture([1.0], [[self.mu]], [[self.sigma**2 / (1 - self.rho**2)]])
 
     def transition_mean(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -79,6 +80,7 @@ class StochasticVolatility(Parameters):
 
     def log_likelihood(self, z: ArrayLike, x: Array, step: int) -> Array:
         """Log-density of observation `z`, shape (1,), at each state; (n, 1) -> (n,)."""
+        # log N(z; 0, e^x)
         scaled = as_observation(z, 1) * np.exp(-0.5 * x[:, 0])
         return np.asarray(-0.5 * (scaled**2 + x[:, 0] + np.log(2 * np.pi)))
 

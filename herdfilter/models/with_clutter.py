@@ -21,18 +21,19 @@ from herdfilter.models.parts import assign
 from herdfilter.models.resolved import Measurement
 from herdfilter.models.returned import read_numbers
 
-GRID_POINTS = 10_000  # about as many points of a grid over the region bound a clutter density that varies
+# approximate size of the grid over the region on which the bound of a clutter density is found
+GRID_POINTS = 10_000
 
 Factor = float | Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WithClutter:
-    r"""A model whose sensor may miss the state and detects other things, too.
+    r"""A model with missed detections and false alarms (clutter).
 
     The state moves as in `model`. An observation is a scan: k >= 0 detections in any order, (k, m). With probability
     :math:`P_D` one of them is an observation of the state by `model`, with density g. All others are clutter: their number
-    is Poisson, their places are independent, and :math:`\kappa` of them are expected in a unit of the volume of
+    is Poisson, their positions are independent, and :math:`\kappa` of them are expected in a unit of the volume of
     observations. Relative to clutter alone, the likelihood of a scan Z is (Bar-Shalom and Li 1995, section 3.4)
 
     .. math:: 1 - P_D + \frac{P_D}{\kappa} \sum_{z \in Z} g(z \mid x).
@@ -40,7 +41,8 @@ class WithClutter:
     Without clutter a scan has at most one detection: the likelihood is :math:`P_D\, g(z \mid x)`, or :math:`1 - P_D` of an
     empty scan. If also :math:`P_D = 1`, filters do the same as with `model` alone, to the last bit.
 
-    If :math:`P_D` depends on the state, filters of Gaussians take it expected over each by their own rule for moments.
+    If :math:`P_D` depends on the state, filters of Gaussians take its expectation over each Gaussian, by their own rule for
+    moments.
 
     Mean and covariance of an observation are those of the detection of the state. A ``log_likelihood`` of `model` must be a
     density of z with all its constants: a constant left out would count as clutter.
@@ -82,7 +84,8 @@ class WithClutter:
 
     def __post_init__(self) -> None:
         contract.require_likelihood(self.model, "WithClutter")
-        p, density = self.detection_probability, self.clutter_density
+        p = self.detection_probability
+        density = self.clutter_density
         if not callable(p):
             p = as_number("detection_probability", p, "a number above 0, up to 1, or a function", lambda p: 0 < p <= 1)
         if not callable(density):
@@ -96,10 +99,12 @@ class WithClutter:
             raise ValueError(f"region: expected rows (lowest, highest), the first below the second, got {region.tolist()}")
         assign(self, region=region)
         if self._detection.has_moments and not self._detection.takes_state:
+            # raises an error if the region has another length than an observation
             self._bounds(len(np.atleast_1d(self._detection.model.observation_covariance(1))))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "model":  # while it is copied or unpickled
+        # `model` is missing while the object is copied or unpickled
+        if name.startswith("_") or name == "model":
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.model, name)
 
@@ -120,6 +125,7 @@ class WithClutter:
         """Log-likelihood of a scan z (k, m) relative to clutter alone; (n, d) -> (n,)."""
         scan = np.zeros((0, 1)) if z is None else self.as_scan(z, step)
         missed, detected = self.log_factors(self.detection_probabilities(x, step), scan, step)
+        # the equation of the class: one term for a missed state, and one for each detection that may be of the state
         terms = np.full((1 + len(scan), len(x)), missed)
         terms[1:] = detected + self.detection_log_likelihoods(scan, x, step)
         return log_sum(terms)
@@ -167,44 +173,47 @@ class WithClutter:
         return scan
 
     def detection_probabilities(self, x: Array, step: int) -> Factor:
-        """Return P_D of states (n, d), (n,), checked, or the number that it is for all."""
+        """Return P_D of states (n, d), (n,), checked; or a number if it is constant."""
         p = self.detection_probability
         if not callable(p):
             return p
         return _values("detection_probability", p, x, step, "probabilities from 0 to 1", lambda p: (p >= 0) & (p <= 1))
 
     def clutter_densities(self, scan: Array, step: int) -> Factor:
-        """Return the density of clutter at detections (k, m), (k,), checked, or the number that it is everywhere."""
+        """Return the density of clutter at detections (k, m), (k,), checked; or a number if it is constant."""
         density = self.clutter_density
         if not callable(density):
             return density
         return _values("clutter_density", density, scan, step, "finite densities above 0", lambda y: (y > 0) & (y < np.inf))
 
     def log_factors(self, detected: Factor, scan: Array, step: int) -> tuple[Factor, Factor]:
-        """Return the logs of two parts of the likelihood: the term of a missed state, the factor of a detection's density.
+        """Return the logs of 1 - P_D, the term of a missed state, and of P_D / kappa, the factor of a detection's density.
 
-        P_D is `detected`, a number or (n,). The parts are numbers, or arrays that broadcast to (n,) and, of k detections, to
-        (k, n). Raises ValueError if there are several detections although there is no clutter.
+        P_D is `detected`, a number or (n,). The logs are numbers, or arrays that broadcast to (n,) and, with k detections,
+        to (k, n). Raises ValueError if there are several detections although there is no clutter.
         """
         density = self.clutter_densities(scan, step)
         with np.errstate(divide="ignore"):
-            missed, found, log_density = np.log1p(-detected), np.log(detected), np.log(density)
+            log_missed = np.log1p(-detected)
+            log_detected = np.log(detected)
+            log_density = np.log(density)
         if isinstance(density, np.ndarray):
-            return missed, found - log_density[:, None]
+            return log_missed, log_detected - log_density[:, None]
         if density > 0:
-            return missed, found - log_density
+            return log_missed, log_detected - log_density
         if len(scan) > 1:
             raise ValueError(
                 f"z: expected at most one detection, as clutter_density is 0, got {len(scan)} at step {step}; give the "
                 "clutter a density above 0"
             )
-        return (missed if len(scan) == 0 else -math.inf), found
+        return (log_missed if len(scan) == 0 else -math.inf), log_detected
 
     def detection_log_likelihoods(self, scan: Array, x: Array, step: int) -> Array:
         """Return the log-density of every detection (k, m) as one of the state; (n, d) -> (k, n)."""
         if not len(scan):
             return np.empty((0, len(x)))
         inner = self.model
+        # all detections in one call, unless the model's own likelihood takes one at a time
         if hasattr(inner, "log_likelihood") or len(scan) == 1:
             return np.array([Measurement(inner).log_likelihood(z, x, step) for z in scan])
         means = Measurement(inner).mean(x, step)
@@ -218,21 +227,22 @@ class WithClutter:
         """
         detections = np.asarray(Measurement(self.model).sample(x, rng, step))
         draw_clutter = self.clutter_sampler(detections.shape[1], rng, step)
-        chances = np.broadcast_to(self.detection_probabilities(x, step), len(x))
+        probabilities = np.broadcast_to(self.detection_probabilities(x, step), len(x))
         scans = []
-        for detection, chance in zip(detections, chances, strict=True):
-            detected = rng.random() < chance
+        for detection, probability in zip(detections, probabilities, strict=True):
+            detected = rng.random() < probability
+            # shuffled, so that the order of a scan does not reveal the detection of the state
             scans.append(rng.permutation(np.vstack([detection[None][: int(detected)], draw_clutter()])))
         return scans
 
     def clutter_sampler(self, m: int, rng: np.random.Generator, step: int) -> Callable[[], Array]:
         """Return a function that draws the false detections (k, m) of a scan, in the region.
 
-        If the density varies, a uniform Poisson process is thinned. Its density is twice the largest on a grid; a point
-        where there is more clutter raises ValueError, as too much clutter for the memory does.
+        If the density varies, a uniform Poisson process is thinned, whose density is twice the largest on a grid. Raises
+        ValueError at a point with more clutter than that, and if there is too much clutter for the memory.
         """
-        bounds = self._bounds(m)
-        (low, high), highest = bounds.T, self.clutter_density
+        low, high = self._bounds(m).T
+        highest = self.clutter_density
         if callable(highest):
             axes = np.linspace(low, high, max(2, round(GRID_POINTS ** (1 / m)))).T
             grid = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, m)
@@ -242,16 +252,17 @@ class WithClutter:
             raise ValueError(f"clutter_density, region: expected up to {MOST} false detections in a scan, got {expected}")
 
         def draw() -> Array:
-            drawn = rng.uniform(low, high, (rng.poisson(expected), m))
-            densities = self.clutter_densities(drawn, step)
+            points = rng.uniform(low, high, (rng.poisson(expected), m))
+            densities = self.clutter_densities(points, step)
             if isinstance(densities, float):
-                return drawn
+                return points
             if densities.max(initial=0.0) > highest:
                 raise ValueError(
                     f"clutter_density: expected up to {highest}, twice the largest on a grid over the region, got "
-                    f"{densities.max()} at {drawn[densities.argmax()].tolist()} at step {step}; take a smoother function"
+                    f"{densities.max()} at {points[densities.argmax()].tolist()} at step {step}; take a smoother function"
                 )
-            return drawn[rng.random(len(drawn)) * highest < densities]
+            # thinning: a point stays with the probability density / highest
+            return points[rng.random(len(points)) * highest < densities]
 
         return draw
 
@@ -269,10 +280,10 @@ class WithClutter:
         return region
 
 
-def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
-    """Return the values of a user's function at rows (n, k), (n,), if all of them fit; a number as it is."""
+def _values(name: str, function: Any, x: Array, step: int, expected: str, fits: Callable[[Array], np.ndarray]) -> Factor:
+    """Return the values of a user's function at rows (n, k), (n,), if all of them fit."""
     try:
-        values = given(read_only(x)) if len(x) else np.empty(0)
+        values = function(read_only(x)) if len(x) else np.empty(0)
     except Exception as error:
         raise ValueError(
             f"{name}: expected {expected} for rows {x.shape}, got {short_repr(error)} at step {step}"
@@ -285,22 +296,25 @@ def _values(name: str, given: Any, x: Array, step: int, expected: str, fits: Cal
 
 
 def detection_log_densities(model: contract.Model, scan: Array, means: Array, covariances: Array, step: int) -> Array:
-    """Return the log-density of every detection (k, m) by each N(means[i], covariances[i]), angles wrapped; (k, n).
+    """Return the log-density of every detection (k, m) under each N(means[i], covariances[i]), angles wrapped; (k, n).
 
-    Means are (n, m) and covariances (n, m, m), or (1, m, m) for all.
+    Means are (n, m) and covariances (n, m, m), or (1, m, m) shared by all.
     """
-    (k, size), (n, m) = scan.shape, means.shape
+    k, size = scan.shape
+    n, m = means.shape
     if size != m:
         raise ValueError(f"z: expected detections of length {m}, as observation_mean has, got {size} at step {step}")
     circular = Measurement(model).circular(m)
     residuals = wrap_angles((scan[:, None] - means).reshape(-1, m), circular)
     if len(covariances) > 1:
+        # one for each pair of detection and state, in the order of the residuals
         covariances = np.tile(covariances, (k, 1, 1))
     return contract.gaussian_log_density(residuals, covariances, step).reshape(k, n)
 
 
 def log_sum(terms: Array) -> Array:
     """Return the log of the sum of exponentials along the first axis; minus infinity if all terms are."""
+    # log-sum-exp: without the peak all exponentials may underflow; of terms that are all -inf the peak is taken as 0
     peak = terms.max(axis=0)
     peak = np.where(peak == -np.inf, 0.0, peak)
     with np.errstate(divide="ignore"):
@@ -308,9 +322,9 @@ def log_sum(terms: Array) -> Array:
 
 
 def read_scan(model: WithClutter, z: Any, step: int) -> tuple[contract.Model, Array] | None:
-    """Return the model that reads a scan, and the scan; None if `z` is None, which stands for no scan at all.
+    """Return a scan and the model whose likelihood it has; None if `z` is None, which stands for no scan at all.
 
-    A detection that is certainly of the state is an observation by the model without clutter.
+    A detection that is certainly of the state is an observation of the model without clutter.
     """
     if z is None:
         return None

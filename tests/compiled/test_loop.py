@@ -283,16 +283,16 @@ def test_only_plain_filters_go_through_the_loop():
     class Own(hf.BootstrapProposal):
         pass
 
-    assert loop.move_of(hf.ParticleFilter(model))
-    assert loop.move_of(hf.ParticleFilter(model, proposal=hf.RankedProposal(), resampling=hf.MultinomialResampling()))
-    assert loop.move_of(hf.ParticleFilter(model, proposal=hf.AutomaticProposal()))
-    assert not loop.move_of(hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal()))
+    assert loop.proposal_name(hf.ParticleFilter(model))
+    assert loop.proposal_name(hf.ParticleFilter(model, proposal=hf.RankedProposal(), resampling=hf.MultinomialResampling()))
+    assert loop.proposal_name(hf.ParticleFilter(model, proposal=hf.AutomaticProposal()))
+    assert not loop.proposal_name(hf.ParticleFilter(hf.models.UNGM(), proposal=hf.AutomaticProposal()))
     # four points do not span state and noise
-    assert not loop.move_of(hf.ParticleFilter(model, 4, proposal=hf.AutomaticProposal()))
+    assert not loop.proposal_name(hf.ParticleFilter(model, 4, proposal=hf.AutomaticProposal()))
     random = hf.RankedProposal(hf.RandomSampling()), hf.AutomaticProposal(hf.RandomSampling())
     for proposal in (Own(), *random, hf.RankedProposal(randomised=True)):
-        assert not loop.move_of(hf.ParticleFilter(model, proposal=proposal))
-    assert not loop.move_of(hf.ParticleFilter(model, resampling=hf.MultinomialResampling()))
+        assert not loop.proposal_name(hf.ParticleFilter(model, proposal=proposal))
+    assert not loop.proposal_name(hf.ParticleFilter(model, resampling=hf.MultinomialResampling()))
 
 
 def test_a_series_that_goes_on_from_uneven_weights_is_resampled_when_it_should_be():

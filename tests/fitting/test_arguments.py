@@ -26,7 +26,7 @@ def with_one(value):
     (X, 6 * W, "weights: expected non-negative numbers that sum to 1, got a sum of 6"),
     (X, (1 + 2e-6) * W, "weights: expected non-negative numbers that sum to 1, got a sum of 1.00000[12]"),
     (X, 1e308 * W / W.max(), r"weights: expected numbers up to 1e\+150, got 1e\+308"),
-    (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a least of -1"),
+    (X, np.array([-1, 1, 1, 0, 0, 0]), "weights: expected non-negative .* a minimum of -1"),
     (X[:0], W[:0], r"particles: expected at least one point and one dimension, got shape \(0, 2\)"),
 )
 def test_what_cannot_be_fitted_is_named(x, w, message):

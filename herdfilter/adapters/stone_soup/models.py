@@ -23,9 +23,9 @@ from herdfilter.models.sensors import Sensor
 
 
 class StoneSoupModel:
-    """A transition model of Stone Soup, and what observes it, as a model of this package.
+    """A transition model of Stone Soup, perhaps with a measurement model and a prior, as a model of this package.
 
-    `from_stonesoup` makes one of copies and documents the arguments. The filter draws the noise: `seed` and `random_state`
+    `from_stonesoup` copies its arguments first, and documents them. The filter draws the noise: `seed` and `random_state`
     of a Stone Soup model have no effect.
 
     Examples
@@ -42,10 +42,12 @@ class StoneSoupModel:
     def __init__(
         self, transition_model: TransitionModel, measurement_model: MeasurementModel | None = None, prior: Any = None
     ) -> None:
-        self.transition_model, self.measurement_model = transition_model, measurement_model
+        self.transition_model = transition_model
+        self.measurement_model = measurement_model
         self.dim = int(transition_model.ndim_state)
         self.circular: tuple[int, ...] = ()
-        self._noise: tuple[float, Array] = np.nan, np.empty((0, 0))  # time step, and matrix for it
+        # last time step, and its covariance
+        self._noise: tuple[float, Array] = (np.nan, np.empty((0, 0)))
         self._transition = self._noise
         self._function: states.ModelFunction | None = None
         if states.is_linear(transition_model):
@@ -55,7 +57,8 @@ class StoneSoupModel:
         if measurement_model is not None:
             vars(self).update(as_sensor(measurement_model, self.dim).functions)
         if prior is not None:
-            self.initial, self.circular = states.initial_distribution(prior, self.dim), states.circular_of_state(prior)
+            self.initial = states.initial_distribution(prior, self.dim)
+            self.circular = states.circular_of_state(prior)
 
     def __repr__(self) -> str:
         models = f"{type(self.transition_model).__name__}, {type(self.measurement_model).__name__}"
@@ -72,13 +75,15 @@ class StoneSoupModel:
     def transition_covariance(self, dt: float, step: int) -> Array:
         """Covariance of the transition's noise over `dt` seconds, (d, d)."""
         if self._noise[0] != dt:
-            self._noise = dt, noise_covariance("transition_model", self.transition_model, **time_interval(dt))
+            covariance = noise_covariance("transition_model", self.transition_model, **time_interval(dt))
+            self._noise = dt, covariance
         return self._noise[1]
 
     def _matrix(self, dt: float) -> Array:
-        """Return the matrix of a linear transition; the last one is cached, as Stone Soup is slow to make it."""
+        """Return the matrix of a linear transition; the last one is cached, as Stone Soup takes long to compute it."""
         if self._transition[0] != dt:
-            self._transition = dt, np.asarray(self.transition_model.matrix(**time_interval(dt)), dtype=np.float64)
+            matrix = self.transition_model.matrix(**time_interval(dt))
+            self._transition = dt, np.asarray(matrix, dtype=np.float64)
         return self._transition[1]
 
     def _jacobian(self, x: Array, dt: float, control: Any, step: int) -> Array:
@@ -171,18 +176,20 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
         raise ValueError(
             f"measurement_model: {type(model).__name__}: expected states of {dim} dimensions, got {model.ndim_state}"
         )
-    # The density of its function and its covariance, and no other, is ours.
+    # Ours is the Gaussian density of the model's function and covariance: if the model's is another one, it is called.
     gaussian = type(model).pdf is GaussianModel.pdf and type(model).logpdf in states.GAUSSIAN_LOG_DENSITIES
     weigh = None if gaussian else partial(own_log_likelihood, model)
     try:
         noise = noise_covariance("measurement_model", model)
     except TypeError:
+        # a model with a likelihood of its own still serves particle filters
         if gaussian or not isinstance(model, GaussianModel):
             raise
         return Sensor(None, None, log_likelihood=weigh)
     if states.is_linear(model):
         matrix = np.asarray(model.matrix(), dtype=np.float64)
-        return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=partial(repeat_matrix, matrix))
+        jacobian = partial(repeat_matrix, matrix)
+        return Sensor(partial(multiply, matrix), noise, log_likelihood=weigh, jacobian=jacobian)
     function = states.ModelFunction(model)
     return Sensor(function, noise, function.circular, log_likelihood=weigh)
 
@@ -190,10 +197,11 @@ def as_sensor(model: Any, dim: int | None = None) -> Sensor:
 def own_log_likelihood(model: MeasurementModel, z: Array, x: Array) -> Array:
     """Return a model's own log-likelihood of states (n, d), (n,)."""
     detection = State(StateVector(z))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # the log of a density of 0
         values = np.ravel(model.logpdf(detection, states.as_state(x)))
-        if len(values) != len(x):  # it takes one state at a time
-            values = np.ravel([model.logpdf(detection, states.as_state(row[None])) for row in x])
+        if len(values) != len(x):  # the model takes one state at a time
+            single_states = [states.as_state(row[None]) for row in x]
+            values = np.ravel([model.logpdf(detection, state) for state in single_states])
     return values.astype(np.float64)
 
 
@@ -219,7 +227,8 @@ def readings(
     >>> sensor.mean(np.array([[2.0, 0.5]])), z
     (array([[2.]]), array([3.]))
     """
-    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}  # with the model, so that its id stays its own
+    # the model is kept alive, so that no other gets its id
+    sensors: dict[int, tuple[MeasurementModel, Sensor]] = {}
     converted = []
     for detection in detections:
         if not isinstance(detection, Detection) or isinstance(detection, MissedDetection):
@@ -232,9 +241,9 @@ def readings(
     return converted
 
 
-def measurement_model_of(detection: Detection, otherwise: MeasurementModel | None) -> MeasurementModel:
-    """Return the measurement model of a detection, its own one or else another."""
-    model = detection.measurement_model or otherwise
+def measurement_model_of(detection: Detection, default: MeasurementModel | None) -> MeasurementModel:
+    """Return the measurement model of a detection, or else a default."""
+    model = detection.measurement_model or default
     if model is None:
         raise ValueError("measurement_model: expected one, as the detection has none of its own, got None")
     return model

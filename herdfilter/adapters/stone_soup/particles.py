@@ -25,7 +25,8 @@ from herdfilter.filters.proposals import Proposal
 from herdfilter.filters.resampling.base import CopyingResampling
 from herdfilter.models.sensors import to_check
 
-STEP_ATTRIBUTE = "_herdfilter_step"  # attribute of a prediction: the number of predictions that led to it, itself included
+# attribute of a prediction: the number of predictions that led to it, itself included
+STEP_ATTRIBUTE = "_herdfilter_step"
 
 
 class HerdfilterProposal(TheirProposal):
@@ -115,9 +116,10 @@ class HerdfilterProposal(TheirProposal):
         if time_interval is None:
             raise TypeError("time_interval: expected a timedelta, or a measurement with a time, got None")
         detection = measurement if self.proposal.uses.observation else None
-        start, total = states.particles_of_state(prior)
+        start, log_total = states.particles_of_state(prior)
         sensor = None if detection is None else measurement_model_of(detection, self.measurement_model)
-        model = StoneSoupModel(self.transition_model, sensor)  # as it is now
+        # built anew, as the user may have changed the models
+        model = StoneSoupModel(self.transition_model, sensor)
         model.circular = states.circular_of_state(prior)
         if model.dim != prior.ndim:
             raise ValueError(
@@ -125,16 +127,19 @@ class HerdfilterProposal(TheirProposal):
             )
         dt = time_interval.total_seconds()
         transition = Transition(model, dt, None, 1 + _steps_before(prior))
-        still = dt == 0 and not transition.covariance.any()  # a second detection at the same time
+        # a second detection at the same time
+        still = dt == 0 and not transition.covariance.any()
         if still:
-            predicted = Particles(transition.wrapped(transition.mean(start.x)), start.log_weights)
+            x = transition.wrapped(transition.mean(start.x))
+            predicted = Particles(x, start.log_weights)
         else:
             predicted = self._propose(transition, start, detection)
         prediction = Prediction.from_state(
             prior,
+            # where all particles are drawn from the whole prior, none of them has a parent
             parent=prior if still or not self.proposal.uses.weights else None,
             state_vector=states.as_state_vectors(predicted.x, prior),
-            log_weight=predicted.log_weights + total,
+            log_weight=predicted.log_weights + log_total,
             timestamp=prior.timestamp + time_interval,
             transition_model=self.transition_model,
             prior=prior,
@@ -143,20 +148,23 @@ class HerdfilterProposal(TheirProposal):
         return prediction
 
     def _propose(self, transition: Transition, start: Particles, detection: Detection | None) -> Particles:
-        """Return new particles, their weights divided by the likelihood."""
+        """Return new particles, their weights divided by the likelihood, which Stone Soup's updater multiplies by."""
         model = transition.model
         self.proposal.check(to_check(model))
         observation = None
         if detection is not None:
-            observation = Observation.read(model, states.as_rows(detection.state_vector)[0], transition.step)
+            z = states.as_rows(detection.state_vector)[0]
+            observation = Observation.read(model, z, transition.step)
         if observation is not None:
             particles = self.proposal.propose(transition, start, self._rng, observation)
             particles = Particles.checked(particles, self.proposal, "propose", start.x.shape)
             likelihood = observation.log_likelihood(particles.x)
-            with np.errstate(invalid="ignore"):  # the weight is 0 where the likelihood is
+            # where the likelihood is 0 the weight is 0, too: -inf - (-inf)
+            with np.errstate(invalid="ignore"):
                 log_weights = np.where(likelihood > -np.inf, particles.log_weights - likelihood, -np.inf)
             if log_weights.max() > -np.inf:
                 return Particles(particles.x, log_weights)
+        # no observation, or one that no particle explains: a prediction
         particles = self.proposal.propose(transition, start, self._rng)
         return Particles.checked(particles, self.proposal, "propose", start.x.shape)
 
@@ -225,12 +233,13 @@ class HerdfilterResampler(TheirResampler):
                 "Stone Soup changes their number"
             )
         weighted, _ = states.particles_of_state(state)
+        # a little lower than asked: the ESS of equal weights may round to just below n
         if weighted.ess >= (1 - 1e-9) * self.resample_below * n:
             return state
         if copies:
-            chosen = state[self.resampling.ancestors(weighted.weights, self._rng)]
-            chosen.log_weight = np.full(n, -np.log(n))
-            return chosen
+            resampled = state[self.resampling.ancestors(weighted.weights, self._rng)]
+            resampled.log_weight = np.full(n, -np.log(n))
+            return resampled
         new = self.resampling.resample(weighted, self._rng, states.circular_of_state(state))
         return type(state).from_state(
             state, state_vector=states.as_state_vectors(new.x, state), log_weight=new.log_weights, parent=None

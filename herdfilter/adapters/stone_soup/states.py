@@ -1,4 +1,4 @@
-"""Stone Soup's functions and states as arrays of this package, (n, d), and back."""
+"""Conversion of Stone Soup's functions and states to arrays (n, d), and back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from herdfilter.points import Points
 
 GAUSSIAN_LOG_DENSITIES = (GaussianModel.logpdf, AngleModel.logpdf)
 
-LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)  # functions that multiply by a model's `matrix`
+# functions that multiply by a model's `matrix`
+LINEAR_FUNCTIONS = (LinearModel.function, LinearGaussian.function)
 
 REFUSED_STATES = {
     states.MultiModelParticleState: "each of its particles moves by a model of its own",
@@ -32,22 +33,22 @@ REFUSED_STATES = {
     states.BernoulliParticleState: "its target may not exist, and the predictor decides about births",
     states.KernelParticleState: "its weights are those of a kernel and no probabilities",
 }
-"""Kind of particle state -> why particles are not proposed for it."""
+"""Kind of particle state -> why it is refused."""
 
 
 class Duration(timedelta):
-    """A duration of any number of seconds, not of whole microseconds only."""
+    """A duration in seconds that is not rounded to microseconds."""
 
     seconds_exactly: float
 
     def __new__(cls, seconds: float) -> Duration:
-        """Make one of a number of seconds."""
+        """Create a duration from a number of seconds."""
         self = super().__new__(cls, seconds=seconds)
         self.seconds_exactly = seconds
         return self
 
     def total_seconds(self) -> float:
-        """Return the seconds it was made of."""
+        """Return the exact number of seconds."""
         return self.seconds_exactly
 
 
@@ -57,13 +58,13 @@ def is_linear(model: Any) -> bool:
 
 
 def method_function(model: Any, name: str) -> Any:
-    """Return the function behind a model's method: its class's, or one that was set on the model itself."""
+    """Return the function behind a model's method: that of its class, or one that was set on the instance."""
     method = getattr(model, name)
     return getattr(method, "__func__", method)
 
 
 def as_state(x: Array) -> states.State:
-    """Return states (n, d) as one of Stone Soup's; a copy, because some of its models write to their argument."""
+    """Return states (n, d) as a state of Stone Soup; a copy, because some of its models write to their argument."""
     return states.State(StateVectors(np.array(x.T, dtype=np.float64, order="C")))
 
 
@@ -73,9 +74,9 @@ def as_rows(vectors: Any) -> Array:
 
 
 class ModelFunction:
-    """A model's function without noise, of rows and giving rows: (n, d) -> (n, k), some of them `circular`.
+    """A model's function without noise, (n, d) -> (n, k); `circular` are the indices of the k entries that are angles.
 
-    A trial with further `arguments` shows how it can be called; models made of the same classes are tried once.
+    A trial call, with the further `arguments`, shows if it takes many states. Models of the same classes are tried once.
     """
 
     def __init__(self, model: Any, **arguments: Any) -> None:
@@ -84,7 +85,7 @@ class ModelFunction:
         if key not in _TRIALS:
             _TRIALS[key] = _try_function(model, arguments)
         self._together, self.circular = _TRIALS[key]
-        # The _function of these gives plain numbers, and no object for each angle.
+        # The _function of these models returns plain numbers; `function` would make an object of each angle.
         self._plain = method_function(model, "function") is AngleModel.function
 
     def __call__(self, x: Array, **arguments: Any) -> Array:
@@ -99,64 +100,68 @@ class ModelFunction:
         return wrap_angles(values, self.circular)
 
 
+# of all models so far, as a trial is slow
 _TRIALS: dict[Hashable, tuple[bool, tuple[int, ...]]] = {}
 
 
 def _try_function(model: Any, arguments: dict[str, Any]) -> tuple[bool, tuple[int, ...]]:
     """Return True if a call with many states gives what each gives alone, and the indices of the entries that wrap."""
+    # positive states away from zero, where functions such as ranges and bearings are smooth
     trial = 1.0 + np.random.default_rng(0).random((3, model.ndim_state))
     with np.errstate(all="ignore"):
-        alone = [np.asarray(model.function(as_state(x[None]), noise=False, **arguments)) for x in trial]
+        single_states = [as_state(x[None]) for x in trial]
+        alone = [np.asarray(model.function(x, noise=False, **arguments)) for x in single_states]
         values = np.concatenate([as_rows(value) for value in alone])
         try:
             together = as_rows(model.function(as_state(trial), noise=False, **arguments))
             agree = together.shape == values.shape and np.allclose(together, values, equal_nan=True)
-        except Exception:  # then one by one
+        except Exception:  # then it is called with one state at a time
             agree = False
     return agree, circular_entries_of(alone[0].ravel())
 
 
 def class_key(model: Any) -> Hashable:
-    """Return the class of a model, its function, the dimensions, and the same of its parts."""
+    """Return a key of all that decides how a model's function can be called: classes, function and dimensions."""
     parts = tuple(class_key(part) for part in getattr(model, "model_list", ()))
     return type(model), method_function(model, "function"), model.ndim_state, model.ndim, parts
 
 
 def circular_entries_of(entries: Any) -> tuple[int, ...]:
-    """Return the indices of angles that are the same after whole turns and no less; an elevation is not."""
+    """Return the indices of angles that whole turns do not change; an elevation is none of them."""
     return tuple(i for i, entry in enumerate(entries) if isinstance(entry, Azimuth | Bearing | EclipticLongitude))
 
 
 def circular_of_state(state: Any) -> tuple[int, ...]:
-    """Return the indices of those entries of a state that wrap."""
+    """Return the indices of the entries of a state that wrap."""
     return circular_entries_of(np.asarray(state.state_vector)[:, 0])
 
 
 class WeightedPoints(Points):
-    """Weighted particles as an initial distribution: any number is drawn from them at even steps of their weights."""
+    """Weighted particles as an initial distribution, sampled by systematic resampling."""
 
     __slots__ = ()
 
     def sample(self, n: int, rng: np.random.Generator | int | None = None) -> Array:
-        """Draw `n` of the points, (n, d), by systematic resampling."""
-        return self.x[inverse_cdf(self.weights, (np.arange(n) + as_generator(rng).random()) / n)]
+        """Draw `n` of the points with replacement, (n, d)."""
+        levels = (np.arange(n) + as_generator(rng).random()) / n
+        return self.x[inverse_cdf(self.weights, levels)]
 
 
 def particle_state(name: str, state: Any, plain: bool = True) -> states.ParticleState:
     """Return a particle state, or the last one of a sequence such as a track; errors call it `name`.
 
-    If `plain`, states whose particles have more than a place and a weight are refused.
+    If `plain`, states whose particles carry more than a state vector and a weight are refused.
     """
     if isinstance(state, states.StateMutableSequence):
         state = state.state
-    why = next((f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)), "")
-    if why or not isinstance(state, states.ParticleState):
-        raise TypeError(f"{name}: expected a ParticleState, got {type(state).__name__}{why}")
+    reason = next((f": {why}" for kind, why in REFUSED_STATES.items() if plain and isinstance(state, kind)), "")
+    if reason or not isinstance(state, states.ParticleState):
+        raise TypeError(f"{name}: expected a ParticleState, got {type(state).__name__}{reason}")
     return state
 
 
 def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
-    """Return the particles of a state with weights that sum to 1, and the logarithm of the sum before."""
+    """Return the particles of a state, their weights normalised, and the logarithm of the sum of weights before."""
     x = as_rows(state.state_vector)
     if state.log_weight is None:
         return Particles.equal(x), 0.0
@@ -170,8 +175,9 @@ def particles_of_state(state: states.ParticleState) -> tuple[Particles, float]:
 
 
 def as_state_vectors(x: Array, like: states.ParticleState) -> StateVectors:
-    """Return states (n, d) as state vectors, their angles of the types that they have in the state `like`."""
+    """Return states (n, d) as state vectors; angles get the types that they have in the state `like`."""
     column = np.asarray(like.state_vector)[:, 0]
+    # an array of objects holds angles among its numbers
     if column.dtype != object:
         return StateVectors(np.array(x.T, order="C"))
     rows = np.empty(x.shape[::-1], dtype=object)
@@ -188,6 +194,7 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     """
     if isinstance(prior, states.StateMutableSequence):
         prior = prior.state
+    # a mixture of Stone Soup is no state, but a sequence of Gaussian states
     if not isinstance(prior, states.State | TheirMixture):
         raise TypeError(f"prior: expected a state of Stone Soup, got {type(prior).__name__}")
     first = prior[0] if isinstance(prior, TheirMixture) else prior
@@ -199,12 +206,14 @@ def initial_distribution(prior: Any, dim: int) -> GaussianMixture | WeightedPoin
     if isinstance(prior, TheirMixture):
         means = np.concatenate([as_rows(part.mean) for part in prior])
         covariances = [np.asarray(part.covar, dtype=np.float64) for part in prior]
-        return GaussianMixture([float(part.weight) for part in prior], wrap_angles(means, circular), covariances)
+        weights = [float(part.weight) for part in prior]
+        return GaussianMixture(weights, wrap_angles(means, circular), covariances)
     if isinstance(prior, states.EnsembleState):
         return WeightedPoints(as_rows(prior.state_vector))
     if isinstance(prior, states.ParticleState):
         particles, _ = particles_of_state(particle_state("prior", prior))
-        return WeightedPoints(unwrap_angles(particles.x, particles.weights, circular), particles.weights)
+        x = unwrap_angles(particles.x, particles.weights, circular)
+        return WeightedPoints(x, particles.weights)
     if not hasattr(prior, "covar"):
         raise TypeError(
             f"prior: expected a state with a covariance or particles, got {type(prior).__name__}, which has neither; "

@@ -1,4 +1,4 @@
-"""Models drawn at random: drifts, noises and observations in small parts, and the distribution that they are drawn from."""
+"""Models drawn at random: their drifts, noises and observations, and the distribution from which they are drawn."""
 
 from herdfilter.models.random.model import RandomModel, random_model
 

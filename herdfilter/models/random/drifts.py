@@ -1,7 +1,7 @@
-"""Drifts of random models, how they are drawn, and functions for random numbers and their words.
+"""Drifts of random models, the distribution from which they are drawn, and helpers that draw and print numbers.
 
-Every number has three significant digits: the words print the model itself, and the last bit, in which machines differ,
-decides nothing.
+Every number is rounded to three significant digits: the printed words are then the model itself, and machines that differ in
+the last bit get the same model.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from herdfilter.models.parts import runge_kutta
 
 Rng = np.random.Generator
 
-DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}  # dimension -> probability
-POPULATION_LIMITS = (-4.0, 1.5)  # logarithms at which the number of a species is cut off
-HENON_EDGE = 1.5  # end of the attractor of Henon's map: x is cut off beyond it
+# dimension -> probability
+DIMENSIONS = {1: 0.15, 2: 0.25, 3: 0.2, 4: 0.15, 5: 0.0625, 6: 0.0625, 7: 0.0625, 8: 0.0625}
+POPULATION_LIMITS = (-4.0, 1.5)  # the logarithm of a population is clipped to this range
+HENON_EDGE = 1.5  # end of the attractor of Henon's map, at which x is clipped
 
 # Numbers
 
@@ -45,6 +46,7 @@ def log_uniform(rng: Rng, low: float, high: float, size: int | None = None) -> A
 
 def rotation(rng: Rng, dim: int) -> Array:
     """Draw an orthogonal matrix (dim, dim) from the uniform distribution."""
+    # QR of a Gaussian matrix; the signs of R's diagonal make Q uniform (Mezzadri 2007)
     q, r = np.linalg.qr(rng.standard_normal((dim, dim)))
     return np.asarray(q * np.where(np.diagonal(r) < 0, -1.0, 1.0))
 
@@ -53,7 +55,8 @@ def choose(rng: Rng, shares: Mapping[Any, float]) -> Any:
     """Draw a key with a probability in proportion to its value."""
     keys = list(shares)
     values = np.array(list(shares.values()))
-    return keys[int(np.searchsorted(np.cumsum(values), rng.random() * values.sum(), side="right"))]
+    level = rng.random() * values.sum()
+    return keys[int(np.searchsorted(np.cumsum(values), level, side="right"))]
 
 
 def listed(values: ArrayLike) -> str:
@@ -71,14 +74,15 @@ def coordinates(dims: ArrayLike) -> str:
     return ", ".join(f"x{dim + 1}" for dim in np.atleast_1d(dims))
 
 
-# Drifts that settle
+# Drifts that forget their start
 
 
 @dataclass(frozen=True, eq=False)
 class Drift:
-    """A function f of states, (n, d) -> (n, d), one step on without noise.
+    """A function f that takes states over one step without noise, (n, d) -> (n, d).
 
     Its natural `scale` in each coordinate, (d,), is the unit of the noise; after `settled` steps it has forgotten its start.
+    `words` are its equation.
     """
 
     kind: str
@@ -94,7 +98,7 @@ class Drift:
 
 
 def linear(matrix: Array, kind: str = "linear") -> Drift:
-    """Return ``A x`` with a stable matrix A, (d, d); it has no scale of its own."""
+    """Return ``A x`` with a stable matrix A, (d, d); its scale is 1, as a linear map has no natural one."""
     sizes = np.sort(np.abs(np.linalg.eigvals(matrix)))[::-1]
     words = f"{kind}, A x with eigenvalues of size {listed(sizes)}; rows of A: {listed(matrix)}"
     return Drift(kind, np.ones(len(matrix)), 300, lambda x: x @ matrix.T, words)
@@ -114,6 +118,7 @@ def draw_wells(rng: Rng, dim: int) -> Drift:
     coupling = draw_number(rng, 0.05, 0.3) if dim > 1 else 0.0
     growth = np.exp(time)
 
+    # the equation is linear in 1 / x^2 (Bernoulli), which gives the exact flow
     def f(x: Array) -> Array:
         squared = (x[:, :m] / width) ** 2
         in_wells = growth * x[:, :m] / np.sqrt(1 + squared * (growth**2 - 1))
@@ -138,7 +143,8 @@ def draw_saturating(rng: Rng, dim: int) -> Drift:
 
 
 def draw_population(rng: Rng, dim: int) -> Drift:
-    """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their numbers, cut off."""
+    """Draw Ricker's ``x + r (1 - C e^x)`` of competing species: x are the logarithms of their populations, clipped."""
+    # each species limits itself with weight 1, others with at most 0.8 in all, so that all of them survive
     C: Array = rng.uniform(0.0, 0.8 / dim, (dim, dim))
     np.fill_diagonal(C, 1.0)
     C = rounded(C)
@@ -158,7 +164,7 @@ def draw_population(rng: Rng, dim: int) -> Drift:
 
 
 def henon(a: float, b: float) -> Drift:
-    """Return Henon's map ``(1 - a x^2 + y, b x)`` with x cut off where the attractor ends."""
+    """Return Henon's map ``(1 - a x^2 + y, b x)`` with x clipped to the range of the attractor."""
 
     def f(x: Array) -> Array:
         first = np.clip(x[:, 0], -HENON_EDGE, HENON_EDGE)
@@ -169,7 +175,7 @@ def henon(a: float, b: float) -> Drift:
 
 
 def ikeda(u: float) -> Drift:
-    """Return Ikeda's map ``1 + u z exp(i (0.4 - 6 / (1 + |z|^2)))`` of a plane, a contraction but for a turn."""
+    """Return Ikeda's map ``1 + u z exp(i (0.4 - 6 / (1 + |z|^2)))`` of the complex plane: it contracts and rotates."""
 
     def f(x: Array) -> Array:
         first, second = x.T
@@ -189,8 +195,8 @@ def coupled_sines(gain: Array, coupling: float) -> Drift:
     return Drift("chaotic map", 0.6 * gain, 25, lambda x: _mix(gain * np.sin(x), coupling), words)
 
 
-# Chaotic flows and limit cycles: a step starts from the state cut off to a box about the attractor, so that noise cannot
-# drive it away. Rates are (d, n) -> (d, n): coordinates first, so that each is contiguous.
+# Chaotic flows and limit cycles. Each step first clips the state to a box about the attractor, so that noise cannot drive it
+# away. Rates are (d, n) -> (d, n), coordinates first, so that each coordinate is contiguous in memory.
 
 
 def _flow(
@@ -202,9 +208,9 @@ def _flow(
     kind: str = "chaotic flow",
     memory: float = 8.0,
 ) -> Drift:
-    """Return a differential equation over one step, by `steps`, a number and length, of classical Runge-Kutta integration.
+    """Return the flow of a differential equation over one step, by classical Runge-Kutta steps of this (number, length).
 
-    The `memory` is about ten times the time in which neighbours part, or a few turns of a cycle.
+    The `memory` is the time until the start is forgotten: about ten Lyapunov times, or a few periods of a cycle.
     """
     count, h = steps
     lower, upper = (np.broadcast_to(edge, np.shape(scale)) for edge in box)
@@ -213,12 +219,14 @@ def _flow(
         y = np.ascontiguousarray(np.clip(x, lower, upper).T)
         return np.ascontiguousarray(runge_kutta(rate, y, h, count).T)
 
-    words += f"; {count * h:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
-    return Drift(kind, np.asarray(scale), math.ceil(memory / (count * h)), f, f"{words}{listed(lower)} .. {listed(upper)}")
+    duration = count * h
+    words += f"; {duration:.3g} time units a step, by {count} Runge-Kutta steps from the state cut off to "
+    words += f"{listed(lower)} .. {listed(upper)}"
+    return Drift(kind, np.asarray(scale), math.ceil(memory / duration), f, words)
 
 
 def lorenz(count: int, h: float, rho: float) -> Drift:
-    """Return Lorenz's equations of 1963; the box is three times the attractor's half width, but for the third below zero."""
+    """Return Lorenz's equations of 1963; the box is about three times as wide as the attractor, except below zero in z."""
     return _flow(
         f"chaotic flow of Lorenz (1963), sigma = 10, rho = {rho:.3g}, beta = 8/3",
         lambda x: np.array([10.0 * (x[1] - x[0]), (rho - x[2]) * x[0] - x[1], x[0] * x[1] - (8.0 / 3.0) * x[2]]),
@@ -229,7 +237,7 @@ def lorenz(count: int, h: float, rho: float) -> Drift:
 
 
 def roessler(count: int, h: float, c: float) -> Drift:
-    """Return Roessler's equations, a spiral that folds back; the third coordinate would run away below zero."""
+    """Return Roessler's equations, a spiral that folds back; the box ends at z = 0, below which z would diverge."""
     return _flow(
         f"chaotic flow of Roessler, a = b = 0.2, c = {c:.3g}",
         lambda x: np.array([-(x[1] + x[2]), x[0] + 0.2 * x[1], 0.2 + x[2] * (x[0] - c)]),
@@ -241,9 +249,10 @@ def roessler(count: int, h: float, c: float) -> Drift:
 
 
 def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
-    """Return Lorenz's equations of 1996 on a ring of d places."""
+    """Return Lorenz's equations of 1996 for d variables on a ring."""
 
     def rate(x: Array) -> Array:
+        # two neighbours before and one after, so that slices replace indices modulo d
         ring = np.concatenate([x[-2:], x, x[:1]])
         return np.asarray((ring[3:] - ring[:-3]) * ring[1:-2] - x + forcing)
 
@@ -252,7 +261,7 @@ def lorenz_ring(count: int, h: float, dim: int, forcing: float) -> Drift:
 
 
 def draw_cycle(rng: Rng, dim: int) -> Drift:
-    """Draw van der Pol's oscillators, position and velocity of each in turn, coupled by springs."""
+    """Draw van der Pol's oscillators coupled by springs; the state has position and velocity of each in turn."""
     spring = draw_number(rng, 0.05, 0.5) if dim > 2 else 0.0
     count = int(rng.integers(1, 4))
     stiffness = draw_number(rng, 0.5, 2.5)
@@ -260,7 +269,8 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
     def rate(x: Array) -> Array:
         position = x[0::2]
         speed = x[1::2]
-        force = (1 - position**2) * speed * stiffness - position + spring * (np.roll(position, 1, axis=0) - position)
+        pull = spring * (np.roll(position, 1, axis=0) - position)
+        force = (1 - position**2) * speed * stiffness - position + pull
         change = np.empty_like(x)
         change[0::2] = speed
         change[1::2] = force
@@ -268,22 +278,25 @@ def draw_cycle(rng: Rng, dim: int) -> Drift:
 
     words = f"limit cycle of van der Pol, x'' = {stiffness:.3g} (1 - x^2) x' - x, position and velocity in turn"
     words += f", a spring of {spring:.3g} to the next" if dim > 2 else ""
+    scale = np.tile([1.4, 1.5], dim // 2)
     edge = np.tile([3.0, 6.0], dim // 2)
-    return _flow(words, rate, np.tile([1.4, 1.5], dim // 2), (-edge, edge), (count, 0.12), "limit cycle", 30.0)
+    return _flow(words, rate, scale, (-edge, edge), (count, 0.12), "limit cycle", 30.0)
 
 
 # The distribution
 
 
 def _draw_blocks(rng: Rng, dim: int, low: float, high: float, turning: bool) -> Array:
-    """Draw a block-diagonal matrix with eigenvalues of sizes from `low` to `high`, in pairs that turn or each by itself."""
+    """Draw a block-diagonal matrix of rotations and numbers, whose eigenvalues have absolute values from `low` to `high`."""
     matrix = np.zeros((dim, dim))
     i = 0
     while i < dim:
         size = rng.uniform(low, high)
         if i + 1 < dim and (turning or rng.random() < 0.5):
             angle = rng.uniform(0.1, 2.5)
-            matrix[i : i + 2, i : i + 2] = size * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+            cos = np.cos(angle)
+            sin = np.sin(angle)
+            matrix[i : i + 2, i : i + 2] = size * np.array([[cos, -sin], [sin, cos]])
             i += 2
         else:
             matrix[i, i] = size if turning or rng.random() < 0.8 else -size
@@ -299,7 +312,8 @@ def _draw_linear(rng: Rng, dim: int) -> Drift:
 
 def _draw_rotating(rng: Rng, dim: int) -> Drift:
     basis = rotation(rng, dim) if dim > 2 else np.eye(2)
-    return linear(rounded(basis @ _draw_blocks(rng, dim, 0.8, 0.98, turning=True) @ basis.T), "rotating")
+    blocks = _draw_blocks(rng, dim, 0.8, 0.98, turning=True)
+    return linear(rounded(basis @ blocks @ basis.T), "rotating")
 
 
 def _draw_map(rng: Rng, dim: int) -> Drift:
@@ -321,11 +335,11 @@ def _draw_flow(rng: Rng, dim: int) -> Drift:
 
 
 class DriftKind(NamedTuple):
-    """A kind of drift: its share, its dimensions, its range of noise in natural scales, and the function that draws it."""
+    """A kind of drift, and how often and in which settings it is drawn."""
 
-    share: float
-    dims: tuple[int, ...]
-    noise_range: tuple[float, float]
+    share: float  # relative probability
+    dims: tuple[int, ...]  # possible dimensions
+    noise_range: tuple[float, float]  # of the noise, in units of the drift's scale
     draw: Callable[[Rng, int], Drift]
 
 

@@ -1,4 +1,4 @@
-"""Random models of a target that must be found: a wide prior, sharp sensors, little or no noise, constant parts."""
+"""Random localisation models: a target with a wide prior, sharp sensors, little or no noise, and constant parts."""
 
 from __future__ import annotations
 
@@ -14,50 +14,52 @@ from herdfilter.models.random.noises import NoisyDrift, additive
 from herdfilter.models.random.observations import Schedule, Sensing, View, gaussian_noise, sensor_view
 
 MOTIONS = {"still": 0.3, "straight": 0.4, "circling": 0.3}
-PLACES = {1: 0.2, 2: 0.7, 3: 0.1}  # dimension of the place -> probability; it is a plane where the target circles
-SENSORS = {"range": 0.75, "bearing": 0.25}  # ranges where bearings lack a plane
-MODES = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}  # number of Gaussians of the prior -> probability
+# dimension of the position -> probability; a target that circles is in a plane
+PLACES = {1: 0.2, 2: 0.7, 3: 0.1}
+SENSORS = {"range": 0.75, "bearing": 0.25}  # bearings need a plane: else there are ranges
+MODES = {1: 0.5, 2: 0.2, 3: 0.15, 4: 0.15}  # number of Gaussians in the prior -> probability
 NOISE_FREE_SHARE = 0.4
 IN_TURN_SHARE = 0.7
 OFFSET_SHARE = 0.3
 LIKELIHOOD_ONLY_SHARE = 0.3
 HEAVY_TAILED_SHARE = 0.3
-SHARPNESS = (0.001, 0.01)  # noise of a reading in units of its spread under the prior: smallest and largest
-LEAST_PRODUCT = 0.003  # of these ratios of an observation, as many as the place has dimensions
-JITTER = (1e-4, 1e-2)  # transition noise of places in units of the prior's width
+SHARPNESS = (0.001, 0.01)  # range of the noise of a reading, in units of its spread under the prior
+LEAST_PRODUCT = 0.003  # smallest product of as many of these ratios as the position has dimensions
+JITTER = (1e-4, 1e-2)  # range of the transition noise of positions, in units of the prior's width
 
 
-def localisation_drift(kind: str, places: int, offset: bool, unit: float) -> Drift:
-    """Return the drift of place, velocity, turn in radians per step, and offset of all readings."""
-    dim = {"still": places, "straight": 2 * places, "circling": 5}[kind]
+def localisation_drift(kind: str, m: int, offset: bool, unit: float) -> Drift:
+    """Return the drift of a position (m,), its velocity, its turn in radians per step, and the offset of all readings."""
+    dim = {"still": m, "straight": 2 * m, "circling": 5}[kind]
 
     def f(x: Array) -> Array:
-        moved = x.copy()
+        next_x = x.copy()
         if kind == "circling":
             cos = np.cos(x[:, 4])
             sin = np.sin(x[:, 4])
-            moved[:, 2] = cos * x[:, 2] - sin * x[:, 3]
-            moved[:, 3] = sin * x[:, 2] + cos * x[:, 3]
+            next_x[:, 2] = cos * x[:, 2] - sin * x[:, 3]
+            next_x[:, 3] = sin * x[:, 2] + cos * x[:, 3]
         if kind != "still":
-            moved[:, :places] += moved[:, places : 2 * places]
-        return moved
+            next_x[:, :m] += next_x[:, m : 2 * m]
+        return next_x
 
-    ends = {"place": places, "velocity": min(2 * places, dim), "turn": dim, "offset": dim + offset}
+    ends = {"place": m, "velocity": min(2 * m, dim), "turn": dim, "offset": dim + offset}
     starts = (0, *ends.values())
-    named = [f"{name} {coordinates(range(i, j))}" for (name, j), i in zip(ends.items(), starts, strict=False) if i < j]
+    ranges = zip(ends, starts, ends.values(), strict=False)
+    named = [f"{name} {coordinates(range(i, j))}" for name, i, j in ranges if i < j]
     return Drift(kind, np.full(dim + offset, unit), 1, f, f"{kind}, {', '.join(named)}")
 
 
-def in_turn(whole: Sensing, parts: list[Sensing]) -> Sensing:
-    """Return an observation of one of its sensors at a time: they take turns by step."""
+def in_turn(joint: Sensing, parts: list[Sensing]) -> Sensing:
+    """Return the observation by one sensor at a time, in turn by step; `parts` are its sensors, `joint` is all of them."""
 
-    def taking_turns(name: str) -> Any:
+    def by_step(name: str) -> Any:
         return lambda *arguments: parts[(arguments[-1] - 1) % len(parts)].functions[name](*arguments)
 
-    functions = {name: taking_turns(name) for name in parts[0].functions if name != "observation_circular"}
-    functions |= {"observation_circular": (0,)} if whole.view.circular else {}
-    sensing = Sensing(whole.view, Schedule(), whole.noise_words, **functions)
-    sensing.words = f"{whole.view.words}; one of them at every step, in turn"
+    functions = {name: by_step(name) for name in parts[0].functions if name != "observation_circular"}
+    functions |= {"observation_circular": (0,)} if joint.view.circular else {}
+    sensing = Sensing(joint.view, Schedule(), joint.noise_words, **functions)
+    sensing.words = f"{joint.view.words}; one of them at every step, in turn"
     return sensing
 
 
@@ -66,19 +68,23 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
     kind = choose(rng, MOTIONS)
     steps = int(rng.integers(40, 81))
     unit = float(rounded(log_uniform(rng, 0.1, 100.0)))
-    places = 2 if kind == "circling" else choose(rng, PLACES)
+    m = 2 if kind == "circling" else choose(rng, PLACES)
     offset = rng.random() < OFFSET_SHARE
     count = choose(rng, MODES)
-    drift = localisation_drift(kind, places, offset, unit)
+    drift = localisation_drift(kind, m, offset, unit)
+    # in the whole run the target moves by 0.1 to 0.5 of the prior's width
     speed = rng.uniform(0.1, 0.5) * unit / steps
     means = np.zeros((count, drift.dim))
     sd = np.full(drift.dim, speed)
-    sd[:places] = unit
+    sd[:m] = unit
+    # narrower Gaussians, whose means lie in random directions from the origin
     if count > 1:
-        away = rng.standard_normal((count, places))
-        means[:, :places] = unit * rng.uniform(1.0, 2.0, (count, 1)) * away / np.linalg.norm(away, axis=1, keepdims=True)
-        sd[:places] *= rng.uniform(0.1, 0.3)
+        away = rng.standard_normal((count, m))
+        distances = unit * rng.uniform(1.0, 2.0, (count, 1))
+        means[:, :m] = distances * away / np.linalg.norm(away, axis=1, keepdims=True)
+        sd[:m] *= rng.uniform(0.1, 0.3)
     if kind == "circling":
+        # it turns by 1 to 6 radians in the whole run
         means[:, 4] = rng.uniform(1.0, 6.0) / steps
         sd[4] = rng.uniform(0.3, 1.0) / steps
     if offset:
@@ -86,33 +92,35 @@ def draw_localisation(rng: Rng) -> tuple[NoisyDrift, Sensing, GaussianMixture, i
     weights = rounded(rng.uniform(0.5, 1.5, count)) if count > 1 else np.ones(1)
     initial = GaussianMixture(weights, rounded(means), np.diag(rounded(sd) ** 2))
     size = 0.0 if rng.random() < NOISE_FREE_SHARE else float(log_uniform(rng, *JITTER))
-    factor = size * np.diag([unit] * places + [speed] * (drift.dim - places))
-    motion = additive(drift, rounded(factor[:, : places * (1 if kind == "still" else 2)]))
-    sensing, labels = _draw_sensors(rng, initial, places, offset, unit)
+    factor = size * np.diag([unit] * m + [speed] * (drift.dim - m))
+    # only position and velocity have noise: turn and offset are constant
+    motion = additive(drift, rounded(factor[:, : m * (1 if kind == "still" else 2)]))
+    sensing, labels = _draw_sensors(rng, initial, m, offset, unit)
     labels = (kind, motion.kind if size else "noise-free", sensing.view.kind, *labels)
     labels += (("offset",) if offset else ()) + (("multimodal prior",) if count > 1 else ())
     return motion, sensing, initial, steps, labels
 
 
-def _draw_sensors(
-    rng: Rng, initial: GaussianMixture, places: int, offset: bool, unit: float
-) -> tuple[Sensing, tuple[str, ...]]:
+def _draw_sensors(rng: Rng, initial: GaussianMixture, m: int, offset: bool, unit: float) -> tuple[Sensing, tuple[str, ...]]:
     kind = choose(rng, SENSORS)
     x = initial.sample(1000, np.random.Generator(np.random.PCG64(0)))
-    kind = kind if places == 2 else "range"
-    matrix = np.eye(places, x.shape[1])
-    zero = np.zeros(places)
-    sensors = rounded(unit * 1.5 * rng.standard_normal((places + offset + int(rng.integers(1, 4)), places)))
-    views = [sensor_view(kind, matrix, zero, some) for some in (sensors, *sensors[:, None])]  # together, and one by one
+    kind = kind if m == 2 else "range"
+    matrix = np.eye(m, x.shape[1])
+    zero = np.zeros(m)
+    sensors = rounded(unit * 1.5 * rng.standard_normal((m + offset + int(rng.integers(1, 4)), m)))
+    # all, then one by one
+    views = [sensor_view(kind, matrix, zero, subset) for subset in (sensors, *sensors[:, None])]
     views = [_with_offset(view) for view in views] if offset else views
     turns = rng.random() < IN_TURN_SHARE
     freedom = draw_number(rng, 2.5, 6.0) if kind != "bearing" and rng.random() < HEAVY_TAILED_SHARE else None
     readings = views[0].h(x)
     ratio = float(log_uniform(rng, *SHARPNESS))
-    ratio = ratio if turns else max(ratio, LEAST_PRODUCT ** (1 / min(places, readings.shape[1])))
+    # one sharp reading leaves a thin surface; several at once would leave hardly any particle
+    ratio = ratio if turns else max(ratio, LEAST_PRODUCT ** (1 / min(m, readings.shape[1])))
     sd = rounded(ratio * (np.ones(readings.shape[1]) if kind == "bearing" else readings.std(axis=0)))
-    whole, *parts = [gaussian_noise(v, one, Schedule(), freedom) for v, one in zip(views, (sd, *sd[:, None]), strict=True)]
-    sensing = in_turn(whole, parts) if turns else whole
+    noises = zip(views, (sd, *sd[:, None]), strict=True)
+    joint, *parts = [gaussian_noise(view, view_sd, Schedule(), freedom) for view, view_sd in noises]
+    sensing = in_turn(joint, parts) if turns else joint
     labels = (("heavy-tailed",) if freedom else ()) + (("in turn",) if turns else ())
     if rng.random() < LIKELIHOOD_ONLY_SHARE:
         labels += ("likelihood only",)

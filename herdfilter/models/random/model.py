@@ -19,17 +19,18 @@ from herdfilter.models.random.noises import LongRun, NoisyDrift, draw_noise, sim
 from herdfilter.models.random.observations import Sensing, draw_observation
 from herdfilter.models.resolved import Measurement, Transition
 
-UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}  # kind of model -> drift of a step, in spreads
+# kind of model -> unknown drift per step, in spreads
+UNKNOWN_DRIFTS = {"general": 0.05, "localisation": 0.001}
 NOISE_FACTORS = {"half noise": 0.5, "double noise": 2.0}
 DEPARTURES = ("outliers", *NOISE_FACTORS, "unknown drift")
-OUTLIER_SHARE = 0.05  # of the observations
-MULTIMODAL_SHARE = 0.15  # probability of a prior of several far Gaussians
-MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of points of a grid in each dimension
-# Cells to a standard deviation of the transition noise, of an observation's noise in state units, and of the prior
-NOISE_CELLS = 4.2
-LIKELIHOOD_CELLS = 2.0
-PRIOR_CELLS = 2.0
-STRETCH_CELLS = 0.8  # cells, as far apart as the drift puts them at most, to a standard deviation of the transition noise
+OUTLIER_SHARE = 0.05  # share of observations that are outliers
+MULTIMODAL_SHARE = 0.15  # probability of a prior of several Gaussians far apart
+MOST_POINTS = {1: 3000, 2: 250}  # dimension -> largest number of grid points in each dimension
+NOISE_CELLS = 4.2  # grid cells per standard deviation of the transition noise
+LIKELIHOOD_CELLS = 2.0  # per standard deviation of an observation's noise, in state units
+PRIOR_CELLS = 2.0  # per standard deviation of the prior
+# cells per standard deviation of the transition noise, after the drift has stretched them
+STRETCH_CELLS = 0.8
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,11 @@ class RandomModel:
         Not negative. By convention seeds below 10,000 are for tuning, and seeds from 1,000,000 on for claims: whoever makes
         a claim has not looked at them before.
     kind : {"general", "localisation"}
-        The distribution: models in general, or targets which must be found, whose prior is 50 to 1,000 times as wide as the
-        posterior. The page "Many models" states both. The same seed is another model in each.
+        The distribution: models in general, or localisation of a target, whose prior is 50 to 1,000 times as wide as the
+        posterior. The page "Many models" states both. The same seed gives another model in each.
     departure : str, optional
-        A property of the data unknown to the filters: "outliers", "half noise", "double noise", "unknown drift", or "any"
-        of these, drawn by the seed. Such a model only simulates; the filter's is that without departure.
+        A property of the data that filters do not know: "outliers", "half noise", "double noise", "unknown drift", or "any"
+        of these, drawn by the seed. Such a model serves to simulate; filters get the model without departure.
 
     Attributes
     ----------
@@ -62,16 +63,17 @@ class RandomModel:
     steps : int
         Recommended length of a run.
     spread : ndarray, shape (d,)
-        Long-run standard deviation of each coordinate, from chains started all over the system; of localisation the prior's.
+        Long-run standard deviation of each coordinate, from chains started all over the system; for localisation, that of
+        the prior.
     labels : tuple of str
         The kinds of drift, of transition noise and of observation, and then any of "heavy-tailed", "sharp",
         "missing" and "multimodal prior".
     motion, sensing : object
-        The parts that it is made of: the transition with its ``drift``, and the observation with its ``view``.
+        The parts of the model: the transition with its ``drift``, and the observation with its ``view``.
 
     Notes
     -----
-    Beside these, a model has those functions of the model contract that its kind has, and no others: with additive noise
+    Beside these, a model has the functions of the model contract that its noise allows, and no others: with additive noise
     ``transition_mean`` and ``transition_covariance``, with multiplicative noise ``transition`` and ``noise_dim``, and else
     ``sample_transition`` only; always ``log_likelihood`` and ``sample_observation``; ``observation_mean`` and
     ``observation_covariance`` except of counts; ``observation_circular`` of bearings. ``hf.models.random_model`` is another
@@ -96,40 +98,40 @@ class RandomModel:
 
     def __post_init__(self) -> None:
         assign(self, seed=check_count("seed", self.seed, minimum=0, most=None))
-        drawn = _draw_model(self.seed, one_of("kind", self.kind, UNKNOWN_DRIFTS))
-        functions = drawn.motion.functions | drawn.sensing.functions
+        parts = _draw_model(self.seed, one_of("kind", self.kind, UNKNOWN_DRIFTS))
+        functions = parts.motion.functions | parts.sensing.functions
         if one_of("departure", self.departure, ("", *DEPARTURES, "any")):
-            departure, functions = _departing(self, drawn)
-            drawn = drawn._replace(labels=(*drawn.labels, departure))
-        assign(self, **drawn._asdict(), **functions)
+            departure, functions = _departing(self, parts)
+            parts = parts._replace(labels=(*parts.labels, departure))
+        assign(self, **parts._asdict(), **functions)
 
     def __repr__(self) -> str:
         kind = None if self.kind == "general" else self.kind
         return summary_repr(self, seed=self.seed, kind=kind, departure=self.departure or None)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # they are the whole model
+    def __reduce__(self) -> tuple[Any, ...]:  # these arguments determine the whole model
         return RandomModel, (self.seed, self.kind, self.departure)
 
     def __str__(self) -> str:
-        drawn = _draw_model(self.seed, self.kind)
+        parts = _draw_model(self.seed, self.kind)
         general = self.kind == "general"
-        prior = drawn.initial
+        prior = parts.initial
         sd = np.sqrt(np.diagonal(prior.distinct_covariances[0]))
         several = f"{len(prior)} Gaussians of weights {listed(prior.weights)}, means"
         return f"""\
-Random model {self.seed}{"" if general else f" ({self.kind})"}: dimension {drawn.dim}, {drawn.steps} steps
-drift: {drawn.motion.drift.words}
-noise: {drawn.motion.words}
-observed: {drawn.sensing.words}
-its noise: {drawn.sensing.noise_words}
+Random model {self.seed}{"" if general else f" ({self.kind})"}: dimension {parts.dim}, {parts.steps} steps
+drift: {parts.motion.drift.words}
+noise: {parts.motion.words}
+observed: {parts.sensing.words}
+its noise: {parts.sensing.noise_words}
 start: {several if len(prior) > 1 else "Gaussian, mean"} {listed(prior.means)}, standard deviation {listed(sd)}
-{"long-run" if general else "prior"} spread: {listed(drawn.spread)}"""
+{"long-run" if general else "prior"} spread: {listed(parts.spread)}"""
 
     @cached_property
     def grid(self) -> dict[str, Any] | None:
         """Arguments `lower`, `upper` and `points` of a `GridFilter` that is exact; None if that needs too many points.
 
-        The most are 3000 points in one dimension, 250 in each of two.
+        At most it has 3000 points in one dimension, 250 in each of two.
         """
         return None if self.kind == "localisation" else _exact_grid(_draw_model(self.seed, self.kind))
 
@@ -137,7 +139,7 @@ start: {several if len(prior) > 1 else "Gaussian, mean"} {listed(prior.means)}, 
 random_model = RandomModel
 
 
-class _Drawn(NamedTuple):
+class _Parts(NamedTuple):
     dim: int
     initial: GaussianMixture
     steps: int
@@ -154,12 +156,13 @@ def _at_large(motion: NoisyDrift) -> LongRun:
 
 
 @lru_cache(maxsize=256)
-def _draw_model(seed: int, kind: str) -> _Drawn:
+def _draw_model(seed: int, kind: str) -> _Parts:
     if kind == "localisation":
+        # another stream than that of the general model with this seed
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(1,))))
         motion, sensing, initial, steps, labels = draw_localisation(rng)
         spread = rounded(np.sqrt(np.diagonal(initial.covariance)))
-        return _Drawn(motion.dim, initial, steps, spread, labels, motion, sensing)
+        return _Parts(motion.dim, initial, steps, spread, labels, motion, sensing)
     rng = np.random.Generator(np.random.PCG64(seed))
     drift = draw_drift(rng)
     motion = draw_noise(rng, drift)
@@ -170,38 +173,40 @@ def _draw_model(seed: int, kind: str) -> _Drawn:
     if len(initial) > 1:
         labels += ("multimodal prior",)
     spread = rounded(system.spread)
-    return _Drawn(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
+    # the order of draws is part of the definition of a model
+    return _Parts(drift.dim, initial, int(rng.integers(40, 81)), spread, labels, motion, sensing)
 
 
-def _departing(model: RandomModel, drawn: _Drawn) -> tuple[str, dict[str, Any]]:
+def _departing(model: RandomModel, parts: _Parts) -> tuple[str, dict[str, Any]]:
     """Return the departure of a model, and the functions that simulate it; outliers are readings of independent states."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(model.seed, spawn_key=(0,))))
+    # drawn also for a departure that was named, so that "any" and the name give the same data
     drawn_departure = DEPARTURES[rng.integers(len(DEPARTURES))]
-    direction = rng.standard_normal(drawn.dim)
+    direction = rng.standard_normal(parts.dim)
     departure = drawn_departure if model.departure == "any" else model.departure
     factor = NOISE_FACTORS.get(departure, 1.0)
-    sensing = drawn.sensing
-    elsewhere = _at_large(drawn.motion).states if model.kind == "general" else drawn.initial.sample(1000, rng)
-    drift = UNKNOWN_DRIFTS[model.kind] * drawn.spread * direction / np.sqrt(np.mean(direction**2))
+    sensing = parts.sensing
+    independent_states = _at_large(parts.motion).states if model.kind == "general" else parts.initial.sample(1000, rng)
+    drift = UNKNOWN_DRIFTS[model.kind] * parts.spread * direction / np.sqrt(np.mean(direction**2))
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
-        moved = Transition(drawn.motion, dt, control, step).sample(x, rng)
+        next_x = Transition(parts.motion, dt, control, step).sample(x, rng)
         if factor != 1:
-            mean = drawn.motion.drift.f(x)
-            return np.asarray(mean + factor * (moved - mean))
-        return moved + drift if departure == "unknown drift" else moved
+            mean = parts.motion.drift.f(x)
+            return np.asarray(mean + factor * (next_x - mean))
+        return next_x + drift if departure == "unknown drift" else next_x
 
     def sample_observation(x: Array, rng: Rng, step: int) -> Array:
-        seen: Array = Measurement(sensing).sample(x, rng, step)
+        z: Array = Measurement(sensing).sample(x, rng, step)
         if departure == "outliers":
-            other = elsewhere[rng.integers(len(elsewhere), size=len(x))]
-            other = Measurement(sensing).sample(other, rng, step)
-            return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, other, seen)
+            elsewhere = independent_states[rng.integers(len(independent_states), size=len(x))]
+            outliers = Measurement(sensing).sample(elsewhere, rng, step)
+            return np.where(rng.random((len(x), 1)) < OUTLIER_SHARE, outliers, z)
         if factor != 1 and sensing.view.kind != "counts":
             mean = sensing.observation_mean(x, step)
             circular = getattr(sensing, "observation_circular", ())
-            return wrap_angles(mean + factor * wrap_angles(seen - mean, circular), circular)
-        return seen
+            return wrap_angles(mean + factor * wrap_angles(z - mean, circular), circular)
+        return z
 
     return departure, {"sample_transition": sample_transition, "sample_observation": sample_observation}
 
@@ -222,17 +227,18 @@ def _draw_prior(rng: Rng, system: LongRun) -> GaussianMixture:
     return GaussianMixture(weights, means, np.diag(rounded(width * system.spread) ** 2))
 
 
-def _exact_grid(drawn: _Drawn) -> dict[str, Any] | None:
+def _exact_grid(parts: _Parts) -> dict[str, Any] | None:
     """Return `lower`, `upper` and `points` of a grid fine enough for an exact posterior; None if it has too many points.
 
-    It reaches three spreads beyond the states of two simulations, or to six standard deviations of the prior: one from the
-    prior on, and the long run of the system at large, with the parts that hardly a state of the prior comes to. The steepest
-    places of drift and observation are looked for among these states, and all along their range.
+    The grid reaches three spreads beyond the states of two simulations, and at least to six standard deviations of the
+    prior. One simulation starts from the prior; the other is the long run from all over the system, for regions that states
+    of the prior rarely reach. The largest slopes of drift and observation are found at these states and along their range.
     """
-    dim = drawn.dim
-    motion = drawn.motion
-    sensing = drawn.sensing
-    initial = drawn.initial
+    dim = parts.dim
+    motion = parts.motion
+    sensing = parts.sensing
+    initial = parts.initial
+    # the slope of a bearing is unbounded at its sensor, so that no grid is fine enough
     if dim not in MOST_POINTS or motion.kind != "additive" or sensing.view.kind == "bearing":
         return None
     system = _at_large(motion)
@@ -245,8 +251,9 @@ def _exact_grid(drawn: _Drawn) -> dict[str, Any] | None:
     beyond = 3 * np.maximum(run.spread, noise_sd)
     lower = np.minimum(lowest - beyond, (initial.means - 6 * prior_sd).min(axis=0))
     upper = np.maximum(highest + beyond, (initial.means + 6 * prior_sd).max(axis=0))
-    places = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
+    probes = np.concatenate([run.states, system.states, np.linspace(lowest, highest, 200)])
     correlation = noise / np.outer(noise_sd, noise_sd)
+    # the narrowest direction of correlated noise decides
     spacing = noise_sd * np.sqrt(np.linalg.eigvalsh(correlation)[0]) / NOISE_CELLS
     spacing = np.minimum(spacing, prior_sd / PRIOR_CELLS)
     whiten = np.linalg.inv(np.linalg.cholesky(noise))
@@ -254,9 +261,12 @@ def _exact_grid(drawn: _Drawn) -> dict[str, Any] | None:
     for i in range(dim):
         aside = np.zeros(dim)
         aside[i] = step[i]
-        stretch = (motion.drift.f(places + aside) - motion.drift.f(places - aside)) @ whiten.T / (2 * step[i])
-        steepness = (sensing.scaled(places + aside) - sensing.scaled(places - aside)) / (2 * step[i])
-        spacing[i] = min(spacing[i], 1 / (STRETCH_CELLS * _largest(stretch)), 1 / (LIKELIHOOD_CELLS * _largest(steepness)))
+        # slopes by central differences: of the drift in units of its noise, and of the view in units of its noise
+        stretch = (motion.drift.f(probes + aside) - motion.drift.f(probes - aside)) @ whiten.T / (2 * step[i])
+        steepness = (sensing.scaled(probes + aside) - sensing.scaled(probes - aside)) / (2 * step[i])
+        drift_spacing = 1 / (STRETCH_CELLS * _largest(stretch))
+        likelihood_spacing = 1 / (LIKELIHOOD_CELLS * _largest(steepness))
+        spacing[i] = min(spacing[i], drift_spacing, likelihood_spacing)
     points = np.ceil((upper - lower) / spacing).astype(int) + 1
     if (points > MOST_POINTS[dim]).any():
         return None

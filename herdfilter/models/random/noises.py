@@ -1,4 +1,4 @@
-"""Transition noise of random models, in the three forms of the model contract, and how it is drawn."""
+"""Transition noise of random models, in the three forms of the model contract, and its distribution."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from herdfilter.models.resolved import Transition
 # Kind of transition noise -> probability; in one dimension, noise of deficient rank is additive
 NOISES = {"additive": 0.6, "rank-deficient": 0.12, "multiplicative": 0.2, "only simulable": 0.08}
 CHAINS = 400  # independent trajectories of a simulation
-LONG_RUN_STEPS = 10  # number of last steps of a simulation that count as the long run
+LONG_RUN_STEPS = 10  # number of final steps of a simulation that represent the long run
 
 
 class NoisyDrift:
-    """A drift f with its noise: an object with those functions of the model contract that the `kind` of noise allows."""
+    """A drift f with its noise: an object with the functions of the model contract that this `kind` of noise allows."""
 
     def __init__(self, drift: Drift, kind: str, words: str, **functions: Any) -> None:
         self.drift = drift
@@ -31,7 +31,7 @@ class NoisyDrift:
 
 
 def spread_words(factor: Array) -> str:
-    """Write the standard deviations of noise ``factor e``, and how far its entries are correlated."""
+    """Write the standard deviations of noise ``factor e``, and the largest correlation of its entries."""
     sd = np.linalg.norm(factor, axis=1)
     scaled = factor / np.where(sd > 0, sd, 1.0)[:, None]
     correlation = np.abs(scaled @ scaled.T - np.diag(sd > 0)).max()
@@ -87,7 +87,7 @@ def draw_random_scale(rng: Rng, drift: Drift, factor: Array) -> NoisyDrift:
 def only_simulable(
     drift: Drift, factor: Array, freedom: float = 0.0, jumps: tuple[float, float] | None = None
 ) -> NoisyDrift:
-    """Return ``f(x) + s L e``: s makes the noise Student's t with `freedom` degrees, or is 1 but for jumps (share, size)."""
+    """Return ``f(x) + s L e``: s makes the noise Student's t with `freedom` degrees, or is 1 but in jumps (share, size)."""
 
     def sample_transition(x: Array, rng: Rng, dt: float, control: Any, step: int) -> Array:
         n = len(x)
@@ -95,6 +95,7 @@ def only_simulable(
         if jumps:
             scale = np.where(rng.random(n) < jumps[0], jumps[1], 1.0)
         else:
+            # Student's t is Gaussian noise over the root of a chi-squared variable per degree of freedom
             scale = 1 / np.sqrt(rng.chisquare(freedom, n) / freedom)
         return np.asarray(drift.f(x) + scale[:, None] * gaussian)
 
@@ -111,10 +112,11 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
     size = float(log_uniform(rng, *DRIFTS[drift.kind].noise_range)) * drift.scale
     if kind == "rank-deficient" and dim > 1:
         rank = int(rng.integers(1, dim))
+        # the factor keeps the average variance of a coordinate
         shape = rotation(rng, dim)[:, :rank] * np.sqrt(dim / rank)
     elif rng.random() < 0.5:
         shape = np.eye(dim)
-    else:  # no correlation near one
+    else:  # the identity in the covariance keeps correlations away from one
         loadings = rng.standard_normal((dim, dim)) * 0.7 / np.sqrt(dim)
         covariance = loadings @ loadings.T + 0.5 * np.eye(dim)
         sd = np.sqrt(np.diagonal(covariance))
@@ -132,15 +134,15 @@ def draw_noise(rng: Rng, drift: Drift) -> NoisyDrift:
 
 @dataclass(frozen=True, eq=False)
 class LongRun:
-    """States (n, d) of the long run, two draws of the next state after the last step, and the extremes since the start.
+    """A simulation of a system in the long run.
 
-    A chaotic system doubles a difference of the last bit at every step or so: the run is so short that three digits of its
-    moments are the same on every machine.
+    A chaotic system doubles a difference in the last bit at about every step: the run is short enough for three digits of
+    its moments to be the same on every machine.
     """
 
-    states: Array
-    successors: Array  # (2, m, d)
-    lowest: Array
+    states: Array  # (n, d), of the last steps
+    successors: Array  # (2, m, d), two draws of the next state of each of the m chains
+    lowest: Array  # (d,), extremes since the start
     highest: Array
 
     @property
@@ -151,7 +153,7 @@ class LongRun:
 
 def simulate_long_run(motion: NoisyDrift, initial: GaussianMixture) -> LongRun:
     """Simulate a transition from an initial distribution until its drift has settled."""
-    rng = np.random.Generator(np.random.PCG64(0))
+    rng = np.random.Generator(np.random.PCG64(0))  # fixed: a system has one spread, whatever the seed of its model
     x = initial.sample(CHAINS, rng)
     lowest = x.min(axis=0)
     highest = x.max(axis=0)

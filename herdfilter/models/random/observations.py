@@ -1,4 +1,4 @@
-"""Observations of random models: the view of a state, its noise and its schedule, and how they are drawn."""
+"""Observations of random models: the view of a state, its noise and its schedule, and their distribution."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from herdfilter.models.random.noises import LongRun
 
 # View -> probability; in one dimension there is no bearing, and no part of the coordinates
 VIEWS = {"linear": 0.22, "partial": 0.18, "range": 0.17, "bearing": 0.1, "square": 0.13, "saturating": 0.1, "counts": 0.1}
-# Probabilities of heavy-tailed noise and of sharp noise, of all but counts, and of long stretches without observation
-HEAVY_TAILED_SHARE = 0.15
-SHARP_SHARE = 0.12
-MISSING_SHARE = 0.2
-NOISE_RANGE = (0.03, 3.0)  # noise of an observation in units of the spread of what is observed: smallest and largest
+HEAVY_TAILED_SHARE = 0.15  # probability, except of counts
+SHARP_SHARE = 0.12  # probability of sharp noise, except of counts
+MISSING_SHARE = 0.2  # probability of long stretches without observation
+NOISE_RANGE = (0.03, 3.0)  # range of the observation noise, in units of the spread of the view
 SHARP_RATIO = 0.01  # noise of a sharp entry, in units of its predicted spread
-# Least product of those ratios of an observation that are below one: about the share of the particles that it leaves
+# Smallest product of those ratios of an observation that are below one: about the share of particles that survive it
 LEAST_PRODUCT = NOISE_RANGE[0]
 COUNT_RANGE = (0.02, 300.0)  # smallest and largest mean of a count
-SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}  # of a view, in units of the system's spread
+# range of the slope of a view, in units of the system's spread
+SLOPES = {"saturating": (0.7, 3.0), "counts": (0.4, 1.5)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class View:
 
     @property
     def circular(self) -> tuple[int, ...]:
-        """Indices of the angle-valued entries: all of bearings."""
+        """Indices of the angle-valued entries: all entries of bearings, else none."""
         return tuple(range(self.size)) if self.kind == "bearing" else ()
 
 
@@ -57,7 +57,7 @@ def combine_words(matrix: Array, offset: Array) -> str:
 
 
 def linear_view(kind: str, matrix: Array, offset: Array) -> View:
-    """Return ``H x + b``, or a function of it: its square, which leaves signs open, tanh, or exp, the mean of counts."""
+    """Return ``H x + b`` or a function of it: its square, which hides signs, its tanh, or exp, the mean of counts."""
     words = combine_words(matrix, offset)
     low, high = COUNT_RANGE
     views: dict[str, tuple[str, Callable[[Array], Array], str]] = {
@@ -75,11 +75,11 @@ def linear_view(kind: str, matrix: Array, offset: Array) -> View:
 
 
 def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View:
-    """Return ranges, or in a plane bearings, of the place ``P x + b`` in m dimensions from sensors (k, m)."""
+    """Return ranges, or in a plane bearings, of the position ``P x + b`` in m dimensions from sensors (k, m)."""
 
     def h(x: Array) -> Array:
-        places: Array = x @ matrix.T + offset
-        away = places[:, None] - sensors
+        positions: Array = x @ matrix.T + offset
+        away = positions[:, None] - sensors
         if kind == "bearing":
             return np.arctan2(away[..., 1], away[..., 0])
         return np.asarray(np.sqrt(np.einsum("nkm,nkm->nk", away, away)))
@@ -91,7 +91,7 @@ def sensor_view(kind: str, matrix: Array, offset: Array, sensors: Array) -> View
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps with an observation: `length` of every `period`, from step `first` on; by default every step."""
+    """The steps with an observation: `length` steps in every `period`, from step `first` on; by default every step."""
 
     period: int = 1
     length: int = 1
@@ -113,10 +113,10 @@ class Schedule:
 class Sensing:
     """A view with its noise and its schedule: an object with the functions of the model contract that the noise allows.
 
-    In units of the noise the view is `scaled`, as a grid must resolve it.
+    `scaled` is the view in units of the noise: a grid must resolve it.
     """
 
-    observation_mean: Any  # except of counts
+    observation_mean: Any  # missing for counts
 
     def __init__(
         self, view: View, schedule: Schedule, noise_words: str, draw: Any = None, scaled: Any = None, **functions: Any
@@ -136,7 +136,7 @@ class Sensing:
 def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | None = None) -> Sensing:
     """Return a view with independent noise of scales `sd`, (k,): Gaussian, or Student's t with `freedom` above 2 degrees.
 
-    Bearings are compared the short way round, and drawn between -pi and pi.
+    Differences of bearings, and simulated bearings, are wrapped to within pi.
     """
     size = view.size
     if freedom is None:
@@ -144,6 +144,7 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
         variances = sd**2
     else:
         words = f"Student's t with {freedom:.3g} degrees of freedom, scale {listed(sd)}"
+        # the variance of Student's t, for Kalman filters
         variances = sd**2 * freedom / (freedom - 2)
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
@@ -174,12 +175,13 @@ def gaussian_noise(view: View, sd: Array, schedule: Schedule, freedom: float | N
 def counts(view: View, schedule: Schedule) -> Sensing:
     """Return independent Poisson counts, whose means are the view.
 
-    Their variance is their mean, different from state to state: there is no one ``observation_covariance``, and thus no
-    ``observation_mean`` either, so that no Kalman filter takes a wrong one.
+    Their variance equals their mean and differs from state to state: there is no single ``observation_covariance``. For lack
+    of it there is no ``observation_mean`` either, so that no Kalman filter uses a wrong one.
     """
 
     def log_likelihood(z: ArrayLike, x: Array, step: int) -> Array:
         z = as_observation(z, view.size)
+        # log of mean^z exp(-mean) / z!
         if not (z >= 0).all():
             raise ValueError(f"z: expected counts of at least 0, got {z}")
         mean = view.h(x)
@@ -190,7 +192,7 @@ def counts(view: View, schedule: Schedule) -> Sensing:
         schedule,
         "Poisson",
         lambda mean, rng: rng.poisson(mean).astype(np.float64),
-        lambda x: 2 * np.sqrt(view.h(x)),  # twice the root of a count has a variance of one
+        lambda x: 2 * np.sqrt(view.h(x)),  # 2 sqrt(count) has a variance of about one
         log_likelihood=log_likelihood,
     )
 
@@ -211,10 +213,10 @@ def draw_view(rng: Rng, system: LongRun) -> View:
         dims = np.sort(rng.permutation(dim)[: int(rng.integers(1, min(3, dim - 1) + 1))])
         return View("partial", len(dims), lambda x: np.take(x, dims, axis=1), f"the coordinates {coordinates(dims)}")
     if kind in ("range", "bearing"):
-        places = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
-        matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:places])])
+        m = 2 if kind == "bearing" else min(dim, int(rng.integers(1, 4)))
+        matrix, offset = standardise(np.eye(dim)[np.sort(rng.permutation(dim)[:m])])
         count = int(rng.integers(1, 4 if kind == "range" else 3))
-        sensors = rng.standard_normal((count, places))
+        sensors = rng.standard_normal((count, m))
         away = rng.uniform(1.5 if kind == "bearing" else 0.3, 4.0, (count, 1))
         sensors *= away / np.linalg.norm(sensors, axis=1, keepdims=True)
         return sensor_view(kind, matrix, offset, rounded(sensors))
@@ -232,7 +234,7 @@ def draw_view(rng: Rng, system: LongRun) -> View:
 
 
 def draw_schedule(rng: Rng) -> Schedule:
-    """Draw the steps with an observation: all, or a few every so often."""
+    """Draw the steps with an observation: all of them, or a few at the start of every period."""
     if rng.random() >= MISSING_SHARE:
         return Schedule()
     period = int(rng.integers(6, 26))
@@ -254,14 +256,17 @@ def draw_observation(rng: Rng, system: LongRun) -> tuple[Sensing, tuple[str, ...
     sharp = special[0] < SHARP_SHARE
     if sharp:
         first, second = map(view.h, system.successors)
+        # spread of the view within one step: half the mean square of the difference of two draws is the variance
         step_spread = np.sqrt((wrap_angles(first - second, view.circular) ** 2).mean(axis=0) / 2)
         ratio = np.maximum(ratio, 1.0)
         ratio[0] = SHARP_RATIO * max(step_spread[0] / spread[0], 0.2)
-    else:  # small ratios are raised to a common power, such that together they leave enough of the particles
+    else:
+        # small ratios are raised to a common power that makes their product large enough
         small = np.minimum(ratio, 1.0)
-        share = np.log(small).sum()
-        if share < np.log(LEAST_PRODUCT):
-            ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / share), ratio)
+        log_product = np.log(small).sum()
+        if log_product < np.log(LEAST_PRODUCT):
+            ratio = np.where(ratio < 1, small ** (np.log(LEAST_PRODUCT) / log_product), ratio)
+    # bearings with more noise than half a radian would hardly say anything
     sd = np.minimum(rounded(ratio * spread), 0.5 if view.circular else np.inf)
     labels = (("sharp",) if sharp else ()) + missing
     if not view.circular and not sharp and special[1] < HEAVY_TAILED_SHARE:
