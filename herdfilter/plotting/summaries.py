@@ -22,7 +22,7 @@ def cost_drawings(
 ) -> dict[str, Drawing]:
     """Return the figures of the error against particle count and against time per step, log-log.
 
-    Medians over runs have 95 % intervals; `slopes` are those fitted to each measure.
+    Medians over runs have 95 % intervals; `slopes` are the fitted slopes (`fitted_slopes`) of each measure.
     """
     measures = error_measures(summary)
     errors = [f"{measure}_median{end}" for measure in measures for end in ("", "_low", "_high")]
@@ -48,6 +48,7 @@ def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], mea
     log_axis(ax, "y")
     for i, (name, rows) in enumerate(summary.groupby("filter", sort=False)):
         style = looks[str(name)]
+        # Filters are set slightly apart, so that their intervals do not cover each other.
         x = rows["n_particles"] * (1.012 ** (i - (len(looks) - 1) / 2) if len(counts) > 1 else 1.0)
         if np.isfinite(slope := fitted.get(name, np.nan)):  # the line goes through the middle of the medians
             medians = np.log(rows[f"{measure}_median"].where(rows[f"{measure}_median"] > 0))
@@ -56,7 +57,8 @@ def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], mea
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, style)
     best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
-    if len(counts) > 1 and measure == "reference_error" and best > 0:  # the rate of independent draws, below the best filter
+    if len(counts) > 1 and measure == "reference_error" and best > 0:
+        # The rate of independent draws, 1 / sqrt(n), drawn below the best filter.
         y = best * 0.7 * np.sqrt(counts[-1] / counts)
         ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", label="independent draws")
     ax.set_xticks(counts, [str(n) for n in counts])
@@ -74,10 +76,11 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     ax.plot(front["ms_per_step"], front[error], "o", color=INK, markersize=11, mfc="none", label="Pareto front")
     for name, rows in summary.groupby("filter", sort=False):
         _error_line(ax, rows, measure, rows["ms_per_step"], looks[str(name)])
-    low, high = summary["ms_per_step"].min() / 1.4, summary["ms_per_step"].max() * 1.8
+    low = summary["ms_per_step"].min() / 1.4
+    high = summary["ms_per_step"].max() * 1.8
     ax.set_xlim(low, high)
     ax.margins(y=0.12)
-    # particle counts beside the markers of the filter whose times lie farthest apart
+    # Particle counts beside the markers of the filter whose times lie farthest apart, where there is room for a number.
     times = summary.dropna(subset=error).groupby("filter", sort=False)["ms_per_step"]
     widest = summary[summary["filter"] == (times.max() / times.min()).idxmax()]
     last = -np.inf
@@ -142,11 +145,11 @@ def _largest_count(summary: pd.DataFrame) -> pd.DataFrame:
 def _intervals_drawing(
     rows: pd.DataFrame, titles: dict[str, str], looks: dict[str, Style], highest: float, title: str, xlabel: str
 ) -> Drawing:
-    """Return a figure of numbers near 1, a panel for each column: every filter's with its interval, from the bottom up."""
+    """Return a figure of numbers near 1, a panel for each column: a row for each filter, from the bottom up."""
     size = (4.6, 0.34 * len(rows) + 0.8)
     columns = [f"{name}{end}" for name in titles for end in ("", "_low", "_high")]
-    shown = rows.assign(**rows[columns].clip(upper=highest))
-    panels = tuple(Panel(titles[name], partial(_intervals_panel, shown, name, looks)) for name in titles)
+    clipped = rows.assign(**rows[columns].clip(upper=highest))
+    panels = tuple(Panel(titles[name], partial(_intervals_panel, clipped, name, looks)) for name in titles)
     return Drawing(panels, size, title=title, xlabel=xlabel, share=False, highest=highest, across=True)
 
 
@@ -157,11 +160,11 @@ def _intervals_panel(rows: pd.DataFrame, name: str, looks: dict[str, Style], ax:
         style = looks[row["filter"]]
         band = [row.get(f"{name}_band_{end}", np.nan) for end in ("low", "high")]
         ax.fill_betweenx([y - 0.32, y + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
-        if row[f"{name}_low"] > 0:
+        if row[f"{name}_low"] > 0:  # the axis is logarithmic
             ax.plot([row[f"{name}_low"], row[f"{name}_high"]], [y, y], color=style.color, linewidth=2.4)
         ax.plot(row[name], y, style.marker, color=style.color, markersize=8)
-    left, right = ax.get_xlim()
-    ax.set_xlim(min(left, 0.8), max(right, 1.25))
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, 0.8), max(high, 1.25))
     ax.set_yticks(range(len(rows)), rows["filter"])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.grid(visible=False, axis="y")
@@ -172,6 +175,7 @@ def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
     rows = _largest_count(summary).iloc[::-1].dropna(subset="gospa")
     if rows.empty:
         return None
+    # Of order 2: the squares of the parts sum to the square of GOSPA, and each gets its share of the bar.
     powers = rows[[f"gospa_{name}" for name in GOSPA_PARTS]].to_numpy() ** 2
     widths = rows["gospa"].to_numpy() * powers.T / np.maximum(powers.sum(axis=1), 1e-300)
 

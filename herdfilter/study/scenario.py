@@ -1,7 +1,7 @@
-"""Scenarios: one experiment a TOML file, with its source; the page "A scenario of your own" lists all keys.
+"""Scenarios: each TOML file is one experiment, with its source; the page "A scenario of your own" lists all keys.
 
-A file runs the code that it names: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
-public classes of herdfilter can be named in it.
+Loading a file runs the code that it names: a Python file in ``type``, and the modules under ``imports``. Apart from those,
+only the public classes of herdfilter can be named in it.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Scenario:
 
     @property
     def simulated(self) -> Scenario:
-        """The scenario of the model that simulates, which has the keys of ``[truth] model`` besides; itself without any."""
+        """The scenario whose model simulates the truth: with the keys of ``[truth] model``; itself if there are none."""
         changes = {} if self.truth is None else self.truth.model
         return replace(self, model={**self.model, **changes}) if changes else self
 
@@ -136,7 +136,7 @@ class Scenario:
             return self.modules.resolve(name)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Import the module of the recorded data in a worker, too: a study holds data beside its scenario."""
+        """Import the data loader's module in a worker, too: a study is sent with data of that module's classes."""
         vars(self).update(state)
         if self.data is not None:
             with suppress(Exception):
@@ -147,7 +147,7 @@ class Scenario:
         return tuple(range(dim)) if self.error_dims is None else self.error_dims
 
     def steps_of(self, model: Any) -> int:
-        """Count the steps of a simulated run; the models of a family say in `steps` how many they should have."""
+        """Return the number of steps of a simulated run; a model of a family may have its own in its attribute `steps`."""
         return self.steps if self.models is None else check_count("steps", getattr(model, "steps", self.steps))
 
     @property
@@ -157,14 +157,14 @@ class Scenario:
         return i, j
 
     def build_model(self, **arguments: Any) -> Any:
-        """Build the model from its table, with further `arguments` of real data (as beacons) or the seed in a family."""
-        drawn = {} if self.models is None else {"seed": self.first_model}
-        keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
+        """Build the model from its table, with `arguments` from real data (such as beacons) or a family's seed."""
+        seed = {} if self.models is None else {"seed": self.first_model}
+        keywords = {k: v for k, v in self.model.items() if k != "type"} | seed | arguments
         name = str(self.model["type"])
         with prefix_errors(f"{self.name}.toml: model type: ", Exception, SystemExit):
             cls = self.modules.resolve(name)
         with prefix_errors(f"{self.name}.toml: model {short_repr(name)}: ", Exception, SystemExit):
-            if isinstance(keywords.get("model"), str):  # within the clutter
+            if isinstance(keywords.get("model"), str):  # the model inside WithClutter is an expression
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
@@ -197,6 +197,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
             'put your model into hf.study.Scenario("name", "title", {"type": "file.py:function"})'
         )
     text = os.fspath(scenario)
+    # A name of the registry has neither ending nor folder.
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
         if not os.path.isfile(path):
@@ -209,7 +210,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
-    """Return the scenario of the table of its file."""
+    """Return the scenario of a TOML file, read into `table`."""
     check_keywords("scenario", Scenario, table, added=("name", "folder"))
     return Scenario(**table, name=path.stem, folder=path.resolve().parent)
 

@@ -1,7 +1,7 @@
 """Tables of a TOML file as frozen dataclasses, and the smaller tables of a scenario.
 
-The fields of a dataclass are the keys of its table. It converts and checks them as their annotations say when it is made, by
-a file or a caller (`convert_fields`).
+The fields of a dataclass are the keys of its table. When one is made, from a file or by a caller, its fields are converted
+and checked according to their annotations (`convert_fields`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ def convert_fields(instance: Any) -> None:
 
 
 def _converted(key: str, kind: Any, value: Any) -> Any:
-    """Convert the value of a key; ``Annotated[type, check]`` calls ``check(key, value)`` besides."""
-    base, arguments = get_origin(kind) or kind, get_args(kind)
+    """Convert the value of a key to an annotated `kind`; ``Annotated[type, check]`` calls ``check(key, value)``, too."""
+    base = get_origin(kind) or kind
+    arguments = get_args(kind)
     if base in (Union, UnionType):
         if value is None and NoneType in arguments:
             return None
-        kinds = [alternative for alternative in arguments if alternative is not NoneType]  # of two, the first is a list
+        # Of two alternatives, as of births, the first is the one for a list.
+        kinds = [alternative for alternative in arguments if alternative is not NoneType]
         return _converted(key, kinds[0 if isinstance(value, list | tuple) else -1], value)
     if base is Annotated:
         value = _converted(key, arguments[0], value)
@@ -47,7 +49,7 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
             return kind(**value)
     if (is_dataclass(base) or base in _EXPECTED) and not isinstance(value, base):
         raise ValueError(f"{key}: expected {_EXPECTED.get(base, 'a table')}, got {short_repr(value)}")
-    return value  # numbers are left to the checks
+    return value  # the checks in the annotation look at numbers
 
 
 as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
@@ -55,7 +57,7 @@ as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lamb
 
 @dataclass(frozen=True)
 class Truth:
-    """How a simulation differs from the model of the filters.
+    """Differences of the simulated truth from the filters' model.
 
     Attributes
     ----------
@@ -78,7 +80,8 @@ class Truth:
 class Divergence:
     """Bound on the RMSE to the truth over the final part of the steps, a fraction in (0, 1].
 
-    It is in the unit of the error; with `in_spreads` in the model's ``spread``, and a mean over the dimensions, too.
+    It is in the unit of the error. With `in_spreads` errors are divided by the model's ``spread``, and the mean is over the
+    dimensions, too.
     """
 
     rmse_above: Annotated[float, as_positive]

@@ -48,7 +48,7 @@ class BirthPlace:
         _check_sd(self)
 
     def for_tracker(self) -> Birth:
-        """Return it as an argument of a tracker."""
+        """Return the birth argument of a tracker."""
         return Birth(self.probability, _independent_gaussian(self))
 
 
@@ -63,7 +63,7 @@ class Anywhere:
     mean, sd : sequence of float
         Mean and standard deviations of the state of a new target before it is detected, each (d,).
     most : float
-        Largest probability of a new track.
+        Largest probability that a detection starts a new track.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Anywhere:
         _check_sd(self)
 
     def for_tracker(self) -> BirthFromMeasurements:
-        """Return it as an argument of a tracker."""
+        """Return the birth argument of a tracker."""
         return BirthFromMeasurements(_independent_gaussian(self), self.expected, self.most)
 
 
@@ -193,27 +193,28 @@ class Targets:
             if track.sd is not None:
                 initial = initial + np.asarray(track.sd) * rng.standard_normal(len(initial))
             at = track.first - 1 if track.at is None else track.at
-            there = range(track.first, min(steps, track.last or steps) + 1)
-            if len(there):
-                path = simulate_path(model, initial, at, there, rng, dt, self.noise)
-                truth[there[0] - 1 : there[-1], i] = path
+            lifetime = range(track.first, min(steps, track.last or steps) + 1)
+            if len(lifetime):
+                path = simulate_path(model, initial, at, lifetime, rng, dt, self.noise)
+                truth[lifetime[0] - 1 : lifetime[-1], i] = path
         return truth
 
     def _draw_tracks(self, steps: int, rng: np.random.Generator) -> list[TrueTrack]:
         """Draw targets from births and survival probability."""
         tracks = []
         for step in range(1, steps + 1):
-            for place in self.births if isinstance(self.births, tuple) else ():
-                if rng.random() < place.probability:
-                    lived = 1 if self.survival_probability < 1 else steps
-                    while lived < steps and rng.random() < self.survival_probability:
-                        lived += 1
-                    tracks.append(TrueTrack(place.mean, place.sd, step, step + lived - 1, step))
+            for birth in self.births if isinstance(self.births, tuple) else ():
+                if rng.random() < birth.probability:
+                    # An immortal target takes no draws.
+                    duration = 1 if self.survival_probability < 1 else steps
+                    while duration < steps and rng.random() < self.survival_probability:
+                        duration += 1
+                    tracks.append(TrueTrack(birth.mean, birth.sd, step, step + duration - 1, step))
         return tracks
 
 
 def _independent_gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
-    """Return one Gaussian whose dimensions are independent."""
+    """Return the Gaussian of a birth's state, whose dimensions are independent."""
     return GaussianMixture([1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64))))
 
 
