@@ -1,4 +1,4 @@
-"""A filter of the catalogue by its name; type checkers know the class and its options."""
+"""`make_filter`: a filter of the catalogue by its name, with types by which checkers know the class and its options."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def make_filter(
 def make_filter(
     name: TrackerName, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[TrackerOptions]
 ) -> LMBTracker: ...
-@overload  # a name that is known when the program runs only
+@overload  # a name that is not a literal
 def make_filter(
     name: str, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[ParticleFilterOptions]
 ) -> Any: ...
@@ -109,12 +109,12 @@ def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, 
     rng : numpy.random.Generator or int, optional
         Source of every random draw, or a seed; not used by deterministic filters.
     **options
-        Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
+        Keyword arguments of the filter's class, which replace those of the catalogue: objects, or constructor expressions
         such as ``"ResidualResampling()"``. Type checkers know those of each name. A tracker (`LMBTracker`) needs ``birth``.
 
     Examples
     --------
-    On a linear Gaussian model two of three filters give exactly what Kalman's filter gives.
+    On a linear Gaussian model two of three filters agree exactly with the Kalman filter.
 
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)

@@ -73,6 +73,7 @@ def compare_command(
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
+    # What is wrong with an option is said before the scenario is prepared, which may take seconds.
     if run_timeout is not None:
         as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:

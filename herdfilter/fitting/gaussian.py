@@ -17,7 +17,7 @@ from herdfilter.mixture import GaussianMixture
 class GaussianFit(Fit):
     """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003).
 
-    Particles in a plane, or in one place, get a small width: no eigenvalue of the correlation matrix is below 1e-8.
+    Particles that lie in a plane, or coincide, get a small width: no eigenvalue of the correlation matrix is below 1e-8.
 
     Examples
     --------

@@ -18,8 +18,9 @@ N_POINTS = 20
 
 
 def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
-    """Sample and measure; the random points shown are the first of many draws."""
-    mixture, draws = common.five_gaussians(), 10 if quick else 100
+    """Sample and measure; the figure shows the first of many random draws."""
+    mixture = common.five_gaussians()
+    draws = 10 if quick else 100
     samplers = common.herding_samplers(SIGMA_K)
     points = {name: samplers[name].sample(mixture, N_POINTS) for name in (common.KH, common.CHG)}
     rng = np.random.default_rng(seed)
@@ -34,8 +35,8 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     numbers.insert(1, "point", numbers.index + 1)
     with figures() as new:
         figure, axes = new(1, len(points), (9.6, 3.6))
-        for ax, (name, shown) in zip(axes.flat, points.items(), strict=True):
-            common.draw_samples(ax, mixture, shown, name, marker=common.SAMPLER_STYLES[name].marker)
+        for ax, (name, samples) in zip(axes.flat, points.items(), strict=True):
+            common.draw_samples(ax, mixture, samples, name, marker=common.SAMPLER_STYLES[name].marker)
             ax.set(xlabel=f"herding error {rows[name][0]:.3f}", ylabel="")
     return common.Reproduction("fig1", TITLE, figure, table.assign(paper=common.NOT_STATED), numbers)
 

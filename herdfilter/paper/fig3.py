@@ -20,17 +20,21 @@ SETTINGS: list[tuple[int, Bandwidth]] = [(2, 0.5), (10, 0.5), (10, "auto")]  # d
 def reproduce(seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 10, runs: int = 20) -> common.Reproduction:
     """Sample n points from every mixture and measure all prefixes; random points in `runs` runs.
 
-    The same mixtures serve both bandwidths. Points are herded and measured with one kernel; the automatic one is the
-    kernel for n points.
+    The same mixtures are used for both bandwidths. Points are herded and measured with the same kernel; the automatic one is
+    the kernel for n points.
     """
     if quick:
-        n, mixtures, runs = 100, 2, 3
-    parts, floors = {}, {}
+        n = 100
+        mixtures = 2
+        runs = 3
+    parts = {}
+    floors = {}
     for dim, bandwidth in SETTINGS:
         setting = dim, str(bandwidth)
         parts[setting], floors[setting] = mean_errors(dim, bandwidth, seed, n, mixtures, runs)
     numbers = common.joined(parts, ["d", "sigma_k"])
     early, end = common.at_counts(numbers, n // 5, n)
+    # The exponent of a power law through the errors at n / 5 and n points.
     fall = np.log(early["herding_error"] / end["herding_error"]) / np.log(n / (n // 5))
     table = end[["d", "sigma_k", "sampler"]].assign(
         **{
@@ -82,7 +86,7 @@ def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: dict[tuple[int, str
             below.axhline(floors[setting], color=INK, linewidth=1, linestyle="--", label="L2 floor")
             if dim == 2:
                 log_axis(below, "y")
-            else:  # too little changes for a logarithmic scale
+            else:  # in 10 dimensions the error changes too little for a logarithmic scale
                 below.set(yscale="linear", ylim=(0, 2.05))
             rule = "automatic bandwidth" if bandwidth == "auto" else rf"$\sigma_k$ = {bandwidth}"
             above.set_title(f"d = {dim}, {rule}")

@@ -21,7 +21,7 @@ TITLE = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
 SIGMA_K = 0.1
 DIMS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
 
-BFGS_TOLERANCE = 1e-5  # default of scipy: BFGS takes no step if no element of the gradient is larger
+BFGS_TOLERANCE = 1e-5  # SciPy's default: BFGS takes no step if no element of the gradient is larger
 
 PUBLISHED_COLUMNS = {common.KH: "kernel_herding", common.CHG: "continuous_herded_gibbs"}
 
@@ -52,7 +52,8 @@ def reproduce(
 ) -> common.Reproduction:
     """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
     if quick:
-        dims, mixtures = (2, 5, 10), 2
+        dims = (2, 5, 10)
+        mixtures = 2
     samplers = common.herding_samplers(SIGMA_K)
     rows = []
     with threadpool_limits(1):
@@ -99,5 +100,6 @@ def table(numbers: pd.DataFrame) -> pd.DataFrame:
     }
     seconds = {"KH": numbers["paper_kernel_herding"], "CHG": numbers["paper_continuous_herded_gibbs"]}
     for short, name in (("KH", common.KH), ("CHG", common.CHG)):
+        # Rounded to hundreds, because the machines differ.
         columns[f"{short}: paper\nover ours"] = (100 * (seconds[short] / numbers[name] / 100).round()).astype(int)
     return pd.DataFrame(columns | {f"paper:\n{short} (s)": values for short, values in seconds.items()})
