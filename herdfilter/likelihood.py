@@ -15,16 +15,22 @@ from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
 
-FIRST_STEP = 0.05  # as a share of the distance of the bounds; without finite ones, of the larger of the parameter and 1
-START_RADIUS = 1.0  # first and last radius of the search, in standard errors of a parameter given the others
+# A share of the distance of the bounds; without finite ones, of the larger of the parameter and 1.
+FIRST_STEP = 0.05
+# First and last radius of the search's trust region, in standard errors of a parameter given the others.
+START_RADIUS = 1.0
 END_RADIUS = 0.1
 MAX_SEARCHES = 3
-LONGEST_NEWTON_STEP = 0.5  # in standard errors: after a longer one the search is repeated with the Hessian found there
+# In standard errors: after a longer one the search is repeated with the Hessian found there.
+LONGEST_NEWTON_STEP = 0.5
 LONGEST_LAST_STEP = 0.1  # after a longer one a second step of Newton's method follows
 
-WIDE_STEP = 0.4  # step of the Hessian's differences, in standard errors of a parameter given the others
-NARROW_STEPS = 0.25 * 0.6 ** np.arange(3)  # steps for the gradient and the roughness, in wide steps
-LARGEST_ROUGHNESS = 0.005  # above it, the roughness of the log-likelihood may move a maximum by a tenth of a standard error
+# Step of the Hessian's differences, in standard errors of a parameter given the others.
+WIDE_STEP = 0.4
+# Steps for the gradient and the roughness, in wide steps.
+NARROW_STEPS = 0.25 * 0.6 ** np.arange(3)
+# A larger roughness of the log-likelihood may move its maximum by a tenth of a standard error.
+LARGEST_ROUGHNESS = 0.005
 
 
 class RoughLikelihoodWarning(UserWarning):
@@ -214,7 +220,13 @@ def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     return start, lower, upper
 
 
-def _search(f: _LogLikelihood, lower: Array, upper: Array, scale: Array, max_evaluations: int) -> bool:
+def _search(
+    f: _LogLikelihood,
+    lower: Array,
+    upper: Array,
+    scale: Array,
+    max_evaluations: int,
+) -> bool:
     """Search with COBYQA from the best point so far, in units of `scale` (p,); return True if the search converged."""
     from scipy.optimize import Bounds, minimize
 
@@ -240,7 +252,12 @@ def _search(f: _LogLikelihood, lower: Array, upper: Array, scale: Array, max_eva
 class _LogLikelihood:
     """The log-likelihood as a function of the parameters: cached, and -inf where all weights vanish."""
 
-    def __init__(self, build: Callable[[Array], Any], observations: Any, run: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        build: Callable[[Array], Any],
+        observations: Any,
+        run: dict[str, Any],
+    ) -> None:
         if not callable(build):
             raise TypeError(f"build: expected a function from parameters to a filter, got {short_repr(build)}")
         self.build = build
@@ -303,7 +320,8 @@ def _fit_steps(
                 break
             steps[i] = min(steps[i], margins[i])
             difference = f.second_difference(x, steps[i] * direction)
-            ratio = WIDE_STEP / np.sqrt(-difference) if difference < 0 else 3.0  # wider where there is no maximum
+            # Wider where there is no maximum.
+            ratio = WIDE_STEP / np.sqrt(-difference) if difference < 0 else 3.0
             ratio = min(ratio, margins[i] / steps[i])
             if 0.5 <= ratio <= 2:  # good enough
                 break
@@ -339,7 +357,14 @@ class _Curvature:
         return covariance * np.outer(self.steps, self.steps)
 
     @classmethod
-    def at(cls, f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array) -> _Curvature:
+    def at(
+        cls,
+        f: _LogLikelihood,
+        x: Array,
+        lower: Array,
+        upper: Array,
+        steps: Array,
+    ) -> _Curvature:
         """Compute the curvature at x, with steps fitted to it."""
         from scipy.differentiate import hessian
 
@@ -360,7 +385,12 @@ class _Curvature:
         for i, step, expected in zip(np.flatnonzero(free), directions, np.diagonal(matrix), strict=True):
             roughness[i] = max(abs(f.second_difference(x, s * step) - s**2 * expected) for s in scales)
         eigenvalues = np.linalg.eigvalsh(-matrix) if np.isfinite(matrix).all() else np.zeros(1)
-        return cls(free, steps, -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None, roughness)
+        return cls(
+            free,
+            steps,
+            -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None,
+            roughness,
+        )
 
     def newton_step(self, f: _LogLikelihood, lower: Array, upper: Array) -> float:
         """Try a step of Newton's method from the best point; return its length in standard errors, inf if there is none."""

@@ -61,7 +61,8 @@ def _build(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
     with prefix_errors(f"{short_repr(expression)}: ", Exception):
         try:
             tree = ast.parse(expression.strip(), mode="eval")
-        except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
+        except (SyntaxError, MemoryError):
+            # MemoryError: nested deeper than the parser can go.
             raise ValueError("expected a constructor call such as 'KernelHerding()'") from None
         return _build_node(tree.body, dict(modules))
 
@@ -70,6 +71,7 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
     match node:
         case ast.Constant(None | bool() | int() | float() | str() as value):
             return value
+        # A negative number is an operation to Python's parser.
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
         case ast.List(items) | ast.Tuple(items):
@@ -90,7 +92,8 @@ class Imports:
 
     def __init__(self, names: Iterable[str] = (), folder: Path = Path()) -> None:
         self.names = tuple(names)
-        self._folder = folder  # private, because a study's description has only public attributes
+        # Private, because a study's description takes public attributes.
+        self._folder = folder
 
     def modules(self) -> dict[str, ModuleType]:
         """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``."""
@@ -125,12 +128,14 @@ def find_part(name: str, modules: Mapping[str, ModuleType]) -> Part:
         parts = _public_parts(modules[module])
         module = modules[module].__name__
     else:
+        # ``herdfilter.kernels`` and ``kernels`` name the same folder.
         folder = f"{module}.".removeprefix("herdfilter.").rstrip(".")
         if folder not in ("", *FOLDERS):
             raise ValueError(
                 f"{short_repr(module)} is not a part of herdfilter that a scenario may use; "
                 f"if it is a module that you trust, add imports = [{short_repr(module)}]"
             )
+        # Names outside these folders, such as those that write files, are out of reach.
         parts = own_parts(folder)
     return parts[one_of(module or "herdfilter", part, parts)]
 
@@ -173,15 +178,22 @@ def _import_file(path: Path, _version: int) -> ModuleType:
     loader = SourceFileLoader(f"herdfilter_user_{path.stem}", str(path))
     module = ModuleType(loader.name)
     module.__file__ = loader.path
-    sys.modules[module.__name__] = module  # where dataclasses and pickle look up the module of a class
+    # Dataclasses and pickle look up the module of a class here.
+    sys.modules[module.__name__] = module
     with prefix_errors(f"{path} cannot be imported: ", Exception, SystemExit):
         loader.exec_module(module)
     return module
 
 
-def check_keywords(where: str, function: Callable[..., Any], keywords: Mapping[str, Any], added: Iterable[str] = ()) -> None:
+def check_keywords(
+    where: str,
+    function: Callable[..., Any],
+    keywords: Mapping[str, Any],
+    added: Iterable[str] = (),
+) -> None:
     """Raise ValueError unless `function` takes all `keywords` and they are complete; the caller adds those in `added`."""
     parameters = inspect.signature(function).parameters.values()
+    # A function that accepts any keyword must check them itself.
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in added]

@@ -22,7 +22,8 @@ For many targets ``(model, n_particles, rng, birth, survival_probability)`` -> a
 ``means`` for each step; a function without the last two arguments is called without them.
 """
 
-TRACKER_ARGUMENTS = ("birth", "survival_probability")  # arguments of a tracker that come from the scenario
+# Arguments of a tracker that come from the scenario.
+TRACKER_ARGUMENTS = ("birth", "survival_probability")
 
 WORDS = ("about", "group")  # keys of a table that are only for the list of filters
 
@@ -45,20 +46,42 @@ class FilterSpec:
     tracker: bool = False
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
+    def from_table(
+        cls,
+        name: str,
+        table: Mapping[str, Any],
+        imports: Imports | None = None,
+    ) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key not in WORDS}
-        key = "tracker" if "tracker" in options else "filter"  # in a tracker's table, `filter` is that of its tracks
+        # In a tracker's table, `filter` is that of its tracks.
+        key = "tracker" if "tracker" in options else "filter"
         cls_name = options.pop(key, "ParticleFilter")
         with prefix_errors(f"filter {name}: "):
             if not isinstance(cls_name, str):
                 raise ValueError(f"{key}: expected the name of a class, got {short_repr(cls_name)}")
-            spec = cls(cls_name, options, imports if imports and imports.names else None, key == "tracker")
-            check_keywords("options", spec.built(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
+            spec = cls(
+                cls_name,
+                options,
+                imports if imports and imports.names else None,
+                key == "tracker",
+            )
+            check_keywords(
+                "options",
+                spec.built(),
+                options,
+                added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS),
+            )
             spec._values()  # raises the errors of wrong expressions now
         return spec
 
-    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **options: Any) -> Any:
+    def __call__(
+        self,
+        model: Any,
+        n_particles: int,
+        rng: np.random.Generator,
+        **options: Any,
+    ) -> Any:
         """Build the filter; `options` replace those of the specification, or are arguments of a tracker.
 
         `n_particles` and `rng` are not passed to a class without such parameters.
@@ -72,6 +95,7 @@ class FilterSpec:
                 f"{self.filter} has them from a scenario with [targets]"
             )
         arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
+        # Every study passes these; they are dropped where the class has no such argument.
         optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
         return built(model, **{key: value for key, value in arguments.items() if key not in optional})
 
@@ -147,6 +171,7 @@ def resolve_filters(
     """
     entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
+        # Anything that is no list is treated as a name, and reported below.
         names = [filters] if isinstance(filters, str) or not isinstance(filters, Iterable) else list(filters)
         for name in names:
             if not isinstance(name, str):

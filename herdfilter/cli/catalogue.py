@@ -26,6 +26,7 @@ def scenarios(name: str | None) -> None:
 
     files = scenario_files()
     if name is not None:
+        # Mistakes in the user's file are reported before it is shown.
         check_reference(load_scenario(name))
         path = files[name] if name in files else Path(name).expanduser()
         echo(path.read_text(encoding="utf-8-sig").rstrip())
@@ -33,6 +34,7 @@ def scenarios(name: str | None) -> None:
     rows = []
     for key in files:
         scenario = load_scenario(key)
+        # Recorded data decide the number of steps, and the models of a family each have their own.
         steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
         rows.append([key, _dimension(scenario), steps, reference, scenario.title])
@@ -60,6 +62,7 @@ def filters(name: str | None) -> None:
     if name is None:
         rows: list[list[str]] = []
         for key, table in entries.items():
+            # The first filter of a group brings the group's heading.
             rows += [["", ""], [table["group"], ""]] if "group" in table else []
             rows.append([f"  {key}", table.get("about", "")])
         echo("\n".join(with_text(["name", "what it is"], rows)))
@@ -96,5 +99,6 @@ def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
 
     for name in files_of(data_set):
         with live_line(f"fetching {name}"):
+            # An empty variable is not a folder.
             path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
         click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

@@ -79,6 +79,7 @@ def compare_command(
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
+    # A comma too many is no mistake.
     names = None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]
     try:
         counts = None if particles is None else [int(count) for count in particles.split(",")]
@@ -87,6 +88,7 @@ def compare_command(
     with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
+    # Interrupted from here on, the command says how to continue.
     with finishing(out, FILE_NAME):
         result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     findings = Findings(result, wide, quiet, verbose)

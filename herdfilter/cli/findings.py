@@ -15,7 +15,8 @@ from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, w
 if TYPE_CHECKING:
     from herdfilter.study.results import StudyResult
 
-TABLE_FILE = "table.txt"  # file in the output folder with the text that the terminal shows
+# File in the output folder with the text that the terminal shows.
+TABLE_FILE = "table.txt"
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,6 +46,7 @@ class Findings:
             echo(self.result.verdict)
             return
         with live_line("summary"):
+            # Intervals by bootstrap take a moment.
             text = findings_text(self.result, self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
@@ -74,8 +76,10 @@ class Findings:
         result = self.result
         try:
             with live_line("figures and report", visible=not self.quiet):
+                # The report reuses the figures that are drawn for the files.
                 plans = drawings(result)
-                figures = begin(partial(save_figures, result, out, plans))  # in a child, while the report is made here
+                # In a child, while the report is made here.
+                figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
                 result.runs.to_csv(out / "runs.csv", index=False)
                 result.summary.to_csv(out / "summary.csv", index=False)
@@ -130,6 +134,7 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
         raise InputError("export: needs --csv PATH or --parquet PATH")
     if parquet is not None:
         try:
+            # Pandas would report this only after the table is read.
             import pyarrow  # noqa: F401
         except ImportError as error:
             raise InputError(f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]") from None

@@ -15,7 +15,8 @@ from click.shell_completion import CompletionItem
 from herdfilter._checks import printable, shortened
 from herdfilter._repr import COLUMN_GAP, LINE_WIDTH
 
-LONGEST_MESSAGE = 800  # largest number of characters of an error; a name in it may be of any length
+# Largest number of characters of an error; a name in it may be of any length.
+LONGEST_MESSAGE = 800
 
 
 class InputError(click.ClickException):
@@ -36,6 +37,7 @@ class Group(click.Group):
         try:
             return super().invoke(ctx)
         except (BrokenPipeError, InputError, click.exceptions.Exit, click.Abort):
+            # click reports these itself.
             raise
         except SystemExit as error:
             raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
@@ -45,9 +47,11 @@ class Group(click.Group):
             from herdfilter.study.tasks import own_code
 
             cause: BaseException = error
+            # The innermost cause has the line of the user's code.
             while cause.__cause__ is not None:
                 cause = cause.__cause__
-            location = own_code("".join(traceback.format_exception(cause)))  # other processes send only text
+            # Other processes send only text.
+            location = own_code("".join(traceback.format_exception(cause)))
             if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
                 text = str(error) or type(error).__name__
             elif location or isinstance(error, MemoryError):
@@ -80,7 +84,12 @@ class PathName(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
         """Return the path."""
         if value == "" or "\0" in str(value):
             self.fail(f"expected a path, got {value!r}", param, ctx)
@@ -107,6 +116,7 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
     if folder is None:
         yield
         return
+    # From the innermost folder outwards, which is the order of removal.
     absent = [path for path in (folder, *folder.parents) if not path.exists()]
     had_store = store and (folder / store).exists()
     try:

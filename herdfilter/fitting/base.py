@@ -30,7 +30,12 @@ class Fit(Protocol):
     [[2.]]
     """
 
-    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1; fits of this package take equal ones when omitted."""
 
 

@@ -14,7 +14,8 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE, njit
 
 CANDIDATES = 64  # number of particles at which a component may start
-PATIENCE = 10  # a trial is given up if this many more rises like the last one would not suffice
+# A trial of more components is given up if this many more rises like the last one would not suffice.
+PATIENCE = 10
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,12 @@ class EMFit(Fit):
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
         check_count("max_iterations", self.max_iterations)
 
-    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array | None = None,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         x, w = unwrap_particles(particles, weights, circular)
         x = x[w > 0]
         w = w[w > 0]
@@ -124,7 +130,14 @@ class EMFit(Fit):
         # Most posteriors need at most two components; further seeds are computed when a third is tried.
         seeds = spread_seeds(z, w, candidates, min(2, largest) if automatic else largest)
         first = seeds[:1] if automatic else seeds
-        best: tuple[Array, Array, Array, Array] = maximise_mixture(z, w, first, widening, *limits, -np.inf)
+        best: tuple[Array, Array, Array, Array] = maximise_mixture(
+            z,
+            w,
+            first,
+            widening,
+            *limits,
+            -np.inf,
+        )
         if not automatic:
             return best[:3]
         observations = 1.0 / (w @ w)
@@ -140,7 +153,14 @@ class EMFit(Fit):
                 seeds = spread_seeds(z, w, candidates, largest)
             if count > len(seeds):
                 break
-            result = maximise_mixture(z, w, seeds[:count], widening, *limits, score + penalty(count))
+            result = maximise_mixture(
+                z,
+                w,
+                seeds[:count],
+                widening,
+                *limits,
+                score + penalty(count),
+            )
             rival = result[3][-1] - penalty(len(result[0]))
             if not rival > score:
                 break
@@ -200,7 +220,8 @@ def maximise_mixture(z, w, seeds, widening, floor, min_effective, shared, tolera
     means = np.empty((count, d))
     covariances = np.empty((count, d, d))
     factors = np.empty((count, d, d))
-    shares = np.zeros((count, n))  # w_i r_ik: weight of point i times the probability that it belongs to component k
+    # w_i r_ik: weight of point i times the probability that it belongs to component k.
+    shares = np.zeros((count, n))
     # At first a point belongs to its nearest seed.
     for i in range(n):
         nearest = 0
@@ -218,7 +239,18 @@ def maximise_mixture(z, w, seeds, widening, floor, min_effective, shared, tolera
     while iteration < max_iterations:
         # At first all components share one covariance, so that no group is too small to have one.
         shared_now = shared or iteration < 0
-        _update_components(z, count, shares, widening, floor, shared_now, weights, means, covariances, factors)
+        _update_components(
+            z,
+            count,
+            shares,
+            widening,
+            floor,
+            shared_now,
+            weights,
+            means,
+            covariances,
+            factors,
+        )
         # Drop the component with the fewest effective points if there are too few, not counting a difference by rounding.
         weakest = -1
         fewest = min_effective * (1.0 - 1e-9)
@@ -241,7 +273,8 @@ def maximise_mixture(z, w, seeds, widening, floor, min_effective, shared, tolera
                     for b in range(a + 1):
                         factors[k, a, b] = factors[k + 1, a, b]
         likelihood = _share_out(z, w, count, weights, means, factors, shares)
-        if iteration < 0 or weakest >= 0:  # the likelihood may have fallen, and is counted from here on
+        if iteration < 0 or weakest >= 0:
+            # The likelihood may have fallen, and is counted from here on.
             iteration = 0
             continue
         history[iteration] = likelihood
@@ -268,7 +301,8 @@ def _update_components(z, count, shares, widening, floor, shared, weights, means
         for i in range(n):
             total += shares[k, i]
         weights[k] = total
-        scale = 1.0 / max(total, 1e-300)  # a component without points is about to be dropped
+        # A component without points is about to be dropped.
+        scale = 1.0 / max(total, 1e-300)
         # m_k = sum_i w_i r_ik z_i / W_k
         for a in range(d):
             moment = 0.0

@@ -26,8 +26,14 @@ class GaussianFit(Fit):
     1 [1.5] [[2.25]]
     """
 
-    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array | None = None,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x
+        # The regular one, which can be factorised.
         covariance = plain_and_regular(x, weights, x - mean)[1]
         return GaussianMixture.unchecked(np.ones(1), mean[None, :], covariance)

@@ -60,17 +60,24 @@ class KernelDensityFit(Fit):
         as_positive("scale", self.scale)
         check_count("modes", self.modes)
 
-    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array | None = None,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         x, weights = unwrap_particles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
-        centres = weights @ x  # mean of each particle's mode, (n, d); (d,) if there is only one mode
+        # Mean of each particle's mode, (n, d); (d,) if there is only one mode.
+        centres = weights @ x
         mixture = EMFit("bic", self.modes).fit(x, weights) if self.modes > 1 else None
         if mixture is not None and len(mixture) > 1:
             mode = (mixture.component_log_densities(x) + np.log(mixture.weights)).argmax(axis=1)
             mode_weights = np.where(mode[:, None] == np.arange(len(mixture)), weights[:, None], 0.0)
-            totals = mode_weights.sum(axis=0)  # 0 for a component that no particle belongs to
+            # 0 for a component that no particle belongs to.
+            totals = mode_weights.sum(axis=0)
             centres = ((mode_weights.T @ x) / np.where(totals > 0, totals, 1.0)[:, None])[mode]
         centred = x - centres
         covariance = plain_and_regular(x, weights, centred)[1]

@@ -19,6 +19,7 @@ FIGURES: dict[str, Any] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig
 
 def figure_names(names: tuple[str, ...]) -> list[str]:
     """Return the requested names in the paper's order; all names for an empty tuple or ``"all"``."""
+    # Unknown names are errors even beside ``all``.
     requested = {one_of("figure", name, [*FIGURES, "all"]) for name in names} or {"all"}
     return [name for name in FIGURES if name in requested or "all" in requested]
 

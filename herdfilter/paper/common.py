@@ -113,10 +113,17 @@ def herding_samplers(bandwidth: Bandwidth) -> dict[str, Sampler]:
     }
 
 
-def draw_samples(ax: Axes, mixture: GaussianMixture, points: Any, name: str, **style: Any) -> None:
+def draw_samples(
+    ax: Axes,
+    mixture: GaussianMixture,
+    points: Any,
+    name: str,
+    **style: Any,
+) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
     plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
     plot_points(points, ax, color=SAMPLER_STYLES[name].color, **style)
+    # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
     ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
     ax.title.set_color(SAMPLER_STYLES[name].color)
@@ -125,6 +132,7 @@ def draw_samples(ax: Axes, mixture: GaussianMixture, points: Any, name: str, **s
 def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str) -> None:
     """Draw an error of every sampler against the number of points, on logarithmic axes."""
     for name, rows in numbers.groupby("sampler", sort=False):
+        # Markers evenly spaced on the logarithmic axis.
         marked: Any = np.unique(np.geomspace(1, len(rows), 9).astype(int) - 1).tolist()
         ax.plot(rows["t"], rows[column], label=str(name), linewidth=1.4, markevery=marked, **SAMPLER_STYLES[str(name)].line)
     ax.set(xscale="log", yscale="log")
@@ -153,6 +161,7 @@ class PrefixErrors:
         self._mixture = mixture
         self._kernel = kernel
         self._factor = np.linalg.cholesky(kernel)
+        # The integrals of p^2 and of p (p * k), and in `floor` of (p * k)^2.
         self._norm = density_product(mixture)
         self._smooth = density_product(mixture, kernel)
         self.floor = float(2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel))))
@@ -163,7 +172,8 @@ class PrefixErrors:
         norms = (z**2).sum(1)
         squared = np.maximum(norms[:, None] + norms - 2 * z @ z.T, 0.0)
         np.fill_diagonal(squared, 0.0)
-        kernel_twice = np.exp(-0.25 * squared)  # of covariance 2 K; its square is the kernel of covariance K
+        # Of covariance 2 K; its square is the kernel of covariance K.
+        kernel_twice = np.exp(-0.25 * squared)
         t = np.arange(1, len(x) + 1)
         height = np.exp(log_normaliser(self._kernel))
         # E_t^2 = E[k(X, X')] - 2 mean_s E[k(X, x_s)] + mean_rs k(x_r, x_s)

@@ -66,6 +66,7 @@ class WeightFunction:
 
     def __call__(self, x: Array) -> Array:
         """Return the function itself, (n,) -> (n,)."""
+        # (t + 1) / t is the factor of the published recursion.
         t = len(self.samples)
         return (t + 1) / t * self.expectation(x) - self.kernel_sum(x)
 
@@ -97,6 +98,7 @@ def reproduce(seed: int = 0, quick: bool = False, t: int = 19) -> common.Reprodu
         "slice at x2": function.current[1],
         "sum of the weights, c": w.sum(),
         "largest weight w_s": w.max(),
+        # Kish's number: how many samples take part in the slice.
         "effective number of samples in the slice, c^2 / sum w_s^2": w.sum() ** 2 / (w**2).sum(),
         "maximum of the weight function at x1": maximum,
         "value there": function(np.array([maximum]))[0],
@@ -104,10 +106,21 @@ def reproduce(seed: int = 0, quick: bool = False, t: int = 19) -> common.Reprodu
         "difference": abs(maximum - sampled),
     }
     table = pd.DataFrame({"quantity": list(values), "value": list(values.values())}).assign(paper=common.NOT_STATED)
-    return common.Reproduction("fig2", TITLE, draw(function, numbers, maximum, sampled), table, numbers)
+    return common.Reproduction(
+        "fig2",
+        TITLE,
+        draw(function, numbers, maximum, sampled),
+        table,
+        numbers,
+    )
 
 
-def draw(function: WeightFunction, numbers: pd.DataFrame, maximum: float, sampled: float) -> Figure:
+def draw(
+    function: WeightFunction,
+    numbers: pd.DataFrame,
+    maximum: float,
+    sampled: float,
+) -> Figure:
     """Draw the slice through the samples, the function with its two terms, and the weights of the samples."""
     samples = function.samples
     height = function.current[1]
@@ -118,14 +131,31 @@ def draw(function: WeightFunction, numbers: pd.DataFrame, maximum: float, sample
     with figures() as new:
         figure, axes = new(1, 3, (12.0, 4.0))
         slice_ax, function_ax, weights_ax = axes.flat
-        common.draw_samples(slice_ax, function.mixture, Points(samples, function.weights), common.CHG)
+        common.draw_samples(
+            slice_ax,
+            function.mixture,
+            Points(samples, function.weights),
+            common.CHG,
+        )
         slice_ax.plot(*samples.T, ".", color=colour)
+        # The next point is sought along this line.
         slice_ax.axhline(height, color=INK, linewidth=1, linestyle="--")
         slice_ax.plot(sampled, height, **star)
         slice_ax.set_title(f"{t} points by weight $w_s$; star: point {t + 1}\nslice at $x_2$ = {height:.2f}")
-        function_ax.plot(x, (t + 1) / t * numbers["expectation"], color=BLUE, label="conditional expectation")
+        function_ax.plot(
+            x,
+            (t + 1) / t * numbers["expectation"],
+            color=BLUE,
+            label="conditional expectation",
+        )
         function_ax.plot(x, numbers["kernel_sum"], color=colour, label="kernel sum, subtracted")
-        function_ax.plot(x, numbers["weight_function"], color=INK, linewidth=2.2, label="herding weight function")
+        function_ax.plot(
+            x,
+            numbers["weight_function"],
+            color=INK,
+            linewidth=2.2,
+            label="herding weight function",
+        )
         function_ax.plot(maximum, function(np.array([maximum]))[0], **star)
         title = f"maximum at $x_1$ = {maximum:.4f}\nthe sampler's: {sampled:.4f}"
         function_ax.set(title=title, xlabel="$x_1$", ylabel="unit-peak kernel")

@@ -31,6 +31,7 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     floors = {}
     spreads = []
     for case, mixture in mixtures.items():
+        # Herded and measured with the same kernel.
         errors = common.PrefixErrors(mixture, SIGMA_K**2 * np.eye(2))
         floors[case] = errors.floor
         for name, sampler in common.herding_samplers(SIGMA_K).items():
@@ -52,7 +53,13 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     }
     table = end[["mixture", "sampler"]].assign(**columns)
     order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
-    return common.Reproduction("fig4", TITLE, draw(mixtures, numbers, floors), table, numbers[order])
+    return common.Reproduction(
+        "fig4",
+        TITLE,
+        draw(mixtures, numbers, floors),
+        table,
+        numbers[order],
+    )
 
 
 def spread_across_ridge(x: Array) -> float:
@@ -72,6 +79,7 @@ def draw(mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: di
         for row, (case, mixture) in zip(axes, mixtures.items(), strict=True):
             curves = numbers[numbers["mixture"] == case]
             for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
+                # Early points do not show yet whether a sequence stalls.
                 late = curves.loc[curves["sampler"] == name, ["x1", "x2"]].tail(N_SHOWN)
                 common.draw_samples(ax, mixture, late.to_numpy(), name)
                 ax.set(xlabel="", ylabel="")

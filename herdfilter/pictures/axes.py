@@ -30,8 +30,14 @@ def _new_axes(rows: int = 1, **options: Any) -> Any:
     return plt.subplots(rows, sharex=True, layout="constrained", **options)[1]
 
 
-def panels(ax: Any, dims: Dims | None, dim: int, positions: tuple[int, ...]) -> list[tuple[Axes | None, tuple[int, ...]]]:
+def panels(
+    ax: Any,
+    dims: Dims | None,
+    dim: int,
+    positions: tuple[int, ...],
+) -> list[tuple[Axes | None, tuple[int, ...]]]:
     """Return pairs of axes and the dimensions to draw into them: two in the plane, or one over time; see `Views.plot`."""
+    # A model that names two positions is drawn in their plane.
     dims = positions if dims is None and len(positions) == 2 else dims
     if dims is not None:
         return [(ax, check_dims(dims, dim))]

@@ -10,19 +10,24 @@ from typing import Any
 from herdfilter.mixture import GaussianMixture
 from herdfilter.pictures.plane import plot_mixture, plot_points
 
-WIDTH = 300  # in pixels of a page; the image has twice as many, for high-resolution screens
-MOST_DOTS = 500  # largest number of points drawn; of more points, every second, or third, and so on is drawn
-MOST_CONTOURED = 20  # largest number of components whose contours are drawn; others take too long and are sampled
+# Pixels of a page; the image has twice as many, for high-resolution screens.
+WIDTH = 300
+# Largest number of points drawn; of more points, every second, or third, and so on is drawn.
+MOST_DOTS = 500
+# Largest number of components whose contours are drawn; others take too long and are sampled.
+MOST_CONTOURED = 20
 
 
 def picture(thing: Any) -> str:
     """Return the picture of a result, mixture, points or filter as an element of HTML; the object does not change."""
     from matplotlib import figure, rc_context
 
-    if hasattr(thing, "predict"):  # reading the particles of a filter may draw them, so a copy is read
+    if hasattr(thing, "predict"):
+        # Reading the particles of a filter may draw them, so a copy is read.
         thing = copy.deepcopy(thing)
     with rc_context({"font.size": 7}):
-        new = figure.Figure(figsize=(3.0, 2.2), layout="constrained")  # a figure of pyplot would stay open
+        # A figure of pyplot would stay open.
+        new = figure.Figure(figsize=(3.0, 2.2), layout="constrained")
         ax = new.subplots()
         weights = getattr(thing, "weights", None)
         if hasattr(thing, "plot"):

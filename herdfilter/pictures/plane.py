@@ -17,8 +17,10 @@ from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.pictures.axes import Dims, as_mass, axes_or_new, check_dims, name_axes, pop_colour
 
-LEVEL_DRAWS = 4000  # draws that determine the height of a contour, so that its probability is right to a hundredth
-MOST_GRID_POINTS = 400  # largest number of grid points on an axis at which a density is computed
+# Number of draws that determine the height of a contour: its probability is right to a hundredth.
+LEVEL_DRAWS = 4000
+# Largest number of grid points on an axis at which a density is computed.
+MOST_GRID_POINTS = 400
 DOT_AREA = 18.0  # area, in square points, of a dot of average weight
 
 
@@ -30,7 +32,13 @@ def gaussian_radius(mass: float, dim: int = 2) -> float:
     return math.sqrt(-2 * math.log1p(-mass))
 
 
-def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any) -> Axes:
+def plot_ellipse(
+    mean: ArrayLike,
+    covariance: ArrayLike,
+    ax: Axes | None = None,
+    mass: float = 0.95,
+    **style: Any,
+) -> Axes:
     """Draw the ellipse that holds a given probability of a Gaussian in the plane, or several ellipses.
 
     Parameters
@@ -52,6 +60,7 @@ def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None,
     [4.9  9.79]
     """
     means = np.atleast_2d(as_array("mean", mean, (2,) if np.ndim(mean) == 1 else (None, 2)))
+    # One covariance serves all means.
     several = (2, 2) if np.ndim(covariance) == 2 else (len(means), 2, 2)
     covariances = np.broadcast_to(as_array("covariance", covariance, several), (len(means), 2, 2))
     scale = 2 * gaussian_radius(as_mass("mass", mass))
@@ -64,7 +73,8 @@ def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None,
     widths = scale * np.sqrt(np.maximum(values, 0.0))
     angles = np.degrees(np.arctan2(vectors[:, 1, 0], vectors[:, 0, 0]))
     for k, (centre, (width, height), angle) in enumerate(zip(means, widths, angles, strict=True)):
-        named = {"label": label} if label is not None and k == 0 else {}  # one entry in the legend
+        # One entry in the legend stands for all ellipses.
+        named = {"label": label} if label is not None and k == 0 else {}
         ax.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **look, **named))
     ax.autoscale_view()
     return ax
@@ -125,13 +135,18 @@ def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
     heavy = mixture.weights > 1e-6
     means = mixture.means[heavy, dim]
     sds = np.sqrt(mixture.covariances[heavy, dim, dim])
+    # At least nine points resolve a component; with many components an even grid follows.
     points_each = max(MOST_GRID_POINTS // len(means), 9)
     grid = np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, points_each))
     return grid if len(grid) <= MOST_GRID_POINTS else np.linspace(grid[0], grid[-1], MOST_GRID_POINTS)
 
 
 def plot_points(
-    points: Any, ax: Axes | None = None, dims: Dims = (0, 1), weights: ArrayLike | None = None, **style: Any
+    points: Any,
+    ax: Axes | None = None,
+    dims: Dims = (0, 1),
+    weights: ArrayLike | None = None,
+    **style: Any,
 ) -> Axes:
     """Draw weighted points as dots whose area is proportional to the weight; in one dimension as sticks of that height.
 
@@ -172,7 +187,12 @@ def plot_points(
         return ax
     faces = np.tile(to_rgba(colour, 0.7), (n, 1))
     faces[w < 0, 3] = 0.0
-    look = {"s": DOT_AREA * n * np.abs(w), "facecolors": faces, "edgecolors": [colour], "linewidths": 0.5}
+    look = {
+        "s": DOT_AREA * n * np.abs(w),
+        "facecolors": faces,
+        "edgecolors": [colour],
+        "linewidths": 0.5,
+    }
     ax.scatter(x[:, axis_dims[0]], x[:, axis_dims[1]], **(look | style))
     name_axes(ax, f"x{axis_dims[0]}", f"x{axis_dims[1]}")
     return ax

@@ -134,6 +134,7 @@ def plot_state_over_time(
     times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
     breaks = axes.wrap_steps(mean, angle)
+    # A gap needs a time, too: that of the row after it.
     t = np.insert(times, breaks, times[breaks])
     covariances = getattr(result, "covariances", None)
     for share in masses:
@@ -145,9 +146,11 @@ def plot_state_over_time(
             band = mean + half_width[:, None] * [-1, 1]
         else:
             break
-        width = 2 if len(t) == 1 else 0  # the band of a single step has no area, only an edge
+        # The band of a single step has no area, only an edge.
+        width = 2 if len(t) == 1 else 0
         ax.fill_between(t, *axes.insert_gaps(band, breaks).T, color=colour, alpha=0.18, linewidth=width)
     if actual is not None:
+        # The truth wraps at other steps than the estimate.
         gaps = axes.wrap_steps(actual, angle)
         true_times = np.insert(times, gaps, times[gaps])
         ax.plot(true_times, axes.insert_gaps(actual, gaps), color=axes.text_colour(), linewidth=1, label="truth")

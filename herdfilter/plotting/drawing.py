@@ -22,9 +22,12 @@ from herdfilter.study.results import StudyResult
 __all__ = ["Drawing", "Panel"]
 
 PANEL_WIDTH = 4.2  # width in inches of a panel drawn by itself, readable on a phone
-HIGHEST_RATIO = 1e4  # largest ratio drawn, both of errors to the baseline's and of squared errors to their variances
-LOST_EXTENTS = 100  # largest error drawn, in extents of the true path: a filter this far off has lost the target
-HIGHEST_SCALED_ERROR = 1e3  # largest error drawn of a family of models, in posterior standard deviations
+# Largest ratio drawn, both of errors to the baseline's and of squared errors to their variances.
+HIGHEST_RATIO = 1e4
+# Largest error drawn, in extents of the true path: a filter this far off has lost the target.
+LOST_EXTENTS = 100
+# Largest error drawn of a family of models, in posterior standard deviations.
+HIGHEST_SCALED_ERROR = 1e3
 MOST_TRIANGLES = 12  # largest number of triangles drawn for one line
 
 
@@ -89,13 +92,20 @@ class Drawing:
         width = self.size[0] * columns + 0.4
         height = self.size[1] * rows + 0.7
         with figures() as new:
-            figure, axes = new(rows, columns, (width, height), sharex=self.share, sharey=self.share)
+            figure, axes = new(
+                rows,
+                columns,
+                (width, height),
+                sharex=self.share,
+                sharey=self.share,
+            )
             for ax, panel in zip(axes.flat, self.panels, strict=False):
                 self._draw_panel(panel, ax)
                 ax.set_title(panel.title, color=panel.color or INK)
             for ax in axes.flat[len(self.panels) :]:
                 ax.set_axis_off()
-            if len(self.panels) < axes.size:  # shared axes have numbers only in the last row, which has a gap
+            if len(self.panels) < axes.size:
+                # Shared axes have numbers only in the last row, which has a gap.
                 for ax in axes.flat:
                     ax.tick_params(labelbottom=True)
             figure.suptitle(wrapped(self.title, width))
@@ -109,6 +119,7 @@ class Drawing:
         """Draw every panel by itself, without title and legend, but with the limits that it has in the whole figure."""
         limits: dict[str, Any] = {}
         if self.share and len(self.panels) > 1:
+            # Shared limits are known only when all panels are drawn.
             ax = self.figure.axes[0]
             limits = {"xlim": ax.get_xlim(), "ylim": ax.get_ylim()}
         for panel in self.panels:
@@ -127,7 +138,8 @@ class Drawing:
         ax.set(xlabel="", ylabel="")
         figure: Any = ax.figure
         along, marker, offset = (0, ">", (8, 0)) if self.across else (1, "^", (0, 8))
-        beside = offset_copy(ax.transData, figure, *offset, units="points")  # beside the marker of the value
+        # The triangle stands beside the marker of the value.
+        beside = offset_copy(ax.transData, figure, *offset, units="points")
         colors: dict[Any, Any] = {}
         for line in ax.lines:
             points = np.array(line.get_data(), dtype=float).T
@@ -150,6 +162,7 @@ def error_label(unit: str, measure: str) -> str:
 
 def highest_ratio(ratios: ArrayLike) -> float:
     """Return the largest ratio worth drawing, given one for each filter; the smallest is always below it."""
+    # If even the best filter is above the bound, the bound rises.
     return max(HIGHEST_RATIO, float(10 * np.fmin.reduce(np.asarray(ratios, dtype=float))))
 
 
@@ -161,6 +174,7 @@ def highest_error(result: StudyResult) -> float:
         return np.inf  # distances of sets are bounded
     truth = result.trajectory.recording.truth
     extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
+    # Of each filter at its worst particle count.
     worst = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
     highest = LOST_EXTENTS * max(float(extent), float(worst.min()))
     return highest if 0 < highest < np.inf else np.inf

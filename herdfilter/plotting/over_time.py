@@ -20,8 +20,10 @@ from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.summary import over_time
 
-LONGEST_WINDOW = 30  # largest number of steps of a one-dimensional trajectory that are drawn
-PARTICLE_TIMES = 6  # number of times at which particles are drawn along a path in the plane
+# Largest number of steps of a one-dimensional trajectory that are drawn.
+LONGEST_WINDOW = 30
+# Number of times at which particles are drawn along a path in the plane.
+PARTICLE_TIMES = 6
 
 SENSORS = ("sensors", "sensor", "radar", "landmarks", "beacons")
 """Attributes of models that hold the positions of sensors."""
@@ -46,6 +48,7 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
     def smoothed(values: pd.Series[float]) -> pd.Series[float]:
         return values.rolling(width, center=True, min_periods=1).mean()
 
+    # The first filter's errors are drawn in every panel for comparison.
     baseline = smoothed(steps[f"{measure}_median"][steps["filter"] == first].clip(upper=highest))
 
     def draw_errors(rows: pd.DataFrame, color: str, ax: Axes) -> None:
@@ -80,6 +83,7 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
     looks = styles(result.study.filters)
     drawings = {}
     for name, (column, draw, title, label, highest) in plans.items():
+        # The value and the ends of its band are clipped alike.
         columns = [name for name in steps.columns if name.startswith(column)]
         clipped = steps.assign(**steps[columns].clip(upper=highest))
         panels = tuple(
@@ -125,6 +129,7 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
         if not timed:
             ax.set(xlim=(low[0], high[0]), aspect="equal")
 
+    # Of many targets colours distinguish labels, not filters.
     colors = {name: "" if first_run.recording.many else look.color for name, look in styles(result.study.filters).items()}
     return Drawing(
         tuple(
@@ -158,24 +163,33 @@ def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     first_run = result.trajectory
     plane = result.study.scenario.plane
     truth = first_run.recording.truth[:, plane]
+    # Particles at every step would hide the path.
     moments = np.unique(np.linspace(0, len(truth) - 1, PARTICLE_TIMES).astype(int))
     _mark_detections(ax, first_run.positions)
     _scatter_particles(ax, first_run, name, moments, plane, color=color, marker=".")
     plot_track(truth, None, ax, ends=True, color=INK, linewidth=1, linestyle="--", label="truth")
     plot_track(first_run.estimates[name], None, ax, plane, color=color, label="estimate")
-    ax.plot(*truth[moments].T, "o", color=INK, markersize=4, label="when the particles are first_run")
+    ax.plot(*truth[moments].T, "o", color=INK, markersize=4, label="when the particles are shown")
     sensors = scenario_sensors(result.study.scenario)
     if sensors is not None:
         mark_sensors(ax, *sensors)
 
 
-def _scatter_particles(ax: Axes, first_run: Trajectory, name: str, steps: Any, dims: Sequence[int], **style: Any) -> None:
+def _scatter_particles(
+    ax: Axes,
+    first_run: Trajectory,
+    name: str,
+    steps: Any,
+    dims: Sequence[int],
+    **style: Any,
+) -> None:
     """Draw the particles of a filter at some steps, heavy ones more opaque; as pixels, since there are thousands."""
     if name in first_run.particles:
         particles = first_run.particles[name][steps]
         y = particles[..., dims[-1]]
         x = particles[..., dims[0]] if len(dims) > 1 else np.broadcast_to(first_run.recording.times[steps, None], y.shape)
         relative_weights = y.shape[1] * first_run.weights[name][steps] if name in first_run.weights else np.ones(y.shape)
+        # No particle is invisible, and none hides all others.
         alpha: Any = np.clip(0.5 * relative_weights, 0.06, 0.85).ravel()
         ax.scatter(x.ravel(), y.ravel(), s=34, alpha=alpha, linewidths=1, rasterized=True, **style)
 
@@ -186,7 +200,15 @@ def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
     plane = result.study.scenario.plane
     _mark_detections(ax, first_run.positions)
     for path in first_run.recording.truth[..., plane].swapaxes(0, 1):
-        plot_track(path[np.isfinite(path).all(axis=1)], None, ax, ends=True, color=INK, linewidth=1, label="truth")
+        plot_track(
+            path[np.isfinite(path).all(axis=1)],
+            None,
+            ax,
+            ends=True,
+            color=INK,
+            linewidth=1,
+            label="truth",
+        )
     for color, path in zip(cycle(VIVID), first_run.estimates[name][..., plane].swapaxes(0, 1), strict=False):
         ax.plot(*path.T, ".-", color=color, markersize=3, linewidth=1, label="estimates, a colour for each label")
 
@@ -206,6 +228,7 @@ def mark_sensors(ax: Axes, name: str, positions: Array) -> None:
 def model_sensors(model: Any) -> tuple[str, Array] | None:
     """Return the name of a model's sensors and their positions (m, 2) in the plane, or None if the model has none."""
     if type(model).__name__ in SENSOR_AT_ORIGIN:
+        # Such a model has no attribute for the position.
         return SENSOR_AT_ORIGIN[type(model).__name__], np.zeros((1, 2))
     for name in SENSORS:
         positions = getattr(model, name, None)

@@ -17,6 +17,7 @@ from matplotlib.ticker import LogFormatterSciNotation
 
 INK = "#1b1b1b"  # colour of the truth and of text
 QUIET = "#8f8f8f"  # colour of things to compare with
+FAINT = "#dedede"  # colour of grids
 
 LETTER_WIDTH = 0.075  # in inches, of a legend
 
@@ -40,7 +41,12 @@ class Style(NamedTuple):
     def line(self) -> dict[str, Any]:
         """Keywords for a line with markers that are equally visible."""
         size = {"*": 11, "P": 8, "X": 8}.get(self.marker, 6.5)
-        return {**self._asdict(), "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.6}
+        return {
+            **self._asdict(),
+            "markersize": size,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.6,
+        }
 
 
 @contextmanager
@@ -68,7 +74,8 @@ def laid_out(figure: Figure) -> Iterator[None]:
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    with figures(), mpl.rc_context({"figure.constrained_layout.use": False}):  # writing a file would turn it on again
+    with figures(), mpl.rc_context({"figure.constrained_layout.use": False}):
+        # Writing a file would turn it on again.
         figure.set_layout_engine(None)
         yield
 
@@ -85,7 +92,12 @@ def legend(figure: Figure, axes: Iterable[Axes]) -> None:
     entries = {name: handle for ax in axes for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
     entry_width = LETTER_WIDTH * (8 + max(map(len, entries)))
     columns = max(1, min(len(entries), int(figure.get_figwidth() / entry_width)))
-    figure.legend(list(entries.values()), list(entries), loc="outside upper center", ncols=columns)
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside upper center",
+        ncols=columns,
+    )
 
 
 # The hue tells how points are drawn; marker and shade tell from which mixture. A random counterpart of a herded filter is

@@ -14,12 +14,14 @@ from herdfilter.plotting.style import VIVID, dimension_label, styles
 from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
 
-MOST_COORDINATES = 500_000  # largest number of particle coordinates on a page, 2.7 bytes each (16 bits in base 64)
+# Largest number of particle coordinates on a page, 2.7 bytes each (16 bits in base 64).
+MOST_COORDINATES = 500_000
 MOST_STEPS = 300
 MOST_PARTICLES = 300
 LARGEST_CODE = 65_535  # of 16 bits
 CLOSE_UP_SHARE = 0.95  # share of the particles of both filters that the close-up shows
-CALM = 9  # steps over which the close-up takes the largest reach, so that it does not jump
+# Steps over which the close-up takes the largest reach, so that it does not jump.
+CALM = 9
 
 
 def animation(result: StudyResult) -> dict[str, Any] | None:
@@ -40,9 +42,11 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
     names = [names[0], *ranked.index]
     truth = _per_target(first_run.recording.truth)
     dims = [0] if truth.shape[2] == 1 else list(scenario.plane)
+    # Rounded up, so that at most `MOST_STEPS` remain.
     every = -(-len(truth) // MOST_STEPS)
     steps = np.arange(0, len(truth), every)
     low, high = first_run_limits(result, dims)
+    # Filters, steps and dimensions share the budget of coordinates.
     most_particles = min(MOST_PARTICLES, MOST_COORDINATES // (len(steps) * len(dims) * len(names)))
     filters = {}
     clouds = []
@@ -66,7 +70,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
     centre = (truth[:, 0] if first_run.reference is None else first_run.reference.means)[steps][:, dims]
     reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in clouds[:2] if x.shape[1]]
     detections = []
-    if scans is not None:  # detections of skipped steps are first_run with the next step
+    if scans is not None:  # detections of skipped steps are shown with the next step
         detections = [np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()]
     return {
         "times": first_run.recording.times[steps],
@@ -84,6 +88,7 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "several": first_run.recording.many,
         "hues": VIVID,
         "scans": None if scans is None else [len(scan) for scan in detections],
+        # The empty array in front gives the shape if there are no scans.
         "detections": _coded(np.concatenate([truth[0, :0, dims].T, *detections]), low, high),
         "filters": filters,
         "every": every,

@@ -44,6 +44,7 @@ class Comparison(pd.DataFrame):
     _metadata = ["_result"]  # noqa: RUF012, pandas reads a list
 
     def __init__(self, runs: pd.DataFrame, result: StudyResult) -> None:
+        # A copy: a user may change the table, but the result must stay.
         super().__init__(runs, copy=True)  # type: ignore[call-arg]
         self._result = result
 
@@ -90,6 +91,7 @@ class Comparison(pd.DataFrame):
         plans = drawings(self._result)
         if not plans:
             raise ValueError("figure: expected a run that was finished, got none; the column error says why")
+        # The first drawing is `ratios`, unless there is only one filter.
         return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
@@ -103,6 +105,7 @@ class Comparison(pd.DataFrame):
         target = _path("path", path)
         if target.suffix.lower() not in ("", ".html"):
             raise ValueError(f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}")
+        # A folder may not exist yet, so the ending decides.
         page = target if target.suffix else target / REPORT_FILE
         try:
             page.parent.mkdir(parents=True, exist_ok=True)

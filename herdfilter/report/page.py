@@ -54,9 +54,15 @@ def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     summary = result.summary
     looks = styles(study.filters)
     at_most = summary[summary["n_particles"] == summary["n_particles"].max()].set_index("filter")
-    options: Any = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    options: Any = {
+        "autoescape": True,
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+    }
     # A name that the template misspells is an error, and text of the user is escaped.
     environment = Environment(loader=FileSystemLoader(Path(__file__).parent), **options)
+    # `default` is called for what JSON lacks, which is arrays.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "default": rounded_lists}
     return environment.get_template("page.html").render(
         result=result,

@@ -34,6 +34,7 @@ SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075
 def typeset(text: str) -> str:
     """Return the text of a number in the typography of a page: en dash if missing, minus, infinity, power of ten."""
     if text.startswith("> 1e"):
+        # As `Heading.written` abbreviates large numbers.
         return "> 10" + text[4:].translate(SUPERSCRIPTS)
     signs = {"-": "\u2013", "inf": "\u221e"}
     # In 1.2e-4 the hyphen stays.
@@ -107,6 +108,7 @@ def of_models(models: pd.DataFrame) -> list[str]:
         f"variance right: share of models with a posterior variance {low:g} to {high:g} times the reference's",
         f"lost: share of models with a run that failed or diverged though {base}'s did not; time: per step, over {base}'s",
     ]
+    # The worst models are named at the largest particle count only.
     last = models[(models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)]
     for _, row in last.iterrows():
         if row["worst"]:
@@ -153,6 +155,7 @@ def reference(scenario: Scenario) -> str:
     names = table.get("filter", "bootstrap")
     preferred, *alternatives = [names] if isinstance(names, str) else names
     filters = preferred + "".join(f" (or {name}, if that does not support the model)" for name in alternatives)
+    # The defaults of `_large` and of the functions that call it.
     repeats = table.get("repeats", 4 if kind == "large" else 2)
     average = f"the average of {repeats} {filters} filters with {table.get('n')} particles each"
     descriptions = {
@@ -184,6 +187,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             "mean squares, Student's t for slopes and for ratios over models",
         ),
     ]
+    # Such a run has no error to compare with the bound.
     failed = "a run that failed counts as " + ("diverged" if outcome(scenario) == "diverged" else "not localised")
     for line in definition(scenario):
         name, _, meaning = line.partition(": ")
@@ -205,6 +209,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
     compared = summary[summary["filter"] != base].sort_values("ratio")
     if compared.empty:
         return None
+    # These intervals hold for all comparisons at once (Bonferroni), those of the summary one by one.
     together = claims(runs, base)
     together = together[together["better"] != ""]
     rows = []
@@ -229,6 +234,7 @@ def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
 def built(described: Any) -> str:
     """Return the call that builds a filter, from its description in a store."""
     if not isinstance(described, Mapping) or "options" not in described:
+        # A caller's own function, described by its name and digest.
         return "" if described is None else _brief(described)
     options = described["options"]
     inside = ", ".join(f"{key}={_brief(value)}" for key, value in options.items())
@@ -252,6 +258,7 @@ def configuration(result: StudyResult) -> list[tuple[str, str]]:
     study = result.study
     scenario = study.scenario
     described = result.description
+    # `study.runs` counts the runs that all filters have finished.
     planned = described.get("runs", study.runs)
     model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
     lines = [

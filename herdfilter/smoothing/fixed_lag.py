@@ -104,6 +104,7 @@ class FixedLagSmoother:
         self.filter = filter
         self.lag = check_count("lag", lag, minimum=0)
         _check_filter(filter, "FixedLagSmoother")
+        # The steps before the filter's own; the window is these and the current one.
         self._past: deque[FilteredStep] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 
@@ -112,7 +113,12 @@ class FixedLagSmoother:
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
         """Predict the filter's next step, as its own ``predict`` does."""
-        transition = Transition(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
+        transition = Transition(
+            self.filter.model,
+            as_duration("dt", dt),
+            control,
+            self.filter.step + 1,
+        )
         departed = []
         if self.filter.step:  # the initial state is not smoothed
             departed.append(self._current_step(transition.snapshot()))
@@ -152,12 +158,23 @@ class FixedLagSmoother:
             numbers = np.arange(self.step, self.filter.step + 1)
             steps = [*self._past, self._current_step(Transition(model))]
             particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
-            self._window = smooth_back(steps, len(steps), model, np.array(particles) if particles else None, steps=numbers)
+            self._window = smooth_back(
+                steps,
+                len(steps),
+                model,
+                np.array(particles) if particles else None,
+                steps=numbers,
+            )
         return self._window
 
     def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:
         """Return the filter's current step, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
-            return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")
+            return ParticleStep(
+                self.filter.particles,
+                self.filter.weights,
+                onward,
+                "FixedLagSmoother",
+            )
         kalman: Any = self.filter
         return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

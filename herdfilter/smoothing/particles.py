@@ -27,9 +27,12 @@ from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_
 from herdfilter.models.returned import read_numbers
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
-CHUNK_SIZE = 2**16  # largest size of an array of residuals; more states are weighted in chunks that fit the cache
-SMALLEST_EIGENVALUE = 1e-12  # smaller eigenvalues of the correlation matrix of the transition noise are rounding errors
-DENSITY = (ADDITIVE, ("transition_log_density",))  # alternatives, each of which gives a model a transition density
+# Largest size of an array of residuals; more states are weighted in chunks that fit the cache.
+CHUNK_SIZE = 2**16
+# Smaller eigenvalues of the correlation matrix of the transition noise are rounding errors.
+SMALLEST_EIGENVALUE = 1e-12
+# Alternatives, each of which gives a model its transition density.
+DENSITY = (ADDITIVE, ("transition_log_density",))
 
 
 def marginal_smoother(
@@ -159,7 +162,12 @@ def in_chunks(indices: NDArray[Any], x: Array) -> list[NDArray[Any]]:
     return [indices[start : start + size] for start in range(0, len(indices), size)]
 
 
-def backward_weights(transition: Transition, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
+def backward_weights(
+    transition: Transition,
+    x: Array,
+    weights: Array,
+    user: str,
+) -> Callable[[Array], Array]:
     """Return a function that gives the backward log-weights of states x (n, d) with weights (n,).
 
     For next states x_next (m, d) it returns the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant. It
@@ -189,8 +197,19 @@ def backward_weights(transition: Transition, x: Array, weights: Array, user: str
 
     def log_backward_weights(x_next: Array) -> Array:
         if has_density:
-            values = model.transition_log_density(read_only(x_next), read_only(x), transition.dt, transition.control, step)
-            log_densities = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
+            values = model.transition_log_density(
+                read_only(x_next),
+                read_only(x),
+                transition.dt,
+                transition.control,
+                step,
+            )
+            log_densities = read_numbers(
+                "transition_log_density",
+                values,
+                (len(x_next), len(x)),
+                step,
+            )
             if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
                 raise ValueError(
                     f"transition_log_density: expected values below infinity from the model at step {step}, got {invalid} "
@@ -316,7 +335,13 @@ def backward_simulation(
             indices[part] = _choose(backward(particles[k + 1][states]), row, u[part])
         x[:, k] = particles[k, indices]
     positions = position_dims(model)
-    return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps, positions)
+    return Trajectories(
+        x[:, course.step_of_row],
+        circular_dims(model),
+        result.times,
+        result.steps,
+        positions,
+    )
 
 
 def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:

@@ -57,7 +57,12 @@ class SmoothedResult(Views):
         return len(self.means)
 
     def __repr__(self) -> str:
-        return summary_repr(self, steps=len(self), dim=self.means.shape[1], particles=self.particles)
+        return summary_repr(
+            self,
+            steps=len(self),
+            dim=self.means.shape[1],
+            particles=self.particles,
+        )
 
 
 class UnreachableStateError(RuntimeError):
@@ -120,7 +125,12 @@ class FilteredStep(Protocol):
 
 
 def smooth_back(
-    filtered: Sequence[FilteredStep], lag: int, model: Model, particles: Array | None, rows: Any = ..., **labels: Any
+    filtered: Sequence[FilteredStep],
+    lag: int,
+    model: Model,
+    particles: Array | None,
+    rows: Any = ...,
+    **labels: Any,
 ) -> SmoothedResult:
     """Smooth each step by the observations up to `lag` steps after it, and return a row of the result for each of `rows`.
 
@@ -183,6 +193,7 @@ class Course(NamedTuple):
         start = None if times is None else next(iter(as_list("times", times)), None)
         entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
+        # Rows with the same number are readings of the same time, and one step.
         first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
         intervals = np.array([entry.dt for entry in entries])
         if dt is None and times is None and result.times is not None:
@@ -195,14 +206,28 @@ class Course(NamedTuple):
         return cls(np.append(first[1:], rows) - 1, step_of_row, [*transitions, Transition(model)])
 
     def smooth(
-        self, model: Model, result: FilterResult, steps: Sequence[FilteredStep], lag: int | None = None
+        self,
+        model: Model,
+        result: FilterResult,
+        steps: Sequence[FilteredStep],
+        lag: int | None = None,
     ) -> SmoothedResult:
         """Smooth each step of a result by the observations up to `lag` steps after it, by default to the last."""
-        particles = result.particles if len(steps[0].belief) == 3 else None  # a `ParticleStep` has weights and moments
-        if particles is not None and len(self.last) < len(result):  # readings of the same time share a state
+        # A `ParticleStep` has weights and moments.
+        particles = result.particles if len(steps[0].belief) == 3 else None
+        if particles is not None and len(self.last) < len(result):
+            # Readings of the same time share a state.
             particles = particles[self.last][self.step_of_row]
         lag = len(steps) if lag is None else lag
-        return smooth_back(steps, lag, model, particles, self.step_of_row, steps=result.steps, times=result.times)
+        return smooth_back(
+            steps,
+            lag,
+            model,
+            particles,
+            self.step_of_row,
+            steps=result.steps,
+            times=result.times,
+        )
 
 
 def model_of(model_or_filter: Any) -> Model:

@@ -121,7 +121,13 @@ class GaussianStep:
         # The transition is treated as an observation of this state by the next one.
         joint = np.zeros((1, d, slopes.shape[2]))
         joint[:, :, :d] = self.factors
-        (root,), (gain,), (remainder,) = condition(slopes, noises, joint, self.onward.step, "predicted")
+        (root,), (gain,), (remainder,) = condition(
+            slopes,
+            noises,
+            joint,
+            self.onward.step,
+            "predicted",
+        )
         # The pseudo-inverse: entries that those before them determine tell nothing more.
         certain = np.diagonal(root) <= CERTAIN_SHARE * np.sqrt((root**2).sum(axis=1))
         root[certain] = np.eye(d)[certain]

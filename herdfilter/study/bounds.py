@@ -27,11 +27,16 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
 
-_NOISELESS = 1e-10  # eigenvalues of a correlation matrix up to this share of the largest count as zero
+# Eigenvalues of a correlation matrix up to this share of the largest count as zero.
+_NOISELESS = 1e-10
 
 
 def posterior_cramer_rao_bound(
-    model: Any, steps: int, dt: float = 1.0, runs: int = 1000, rng: np.random.Generator | int | None = None
+    model: Any,
+    steps: int,
+    dt: float = 1.0,
+    runs: int = 1000,
+    rng: np.random.Generator | int | None = None,
 ) -> Array:
     r"""Return the least mean squared error matrix of every filter (Tichavsky, Muravchik and Nehorai 1998, eq. 21).
 
@@ -87,7 +92,13 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         transition = Transition(motion, dt, None, step)
-        F = _jacobians(transition.mean, motion.jacobian, lambda _: motion.circular, x, (dt, None, step))
+        F = _jacobians(
+            transition.mean,
+            motion.jacobian,
+            lambda _: motion.circular,
+            x,
+            (dt, None, step),
+        )
         Q = transition.noise.matrix
         # Prediction, the first term of the recursion above, with P = J^-1.
         P = _informed(P, _variation(F, Q, step))
@@ -95,7 +106,13 @@ def posterior_cramer_rao_bound(
         P = Q + mean @ P @ mean.T
         x = transition.sample(x, rng)
         # Update: adds E[H' R^-1 H], with the Jacobians at the states after the transition.
-        H = _jacobians(partial(measurement.mean, step=step), measurement.jacobian, measurement.circular, x, (step,))
+        H = _jacobians(
+            partial(measurement.mean, step=step),
+            measurement.jacobian,
+            measurement.circular,
+            x,
+            (step,),
+        )
         R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
@@ -147,7 +164,11 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
 
 
 def _jacobians(
-    mean: Callable[[Array], Array], jacobian: Any, circular: Callable[[int], tuple[int, ...]], x: Array, at: tuple[Any, ...]
+    mean: Callable[[Array], Array],
+    jacobian: Any,
+    circular: Callable[[int], tuple[int, ...]],
+    x: Array,
+    at: tuple[Any, ...],
 ) -> Array:
     """Return the Jacobians (runs, k, d) of a mean at states (runs, d): the model's own, else central differences."""
     if jacobian is not None:

@@ -65,11 +65,18 @@ class Column:
         return float(getattr(run, self.name) if self.measure is None else self.measure(run))
 
 
+# The parts of GOSPA are p-th powers, whose mean over time comes before the root.
 def _part_of_gospa(part: str, meaning: str) -> Column:
     def measure(run: RunRecord) -> float:
         return np.nan if run.sets is None else run.sets.part(part)
 
-    return Column(f"gospa_{part}", f"part of GOSPA by {meaning}", statistics.mean, f"GOSPA: {part}{{unit}}", measure=measure)
+    return Column(
+        f"gospa_{part}",
+        f"part of GOSPA by {meaning}",
+        statistics.mean,
+        f"GOSPA: {part}{{unit}}",
+        measure=measure,
+    )
 
 
 COLUMNS = (
@@ -284,6 +291,7 @@ def error_measures(table: pd.DataFrame) -> list[str]:
 
     The models of a family differ in units, so their errors to the reference are in posterior standard deviations.
     """
+    # Of a family only errors in posterior standard deviations are comparable.
     figure = "error" if {"model", "models"}.isdisjoint(table) else "scaled"
     errors = [column.name for column in COLUMNS if column.figure == figure]
     return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
@@ -333,24 +341,28 @@ RATIO = Heading("ratio", "ratio", cap=1e4)
 def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     """Return the columns of a summary worth showing: the brief ones first, then everything measured."""
     unit = f" ({scenario.unit})" if scenario.unit else ""
+    # The narrow table begins with the number that ranks the filters, and its ratio.
     rank = error_measure(summary)
     columns = [Heading(f"{rank}_median", f"median {error_phrase(rank)}{unit}", brief=True)]
     if summary["filter"].nunique() > 1:
         columns.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
     for column in COLUMNS:
         if column.name == "diverged" and scenario.targets is not None:
-            continue  # of many targets only failed runs diverge, and these have a column of their own
+            # Of many targets only failed runs count as diverged, and these have a column of their own.
+            continue
         if column.name == "diverged" and localises(scenario):
             columns.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
         elif column.label and summary[column.name].notna().any():
             columns.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
     columns = [replace(heading, cap=_largest_shown(summary[heading.name])) for heading in columns]
+    # `sorted` is stable: the columns keep their order within brief and other ones.
     failed = Heading("failures", "failed", lambda count: f"{count:.0f}")
     return sorted([*columns, failed], key=lambda heading: not heading.brief)
 
 
 def _largest_shown(values: pd.Series[float]) -> float:
     """Return the `cap` of a column: 10^4, or 10^4 times the smallest value's power of ten if that is larger."""
+    # Infinite ratios and zeros say nothing about the scale of the column.
     positive = values[(values > 0) & (values < math.inf)]
     return 10.0 ** (4 + max(0, math.floor(math.log10(positive.min())))) if len(positive) else math.inf
 

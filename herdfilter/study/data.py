@@ -23,6 +23,7 @@ SCENARIOS = _PACKAGE / "_scenarios" if (_PACKAGE / "_scenarios").is_dir() else _
 
 __path__ = [str(SCENARIOS)]  # so that the modules there are submodules of this one
 
+# Addresses of fixed versions: a file that changes would not pass its checksum.
 _GTSAM = "https://raw.githubusercontent.com/borglab/gtsam/4.2.0/examples/Data"
 _STONE_SOUP = "https://raw.githubusercontent.com/dstl/Stone-Soup/v1.9.1/docs/demos"
 _AUTOFERRY = "https://raw.githubusercontent.com/Autoferry/sensor_fusion_dataset/319ed9a587be01ac68e5b5a8233316c5f5ac79bf"

@@ -31,7 +31,8 @@ __all__ = ["run_study"]
 
 _log = logging.getLogger(__name__)
 
-_WARM_UP_STEPS = 20  # enough for a filter to resample, and so to compile all that it needs
+# A filter that runs for so many steps resamples, and so compiles all that it needs.
+_WARM_UP_STEPS = 20
 
 
 def run_study(
@@ -74,13 +75,25 @@ def run_study(
             # A cluster's workers may share no disk; and with a time limit nothing would end a filter that hangs here.
             if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                 _compile(study, count, progress)
-            _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
+            _log.info(
+                "%s: %d runs to make, %d in the store",
+                study.scenario.name,
+                len(tasks),
+                len(finished),
+            )
             batches = distribute(tasks, partial(perform, study), scheduler, count, run_timeout)
-            line = live_line(study.scenario.name, len(finished) + len(tasks), len(finished), "runs", progress)
+            line = live_line(
+                study.scenario.name,
+                len(finished) + len(tasks),
+                len(finished),
+                "runs",
+                progress,
+            )
             failed = 0
             with closing(batches), line as bar:
                 for results in batches:
-                    storage.add(results)  # first of all: nothing that is computed may be lost
+                    # Before anything else: nothing that is computed may be lost.
+                    storage.add(results)
                     failures = [(*result.task, result.row["error"]) for result in results if result.row["error"]]
                     failed += len(failures)
                     bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
@@ -121,7 +134,10 @@ def _thread_pools(modules: int) -> Any:
 
 
 def perform(
-    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, limit: float | None = None
+    study: Study,
+    tasks: Sequence[Task],
+    seconds: float = BATCH_SECONDS,
+    limit: float | None = None,
 ) -> list[TaskResult]:
     """Do tasks in turn, at least one, until `seconds` have passed; return the results.
 
@@ -149,9 +165,11 @@ def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResul
         return TaskResult(task, run)
     restart()
     warm = (study.token, 0 if study.family is None else study.family.seed(task.run), task.key)
-    if warm not in _warm:  # so that compilation is not timed, once in a process and for each model
+    if warm not in _warm:
+        # Compilation, once in a process and for each model, must not be timed.
         _warm.add(warm)
-        with suppress_errors():  # they come again when the filter is measured, and are recorded there
+        with suppress_errors():
+            # Errors are raised again, and recorded, when the filter is measured.
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
     common: dict[str, Any] = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
@@ -190,7 +208,12 @@ def _prepared(study: Study, run: int) -> RunRecord | dict[str, Any]:
         model = study.build_model(run)
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
-            reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
+            reference = compute_reference(
+                study.scenario,
+                model,
+                recording,
+                study.reference_rng(run),
+            )
     except Stopped:
         raise
     except BaseException as error:

@@ -40,7 +40,12 @@ class Family:
         return -(-runs // self.runs)  # rounded up
 
 
-def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
+def planned_family(
+    scenario: Any,
+    models: int | None,
+    first_model: int | None,
+    runs: int,
+) -> tuple[Family | None, int]:
     """Return the family of a comparison (see `compare`; None for one model), and the number of runs of all its models."""
     if scenario.models is None:
         for name, value in (("models", models), ("first_model", first_model)):
@@ -57,7 +62,8 @@ def kind_of(model: Any) -> str:
     return ", ".join(map(str, getattr(model, "labels", None) or ()))
 
 
-RIGHT_VARIANCE = (0.8, 1.25)  # ratios of a filter's posterior variance to the true one between these count as right
+# Ratios of a filter's posterior variance to the true one between these count as right.
+RIGHT_VARIANCE = (0.8, 1.25)
 FEWEST_PARTICLES = 100  # smallest particle count that enters an exponent
 
 UNCERTAIN = 1 / 3
@@ -207,5 +213,11 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     if ratios.empty:
         return f"With {n} particles there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
-    claim = comparison(best, "error", "models", best["time"], f" in the geometric mean of {best['compared']} models")
+    claim = comparison(
+        best,
+        "error",
+        "models",
+        best["time"],
+        f" in the geometric mean of {best['compared']} models",
+    )
     return f"With {n} particles {claim}; it is larger on {percent(best['above'])} of them."

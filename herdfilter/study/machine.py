@@ -43,14 +43,20 @@ def machine() -> dict[str, Any]:
     # On Linux `platform` does not know the processor's name.
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
         processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return {"system": platform.platform(), "processor": processor, "cores": os.cpu_count(), "byteorder": sys.byteorder}
+    return {
+        "system": platform.platform(),
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "byteorder": sys.byteorder,
+    }
 
 
 _log = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
-VARIABLE = "HERDFILTER_CACHE"  # environment variable that names the cache's folder; empty or ``off`` disables the cache
+# Environment variable that names the cache's folder; empty or ``off`` disables the cache.
+VARIABLE = "HERDFILTER_CACHE"
 
 
 def remembered(
@@ -71,7 +77,8 @@ def remembered(
         return compute()
     try:
         file = folder / f"{joblib.hash((__version__, decisive()))}.npz"
-    except Exception:  # a user's class may raise anything when it is pickled; one typed in at a prompt has no source
+    except Exception:
+        # A user's class may raise anything when it is pickled; one typed in at a prompt has no source.
         return compute()
     # An absent or damaged file is ignored. Files hold numbers alone: loading one runs no code.
     with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
@@ -80,7 +87,8 @@ def remembered(
     value = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
     parts: dict[str, Any] = to_arrays(value)
-    with suppress(OSError), written_at_once(file) as part:  # a full disk, or a folder removed in the meantime
+    with suppress(OSError), written_at_once(file) as part:
+        # The disk may be full, or the folder removed in the meantime.
         np.savez(part, **parts)
     return value
 

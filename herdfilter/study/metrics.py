@@ -16,7 +16,12 @@ from herdfilter.tracking.metrics import gospa, label_switches, ospa
 __all__ = ["normalised_squares", "squared_error"]
 
 
-def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()) -> Array:
+def squared_error(
+    estimate: Array,
+    target: Array,
+    dims: Sequence[int],
+    circular: Sequence[int] = (),
+) -> Array:
     """Return the squared Euclidean distance at every step over the given dimensions, angles wrapped; (T, d) -> (T,).
 
     Examples
@@ -117,7 +122,12 @@ class SetErrors:
         return float(np.mean(getattr(self, name)) ** (1 / self.order))
 
 
-def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
+def set_errors(
+    truth: Array,
+    estimates: Array,
+    targets: Targets,
+    dims: Sequence[int],
+) -> SetErrors:
     """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
     x = truth[..., list(dims)]
     y = estimates[..., list(dims)]

@@ -35,6 +35,7 @@ from herdfilter.study.tasks import Key, Task
 
 __all__ = ["plan_study"]
 
+# These numbers enter every seed: a new purpose gets a new number.
 _RECORDING, _REFERENCE, _FILTER = range(3)  # purposes of seeds
 
 
@@ -75,8 +76,10 @@ class Study:
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
         build = self.filters[task.filter]
+        # Trackers know where targets are born and how they survive.
         options = {} if self.scenario.targets is None else self.scenario.targets.for_tracker()
-        if not isinstance(build, specifications.FilterSpec):  # a caller's function need not take all of a tracker's options
+        if not isinstance(build, specifications.FilterSpec):
+            # A caller's function need not take all of a tracker's options.
             options = {name: value for name, value in options.items() if specifications.takes_keyword(build, name)}
         return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
 
@@ -90,6 +93,7 @@ class Study:
 
     def filter_rng(self, run: int, key: Key) -> np.random.Generator:
         """Return the generator of one filter in one run; it depends on the filter's name, not its position in the list."""
+        # A CRC, because Python's hash of a text differs from process to process.
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
@@ -224,6 +228,7 @@ def encoded(value: Any) -> Any:
             return list(value)
         case functools.partial():
             return {"partial": value.func, "args": value.args, "keywords": value.keywords}
+        # Functions made by one `def` differ in the variables that they captured.
         case FunctionType() if value.__closure__:
             return {"function": digest(value), "captured": [cell.cell_contents for cell in value.__closure__]}
         case FunctionType() | type():
@@ -233,7 +238,8 @@ def encoded(value: Any) -> Any:
     elif hasattr(value, "__dict__"):
         attributes = vars(value)
     else:
-        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))  # without its address, which differs in every process
+        # The address in it differs in every process.
+        return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: v for k, v in attributes.items() if not k.startswith("_")}
     cls = type(value)
     return public if cls.__module__ in _TABLE_MODULES else {"type": f"{cls.__module__}.{cls.__qualname__}"} | public
@@ -269,6 +275,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
     """Name the differences between two descriptions, as in ``steps: 100 there, 50 now``."""
     import pandas as pd
 
+    # Nested tables become flat, so that a difference is named by its full key.
     before, after = (pd.json_normalize(dict(description)).to_dict("records")[0] for description in (old, new))
     for key in dict.fromkeys([*before, *after]):
         stored, now = (json.dumps(values[key]) if key in values else "nothing" for values in (before, after))

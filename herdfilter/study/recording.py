@@ -98,7 +98,13 @@ class Recording:
             return None if values is None else values[:steps]
 
         dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
-        return Recording(cut(self.truth), cut(self.observations), dt, cut(self.controls), cut(self.sensors))
+        return Recording(
+            cut(self.truth),
+            cut(self.observations),
+            dt,
+            cut(self.controls),
+            cut(self.sensors),
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,7 +156,11 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
 
 
 def record(
-    scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
+    scenario: Scenario,
+    model: Any,
+    data: DataSet | None,
+    rng: np.random.Generator,
+    steps: int | None = None,
 ) -> Recording:
     """Return the recording of one run, simulated with `rng` or real, or its first `steps` steps."""
     if data is not None:
@@ -167,5 +177,11 @@ def record(
     if scenario.targets is not None:
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
-    truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
+    truth, observations = simulate(
+        model,
+        steps,
+        rng,
+        dt=scenario.dt,
+        initial=scenario.initial_truth,
+    )
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))

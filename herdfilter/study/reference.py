@@ -88,7 +88,13 @@ def from_arrays(arrays: Mapping[str, Array]) -> Reference:
         densities = map(LineDensity, arrays["edges"], arrays["masses"])
         posteriors.update(zip(arrays["steps"].astype(int).tolist(), densities, strict=True))
     log_likelihood = float(arrays["log_likelihood"])
-    return Reference(arrays["means"], log_likelihood, arrays["error"], arrays.get("covariances"), posteriors)
+    return Reference(
+        arrays["means"],
+        log_likelihood,
+        arrays["error"],
+        arrays.get("covariances"),
+        posteriors,
+    )
 
 
 def _grid(
@@ -104,7 +110,12 @@ def _grid(
     from herdfilter.filters.grid import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
-    result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1)
+    result = grid.run(
+        recording.observations,
+        recording.dt,
+        recording.controls,
+        keep_masses=len(grid.shape) == 1,
+    )
     posteriors = {}
     if result.masses is not None:
         h = grid.spacing[0]
@@ -112,7 +123,13 @@ def _grid(
         edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
         posteriors = {k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))}
     exact = np.zeros_like(result.means)
-    return Reference(result.means, float(result.log_likelihood), exact, result.covariances, posteriors)
+    return Reference(
+        result.means,
+        float(result.log_likelihood),
+        exact,
+        result.covariances,
+        posteriors,
+    )
 
 
 def _large(
@@ -178,7 +195,8 @@ def _grid_or_large(
     """Compute the posterior on the grid that the model names in `grid`; with many particles if there is none or it fails."""
     grid = getattr(model, "grid", None)
     if grid is not None:
-        with suppress(ValueError):  # the grid is too coarse for the noise, or the state leaves it
+        with suppress(ValueError):
+            # The grid is too coarse for the noise, or the state leaves it.
             return _grid(model, recording, rng, **grid)
     return _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
 
@@ -212,7 +230,7 @@ def _exact_or_guided(
 def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> bool:
     """Return True if the `first` one has the smaller standard error and the two agree."""
     # Squares are summed in units of the posterior variance, so that dimensions of any unit count alike.
-    variances = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)  # over time
+    variances = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)
     squares = first.error**2, second.error**2, wrap_angles(first.means - second.means, circular) ** 2
     first_error, second_error, distance = (
         np.divide(x, variances, out=np.zeros_like(x), where=variances > 0).sum() for x in squares
@@ -263,7 +281,13 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     posteriors = {
         k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))
     }
-    return Reference(np.array(means), log_likelihood, np.zeros_like(means), np.array(covariances), posteriors)
+    return Reference(
+        np.array(means),
+        log_likelihood,
+        np.zeros_like(means),
+        np.array(covariances),
+        posteriors,
+    )
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
@@ -288,11 +312,17 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 }
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")  # the Kalman filter is faster than the disk
+# The Kalman filter is faster than the disk.
+CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")
 CACHE_VERSION = 5  # raise this when `to_arrays` changes
 
 
-def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
+def compute_reference(
+    scenario: Scenario,
+    model: Any,
+    recording: Recording,
+    rng: np.random.Generator,
+) -> Reference | None:
     """Compute the reference of one run, or read it from the cache; None if the scenario does not ask for one."""
     if scenario.reference is None:
         return None

@@ -53,9 +53,15 @@ class Trajectory:
     __repr__ = fields_in_line
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int) -> Trajectory:
+    def of_arrays(
+        cls,
+        arrays: Mapping[tuple[str, str], Array],
+        filters: Iterable[str],
+        n_particles: int,
+    ) -> Trajectory:
         """Make a trajectory of the arrays of `TaskResult.trajectory`, with the filters in this order."""
         truth = arrays["", "truth"]
+        # Figures need no observations and no errors of the reference.
         unknown = np.full((len(truth), 1), np.nan)
         recording = Recording(truth, unknown, arrays["", "dt"])
         reference = None
@@ -126,6 +132,7 @@ class StudyResult:
     @cached_property
     def slopes(self) -> dict[str, pd.DataFrame]:
         """Measure -> fitted slopes (see `fitted_slopes`), first the measure that ranks filters; empty below four counts."""
+        # An empty mapping, so that pages and figures need no further check.
         enough = len(self.study.particles) >= LEAST_COUNTS
         return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs) if enough}
 
@@ -150,7 +157,8 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
         return None
     states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
     true_positions = states[:, list(plane)]
-    with suppress(Exception):  # a user's model may raise anything, and a figure is not worth an error
+    with suppress(Exception):
+        # A user's model may raise anything, and a figure is not worth an error.
         observations = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
         if observations.shape == (len(states), 2) and len(states):
             for read in READINGS:

@@ -104,6 +104,7 @@ def _normalised_innovations(
             continue
         means = np.array([predictions[k][0] for k in same])
         covariances = np.array([predictions[k][1] for k in same])
+        # Bearings differ by less than half a turn.
         innovations = wrap_angles(observations[same] - means, Measurement(model).circular(size))
         part = np.ix_(np.arange(len(same)), observed, observed)
         nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
@@ -114,7 +115,8 @@ def _normalised_innovations(
 SMALLEST_RATIO = 1e-6
 """Ratios of variances are clipped below at this: particles that all coincide have variance 0, which has no logarithm."""
 
-SD_FLOOR = 1e-3  # least standard deviation of the posterior at a step, as a share of its RMS over time
+# Least standard deviation of the posterior at a step, as a share of its RMS over time.
+SD_FLOOR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +214,7 @@ class RunRecord:
     @cached_property
     def ess(self) -> Array:
         """Effective sample size; over time."""
+        # NaN for a filter without particles; a single number holds for all steps.
         ess = np.asarray(getattr(self.result, "ess", np.nan), dtype=np.float64)
         return np.broadcast_to(ess, len(self.recording)).copy()
 

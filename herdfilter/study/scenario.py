@@ -103,6 +103,7 @@ class Scenario:
         if self.models is not None and "seed" in self.model:
             seed = short_repr(self.model["seed"])
             raise ValueError(f"model.seed: cannot be combined with `models`, which seed themselves (got {seed})")
+        # Recorded data and targets bring a truth of their own, and sets of targets have no posterior mean.
         for table, excluded in EXCLUDED.items():
             for key in excluded:
                 if getattr(self, table) is not None and getattr(self, key) is not None:
@@ -123,6 +124,7 @@ class Scenario:
     @property
     def simulated(self) -> Scenario:
         """The scenario whose model simulates the truth: with the keys of ``[truth] model``; itself if there are none."""
+        # `self` without changes, so that a caller can tell by identity.
         changes = {} if self.truth is None else self.truth.model
         return replace(self, model={**self.model, **changes}) if changes else self
 
@@ -153,18 +155,22 @@ class Scenario:
     @property
     def plane(self) -> tuple[int, int]:
         """Dimensions in which a path is drawn: the first two whose error counts, if there are two."""
+        # One dimension alone gives no plane; then the first two of the state are drawn.
         i, j = self.error_dims[:2] if self.error_dims and len(self.error_dims) > 1 else (0, 1)
         return i, j
 
     def build_model(self, **arguments: Any) -> Any:
         """Build the model from its table, with `arguments` from real data (such as beacons) or a family's seed."""
         seed = {} if self.models is None else {"seed": self.first_model}
+        # Later ones win: data and seeds replace keys of the file.
         keywords = {k: v for k, v in self.model.items() if k != "type"} | seed | arguments
         name = str(self.model["type"])
         with prefix_errors(f"{self.name}.toml: model type: ", Exception, SystemExit):
+            # SystemExit: a user's module may contain anything.
             cls = self.modules.resolve(name)
         with prefix_errors(f"{self.name}.toml: model {short_repr(name)}: ", Exception, SystemExit):
-            if isinstance(keywords.get("model"), str):  # the model inside WithClutter is an expression
+            if isinstance(keywords.get("model"), str):
+                # The model inside WithClutter is an expression.
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
@@ -205,6 +211,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     else:
         files = scenario_files()
         path = files[one_of("scenario", text, files)]
+    # Deeply nested tables exhaust the recursion of tomllib; editors on Windows may write a byte order mark (utf-8-sig).
     with prefix_errors(f"{shortened(path.name, 80)}: ", RecursionError):
         return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8-sig")))
 

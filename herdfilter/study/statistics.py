@@ -23,7 +23,11 @@ Summary = Callable[[str, "pd.DataFrame"], dict[str, float]]
 
 
 def bootstrap_interval(
-    values: Array, statistic: Callable[..., Array], level: float = 0.95, resamples: int = 2000, seed: int = 0
+    values: Array,
+    statistic: Callable[..., Array],
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """Return the bootstrap interval of a statistic of finite values (runs,), bias-corrected and accelerated.
 
@@ -33,6 +37,7 @@ def bootstrap_interval(
     """
     if len(values) < LEAST_RUNS:
         return np.nan, np.nan
+    # BCa is undefined if all resamples are equal.
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     from scipy.stats import bootstrap
@@ -43,7 +48,8 @@ def bootstrap_interval(
         (values / unit,),
         statistic,
         n_resamples=resamples,
-        batch=max(1, 2**16 // len(values)),  # so that a batch fits into the processor's cache
+        # So that a batch fits into the processor's cache.
+        batch=max(1, 2**16 // len(values)),
         vectorized=True,
         confidence_level=level,
         rng=np.random.default_rng(seed),
@@ -57,6 +63,7 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     It covers at least its level for any continuous distribution (`scipy.stats.quantile_test`); NaN with too few runs: fewer
     than six at 95 %, and at any lower level.
     """
+    # The number of values below the median is binomial, whatever their distribution.
     ranks = _ranks(len(values), level) if len(values) >= LEAST_RUNS else None
     if ranks is None:
         return np.nan, np.nan
@@ -94,6 +101,7 @@ def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Arr
     degrees = np.asarray(degrees, dtype=np.float64)
     degrees = np.where(degrees > 0, degrees, np.nan)
     tail = (1 - level) / 2
+    # `chdtri` inverts the survival function, so that its arguments are upper tails.
     return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
 
 
@@ -161,6 +169,7 @@ def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, f
 
     Infinite ratios (a failed run) make the upper end of the interval infinite.
     """
+    # In logarithms a ratio and its inverse count alike.
     logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])
     low, high = mean_interval(logs, level)
     ends = np.exp([of(np.mean, logs), low, high + (np.inf if np.isinf(ratios).any() else 0.0)])
@@ -169,6 +178,7 @@ def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, f
 
 def paired_ratios(first: Array, second: Array) -> Array:
     """Divide errors of the same runs: infinite if only the second is 0, 1 if both are, NaN if both are infinite."""
+    # The values where the second error is 0, which are not overwritten.
     ratios = np.where(first > 0, np.inf, 1.0)
     with np.errstate(invalid="ignore"):
         np.divide(first, second, out=ratios, where=second > 0)
@@ -211,7 +221,13 @@ def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.
         values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
         slopes = log_slopes(errors.columns, values) if values.shape[1] > 1 else np.empty(0)
         low, high = mean_interval(slopes, level)
-        row = {"filter": name, "runs": len(values), "slope": of(np.mean, slopes), "slope_low": low, "slope_high": high}
+        row = {
+            "filter": name,
+            "runs": len(values),
+            "slope": of(np.mean, slopes),
+            "slope_low": low,
+            "slope_high": high,
+        }
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -263,6 +279,7 @@ def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
     """Return mean, median, quantiles and chi-square band of normalised squares over their degrees of freedom."""
     squares = runs.values(name)
     degrees = runs.values(f"{name}_degrees")
+    # A ratio of sums, so that runs that observed more count more.
     total = np.nansum(degrees, axis=0)
     low, high = chi_square_band(total, runs.level)
     mean = {name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan)}

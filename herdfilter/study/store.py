@@ -80,7 +80,13 @@ def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
     address = ":memory:" if path is None else path.resolve().as_uri() + options
     try:
         # Transactions are our own; and the generator of a study may be closed in another thread than its first.
-        return sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        return sqlite3.connect(
+            address,
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 
@@ -126,7 +132,8 @@ class Store:
         try:
             kind, version, tables = self._connection.execute(question).fetchone()
             flaw = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the report of a flaw may quote damaged text
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # UnicodeDecodeError: the report of a flaw may quote damaged text.
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 raise StoreError(f"{self.name}: locked by another program; end that, or wait") from error
             raise StoreError(f"{self.name}: not a store of herdfilter, or damaged ({error})") from error
@@ -174,6 +181,7 @@ class Store:
             description = self.description()
             study = Study.described(description)
             table = pd.read_sql_query("SELECT * FROM runs", self._connection)
+            # A column that is NULL throughout would be one of objects.
             numbers = [name for name in MEASURED if name in table]
             table = table.astype(dict.fromkeys(numbers, np.float64) | {"diverged": bool})
             table["scenario"] = description["scenario"]["name"]
@@ -183,6 +191,7 @@ class Store:
                 table["model"] = [study.family.seed(run) for run in table["run"]]
                 table["kind"] = table["kind"].fillna("").astype(str)
                 family = ["model", "kind"]
+            # SQLite returns the order of completion.
             order = {key: i for i, key in enumerate(study.keys)}
             table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
             table = table.sort_values(["key", "run"], ignore_index=True)
@@ -206,6 +215,7 @@ class Store:
             if len(complete) < study.runs:
                 study = replace(study, runs=len(complete))
                 table = table[table["run"].isin(complete)].reset_index(drop=True)
+            # A filter all of whose runs failed has no series.
             finished = set(table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None))
             keys = [key for key in study.keys if key in finished]
             series: Mapping[Key, Mapping[str, Array]]
@@ -213,10 +223,18 @@ class Store:
                 series = {key: self.series(key, complete) for key in keys}
             else:
                 series = _Series(self.path, keys, complete)
-            return StudyResult(study, table, series, self.trajectory(study), description, self.sessions())
+            return StudyResult(
+                study,
+                table,
+                series,
+                self.trajectory(study),
+                description,
+                self.sessions(),
+            )
 
     def series(self, key: Key, runs: Sequence[int]) -> dict[str, Array]:
         """Return the series (runs, T), NaN in failed runs and, in a family, after the last step of a shorter model."""
+        # The runs of all filters are in the same order.
         index = {run: i for i, run in enumerate(runs)}
         series: dict[str, Array] = {}
         with self._undamaged():
@@ -239,7 +257,13 @@ class Store:
             if not arrays:  # every process that worked on the first run died
                 steps = max((len(values) for *_, values in self._arrays("run, name", "TRUE LIMIT 1")), default=0)
                 unknown = np.full((steps, 1), np.nan)
-                return Trajectory(Recording(unknown, unknown, study.scenario.dt), None, study.shown_particles, {}, {})
+                return Trajectory(
+                    Recording(unknown, unknown, study.scenario.dt),
+                    None,
+                    study.shown_particles,
+                    {},
+                    {},
+                )
             return Trajectory.of_arrays(arrays, study.filters, study.shown_particles)
 
     def close(self) -> None:
@@ -264,6 +288,7 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
     def __getitem__(self, key: Key) -> Mapping[str, Array]:
         if key not in self.keys_:
             raise KeyError(key)
+        # Opened for each access, so that a result keeps no file open.
         with open_for_reading(self.path) as store:
             return store.series(key, self.runs)
 
@@ -297,7 +322,8 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         path /= FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
-    store = Store(path, connect(path, "?mode=rw"))  # writable, so that SQLite can roll back after a killed process
+    # Writable, so that SQLite can roll back after a killed process.
+    store = Store(path, connect(path, "?mode=rw"))
     try:
         store.check(empty)
     except BaseException:

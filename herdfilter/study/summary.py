@@ -26,6 +26,7 @@ class Pairs:
     def __init__(self, table: pd.DataFrame) -> None:
         failed = table["error"].fillna("") != ""
         self._family = "model" in table
+        # A failed run loses to every other, and so has an infinite error.
         self.losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
             index=["model", "run"] if self._family else ["run"], columns=["filter", "n_particles"], values="loss"
         )
@@ -47,7 +48,8 @@ class Pairs:
         ratios = self.by_run(key, base)
         if self._family:
             lower, upper = (ratios.groupby(level="model").quantile(interpolation=side) for side in ("lower", "higher"))
-            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)  # NaN is 0 times infinity
+            # A product of 0 and infinity is NaN.
+            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 
@@ -115,7 +117,12 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     pairs = Pairs(table)
     rows = []
     for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
-        row = {"scenario": runs["scenario"].iloc[0], "filter": name, "n_particles": n, "runs": len(runs)}
+        row = {
+            "scenario": runs["scenario"].iloc[0],
+            "filter": name,
+            "n_particles": n,
+            "runs": len(runs),
+        }
         if "model" in table:
             row["models"] = runs["model"].nunique()
         row["failures"] = int((runs["error"].fillna("") != "").sum())
@@ -145,6 +152,7 @@ def verdict(summary: pd.DataFrame) -> str:
     n = summary["n_particles"].max()
     measure = error_measure(summary)
     error = error_phrase(measure)
+    # Filters are ranked by their medians, but a claim needs the paired ratio.
     ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median").set_index("filter")
     if ranked.empty:
         return f"With {n} particles no filter finished a run."
@@ -168,7 +176,12 @@ def comparison(best: pd.Series[Any], error: str, units: str, times: float, over:
     return f"{doubt}{best.name}'s {error} is {ratio} times {base}'s{over} ({interval}){cost}"
 
 
-def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:
+def claims(
+    table: pd.DataFrame,
+    baseline: str | None = None,
+    level: float = 0.95,
+    simultaneous: bool = True,
+) -> pd.DataFrame:
     """Compare filters pair by pair, and name the better one if the paired interval shows it.
 
     The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
@@ -221,10 +234,16 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
     names = list(dict.fromkeys(table["filter"]))
     if baseline is not None:
         one_of("baseline", baseline, names)
-    level = as_number("level", level, "a probability between 0 and 1", lambda level: 1e-9 < level < 1)
+    level = as_number(
+        "level",
+        level,
+        "a probability between 0 and 1",
+        lambda level: 1e-9 < level < 1,
+    )
     check_flags(simultaneous=simultaneous)
     against = list(combinations(names, 2)) if baseline is None else [(name, baseline) for name in names if name != baseline]
     counts = dict.fromkeys(table["n_particles"])
+    # Some filters may have other particle counts.
     keys = [((a, n), (b, n)) for n in counts for a, b in against if {(a, n), (b, n)} <= set(pairs.errors)]
     # Bonferroni: each claim may be false with an equal share of the probability for all.
     claim_level = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level

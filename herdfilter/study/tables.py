@@ -15,12 +15,18 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
 
-_EXPECTED: dict[Any, str] = {str: "a text", bool: "true or false", tuple: "a list", Mapping: "a table"}
+_EXPECTED: dict[Any, str] = {
+    str: "a text",
+    bool: "true or false",
+    tuple: "a list",
+    Mapping: "a table",
+}
 
 
 def convert_fields(instance: Any) -> None:
     """Convert the fields of a dataclass as annotated, tables to dataclasses and lists to tuples, and check them."""
     for name, kind in get_type_hints(type(instance), include_extras=True).items():
+        # The dataclasses are frozen.
         object.__setattr__(instance, name, _converted(name, kind, getattr(instance, name)))
 
 

@@ -165,6 +165,7 @@ class Targets:
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
         births = self.births
+        # Births at detections, or a list of places.
         birth = births.for_tracker() if isinstance(births, Anywhere) else [birth.for_tracker() for birth in births]
         return {"birth": birth, "survival_probability": self.survival_probability}
 
@@ -184,14 +185,22 @@ class Targets:
             if track.first > steps:
                 raise ValueError(f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}")
 
-    def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
+    def simulate_truth(
+        self,
+        model: Any,
+        steps: int,
+        rng: np.random.Generator,
+        dt: float,
+    ) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""
         tracks = self.tracks or self._draw_tracks(steps, rng)
         truth = np.full((steps, len(tracks), model.dim), np.nan)
         for i, track in enumerate(tracks):
+            # Drawn even for a target that never appears, so that the others do not depend on it.
             initial = np.asarray(track.initial, dtype=np.float64)
             if track.sd is not None:
                 initial = initial + np.asarray(track.sd) * rng.standard_normal(len(initial))
+            # As for a filter, the initial state is that of the step before the first.
             at = track.first - 1 if track.at is None else track.at
             lifetime = range(track.first, min(steps, track.last or steps) + 1)
             if len(lifetime):
@@ -209,6 +218,7 @@ class Targets:
                     duration = 1 if self.survival_probability < 1 else steps
                     while duration < steps and rng.random() < self.survival_probability:
                         duration += 1
+                    # A birth is described by the state at the first step, as trackers expect it.
                     tracks.append(TrueTrack(birth.mean, birth.sd, step, step + duration - 1, step))
         return tracks
 

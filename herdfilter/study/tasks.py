@@ -47,7 +47,13 @@ class TaskResult:
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
     """Return the row of a task that failed; file and line are added to the text if the user's own code raised the error."""
     text = " ".join(f"{text} {own_code(traceback)}".split())
-    return {"reference": "", "reference_sd": math.nan, "diverged": True, "error": text, "traceback": traceback}
+    return {
+        "reference": "",
+        "reference_sd": math.nan,
+        "diverged": True,
+        "error": text,
+        "traceback": traceback,
+    }
 
 
 def own_code(traceback: str) -> str:

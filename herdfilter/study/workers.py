@@ -36,9 +36,11 @@ from herdfilter.filters.progress import compilation
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
-BATCH_SECONDS = 0.2  # time after which a worker returns its results; at most these and the current tasks can be lost
+# Time after which a worker returns its results; at most these and the current tasks can be lost.
+BATCH_SECONDS = 0.2
 
-ATTEMPTS = 2  # number of processes that a task, alone in each, may kill before it counts as failed
+# Number of processes that a task, alone in each, may kill before it counts as failed.
+ATTEMPTS = 2
 
 CONNECT_SECONDS = 15.0  # time to connect to a scheduler
 LOOK_SECONDS = 0.5  # time after which workers are counted again
@@ -80,7 +82,11 @@ def _import_distributed() -> Any:
 
 
 def distribute(
-    tasks: Sequence[Task], work: Work, scheduler: str = "local", count: int = 1, limit: float | None = None
+    tasks: Sequence[Task],
+    work: Work,
+    scheduler: str = "local",
+    count: int = 1,
+    limit: float | None = None,
 ) -> Generator[list[TaskResult]]:
     """Have the workers of a checked scheduler do tasks, run by run, and yield their results in any order.
 
@@ -167,7 +173,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
     log = logging.getLogger("distributed.client")
     with ExitStack() as stack:
         stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.CRITICAL)  # a lost scheduler raises an error here, and need not be logged, too
+        # A lost scheduler raises an error here, and need not be logged, too.
+        log.setLevel(logging.CRITICAL)
         address: Any = scheduler
         if scheduler == "dask":
             address = distributed.LocalCluster(
@@ -175,7 +182,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
                 threads_per_worker=1,
                 dashboard_address=None,
                 silence_logs="ERROR",
-                scheduler_kwargs={"allowed_failures": 0},  # `distribute` tries again itself
+                # `distribute` tries again itself.
+                scheduler_kwargs={"allowed_failures": 0},
                 preload=[__name__],
             )
             stack.callback(address.close)
@@ -190,7 +198,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
                 threads: int = sum(client.nthreads().values())
                 if not threads:
                     if scheduler == "dask":
-                        address.scale(count)  # Dask does not restart a worker that dies while it starts
+                        # Dask does not restart a worker that dies while it starts.
+                        address.scale(count)
                     client.wait_for_workers(1, timeout=NOBODY_SECONDS)
             except TimeoutError as error:
                 text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
@@ -239,7 +248,8 @@ class _Child:
     """A process that does tasks; `latest` is the token of the packed study and the run that it has cached."""
 
     def __init__(self) -> None:
-        multiprocessing.current_process().daemon = False  # Dask's workers may have no children otherwise; ours end with it
+        # Dask's workers may have no children otherwise; ours end with it.
+        multiprocessing.current_process().daemon = False
         self.executor = loky.ProcessPoolExecutor(
             1, timeout=IDLE_SECONDS, initializer=_begin_child, initargs=(os.getpid(),), env=ONE_THREAD
         )

@@ -37,6 +37,7 @@ class WritableStore(Store):
         """Write schema and description; a store that is resumed gets the new description."""
         # Readers can read while this process writes, and a commit survives a power cut.
         with self._transaction("journal_mode = WAL", "synchronous = FULL"):
+            # `executescript` would commit, and so end the transaction.
             for statement in () if self.begun() else schema().split(";"):
                 self._connection.execute(statement)
             self._put("study", {"name": "configuration", "value": json.dumps(description)}, "OR REPLACE")
@@ -44,7 +45,12 @@ class WritableStore(Store):
     def begin(self, executor: str) -> None:
         """Record the start of a session."""
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        session = {"started": started, "executor": executor, "versions": versions(), "machine": machine()}
+        session = {
+            "started": started,
+            "executor": executor,
+            "versions": versions(),
+            "machine": machine(),
+        }
         with self._transaction():
             self._put("sessions", {"session": json.dumps(session)})
 
@@ -93,6 +99,7 @@ class WritableStore(Store):
 
 def _coded(values: Any) -> dict[str, Any]:
     """Return shape and data of an array as columns of the table of arrays."""
+    # Level 1 of zlib: better compression gains little on noise.
     data = np.ascontiguousarray(values, dtype="<f8").tobytes()
     return {"shape": json.dumps(np.shape(values)), "data": zlib.compress(data, 1)}
 
