@@ -31,7 +31,10 @@ from herdfilter.cli.terminal import InputError, PathName, complete_filters, comp
 @click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
 @click.option(
-    "--out", type=PathName(), metavar="DIR", help="Folder for report, tables, figures; study.sqlite keeps each run at once."
+    "--out",
+    type=PathName(),
+    metavar="DIR",
+    help="Folder for report, tables, figures; study.sqlite stores every run.",
 )
 @click.option("--resume", is_flag=True, help="Continue the comparison in --out, with more --runs or --models if you like.")
 @click.option(

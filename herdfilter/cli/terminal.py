@@ -143,12 +143,12 @@ def finishing(folder: Path | None, store: str) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         if path is not None:
             with suppress(OSError):  # after SIGHUP the terminal may be gone
-                click.echo(f"Cut off; what was finished is in {path}. The same command with --resume goes on.", err=True)
+                click.echo(f"Interrupted; finished runs are in {path}. To continue, add --resume to the command.", err=True)
         if isinstance(stop, Stopped):
             raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
-        hint = "" if path is None else f"; what was finished is in {path}, the same command with --resume goes on"
+        hint = "" if path is None else f"; finished runs are in {path}; to continue, add --resume to the command"
         raise InputError(f"{error}{hint}") from None
 
 

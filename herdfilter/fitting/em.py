@@ -193,7 +193,7 @@ def spread_seeds(z, w, candidates, count):
             total = 0.0
             for i in range(n):
                 total += w[i] * min(nearest[i], distances[c, i])
-            # A gain within rounding is none, so that ties do not depend on the order of sums.
+            # A gain within rounding does not count, so that ties do not depend on the order of sums.
             if total < lowest * (1.0 - 1e-9):
                 best = c
                 lowest = total

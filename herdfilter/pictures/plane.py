@@ -153,7 +153,7 @@ def plot_points(
     Parameters
     ----------
     points : Points, Particles, ParticleFilter or array_like of shape (n, d) or (n,)
-        Anything with ``x`` or ``particles``, and ``weights``, will do.
+        Or any object with ``x`` or ``particles``, and ``weights``.
     ax : matplotlib.axes.Axes, optional
     dims : int or (int, int)
         Dimensions to draw.

@@ -41,7 +41,7 @@ def plot_track(
     mass : float
         Probability inside an ellipse.
     every : int, optional
-        Draw an ellipse every `every` steps, from the first on; about twenty altogether unless given.
+        Draw an ellipse every `every` steps, from the first on; by default about twenty altogether.
     circular : sequence of int
         Dimensions that are angles: the path is broken where one wraps.
     ends : bool

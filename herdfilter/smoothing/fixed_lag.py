@@ -84,7 +84,8 @@ class FixedLagSmoother:
     Parameters
     ----------
     filter : ParticleFilter or KalmanFilter
-        One that `fixed_lag_smoother` takes. It may be read at any time, but this smoother calls its `predict` and `update`.
+        A filter that `fixed_lag_smoother` accepts. You may read it at any time, but must leave `predict` and `update` to the
+        smoother.
     lag : int
         Number of steps, from 0.
 

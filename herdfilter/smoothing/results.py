@@ -182,7 +182,7 @@ class Course(NamedTuple):
         controls: Sequence[Any] | Array | None,
         times: ArrayLike | None,
     ) -> Course:
-        """Find the steps of a result; the time steps are those of its own times without `dt` and `times`."""
+        """Find the steps of a result; without `dt` and `times` its own times give the time steps."""
         if not isinstance(result, FilterResult):
             raise TypeError(f"result: expected a FilterResult, got {type(result).__name__}")
         rows = len(result)

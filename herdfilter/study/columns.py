@@ -132,7 +132,7 @@ COLUMNS = (
     _part_of_gospa(
         "localisation",
         "the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the three parts sum to "
-        "the mean of that of GOSPA",
+        "the mean p-th power of GOSPA",
     ),
     _part_of_gospa("missed", "targets without an estimate, likewise"),
     _part_of_gospa("false", "estimates without a target, likewise"),

@@ -1,7 +1,7 @@
 """Recorded data: the addresses of its files, and functions that find or download one.
 
 Modules beside the scenarios, one for each data set, are imported from here: ``herdfilter.study.data.plaza`` is
-``scenarios/plaza.py``. The files are never part of the package.
+``scenarios/plaza.py``. The files are not part of the package.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def fetch(
     file : str
         Name of the file, from `DATA_FILES`.
     to : path, optional
-        The folder; the user's cache unless given.
+        The folder; by default the user's cache.
     source : path, optional
-        Folder to copy the file from, in place of a download.
+        Folder to copy the file from, instead of a download.
     base_url : str, optional
         Address of the folder; by default the environment variable ``HERDFILTER_DATA_URL``, then the publisher's.
 

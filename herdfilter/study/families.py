@@ -87,7 +87,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     Returns
     -------
     pandas.DataFrame
-        One row per filter and particle count; the page "Many models" says more about the columns, and about failed runs.
+        One row per filter and particle count; see the page "Many models" for the columns, and for failed runs.
 
         ``models``, ``compared``, ``uncertain``, ``unknown``
             Number of models; of those with a ratio, with an uncertain reference, and without any.
@@ -99,7 +99,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         ``above``, ``above_shown``
             Share of models whose ratio exceeds 1, and of those where the interval of the median over runs lies above it.
         ``variance_right``, ``variance_50``
-            Share of models whose variance is that of the reference to a quarter, and the median of their ratio.
+            Share of models whose variance is 0.8 to 1.25 times the reference's, and the median of this ratio.
         ``log_likelihood``
             Median over models of the distance of the log-likelihood from the reference's over the baseline's.
         ``lost``
@@ -107,7 +107,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         ``time``, ``time_90``, ``time_worst``
             Time of a step over the baseline's: median, quantile and maximum over models.
         ``exponent``, ``exponent_worst``
-            Slope of the logarithm of the error over that of the particle count: median over models, and the slowest.
+            Slope of the log error over the log particle count: median over models, and the slowest.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class Recording:
     controls : ndarray of shape (T, c), optional
         Control inputs of the transitions.
     sensors : sequence of Sensor, length T, optional
-        Sensor of each observation; the model observes unless given.
+        Sensor of each observation; by default the model observes.
 
     Examples
     --------

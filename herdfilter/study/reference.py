@@ -229,7 +229,7 @@ def _exact_or_guided(
 
 def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> bool:
     """Return True if the `first` one has the smaller standard error and the two agree."""
-    # Squares are summed in units of the posterior variance, so that dimensions of any unit count alike.
+    # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
     variances = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)
     squares = first.error**2, second.error**2, wrap_angles(first.means - second.means, circular) ** 2
     first_error, second_error, distance = (
@@ -291,7 +291,7 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
-    """Return matrix and offset of an affine function of states (n, dim); ValueError if it is none."""
+    """Return matrix and offset of an affine function of states (n, dim); ValueError for other functions."""
     # Its values at 0 and the unit vectors determine it; one further state tells whether it is affine.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)

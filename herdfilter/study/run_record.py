@@ -328,7 +328,7 @@ def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weigh
     covariance = posterior.covariance
     sd = np.sqrt(np.diagonal(covariance))
     sd = np.where(sd > 0, sd, 1.0)
-    # Of a mixture of one Gaussian, as the Kalman reference has it.
+    # The posterior of the Kalman reference is one Gaussian: standardised it has mean 0.
     centred = Points.unchecked((x - posterior.mean) / sd, weights)
     normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
     return energy_distance(centred, normal)

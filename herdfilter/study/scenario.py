@@ -41,7 +41,7 @@ def _check_different(key: str, dims: Sequence[int]) -> None:
 TypedTable = Annotated[Mapping[str, Any], _check_typed]
 
 EXCLUDED = {"data": ("models", "truth"), "targets": ("models", "truth", "reference", "divergence")}
-"""Table -> the keys that cannot stand beside it."""
+"""Table -> the keys that cannot be combined with it."""
 
 
 @dataclass(frozen=True)

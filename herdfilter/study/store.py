@@ -300,7 +300,7 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
 
 
 def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
-    """Open a store for reading; a folder stands for the `study.sqlite` in it.
+    """Open a store for reading, or the `study.sqlite` in a folder.
 
     Raises
     ------

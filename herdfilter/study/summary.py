@@ -90,7 +90,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         ``rmse``, ``reference_error``, ``anees``, ...
             The columns of `herdfilter.study.columns`, NaN if the table lacks them; ``_low`` and ``_high`` are the ends of
             the interval, ``_median`` (with ends) is the median, ``_band_low`` and ``_band_high`` are the chi-square band.
-            The band of ``anees`` is that of a single step, the worst case of dependence in time; innovations of a right
+            The band of ``anees`` counts a single step, the worst case of dependence in time; innovations of a consistent
             filter are independent, and the band of ``nis`` counts all entries observed.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
             Median over runs of the error divided by the baseline's in the same run with as many particles, its interval,
@@ -99,7 +99,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         ``better``
             -1 if the interval of the ratio lies below 1: a gain is shown. 1 if it lies above, else 0.
         ``difference``, ``difference_low``, ``difference_high``
-            The error minus the baseline's, likewise; not for a family, whose models differ in units.
+            The error minus the baseline's, with its interval; not for a family, whose models differ in units.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def claims(
             Number of runs compared (of models in a family, each by the median over its runs), and of failed ones. A failed
             run loses to one that did not; a run in which both failed, or without an error, is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
-            The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
+            Ratio and difference of the errors of `a` and `b`, as in `summarise`; ends are NaN where there are too few
             runs, and may be infinite where runs failed.
         ``better``
             The filter claimed to be better; empty without an interval, or if it holds 1.
@@ -292,7 +292,7 @@ def over_time(
             Normalised squares of estimation errors and innovations over their degrees of freedom, mean over runs, and the
             chi-square band of the mean of a consistent Gaussian filter; NEES has runs times d degrees of freedom.
         ``rmse_median``, ``rmse_low``, ``rmse_high``, ...
-            Median and ends of the band between quantiles; likewise of the others, ``ess`` and ``energy_distance``.
+            Median and ends of the band between quantiles; the others, ``ess`` and ``energy_distance`` have them, too.
 
         NaN if no run has a value.
 

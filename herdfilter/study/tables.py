@@ -68,7 +68,7 @@ class Truth:
     Attributes
     ----------
     initial : sequence of float, optional
-        State at step 0; drawn from the model's initial distribution unless given.
+        State at step 0; by default drawn from the model's initial distribution.
     model : mapping
         Keys of ``[model]`` that differ in the simulation.
     """

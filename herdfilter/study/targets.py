@@ -95,11 +95,11 @@ class TrueTrack:
     initial : sequence of float
         State at step `at`.
     sd : sequence of float, optional
-        Standard deviations of `initial` from run to run; 0 unless given.
+        Standard deviations of `initial` from run to run; 0 by default.
     first, last : int
-        First and last step with the target; the end unless given.
+        First and last step with the target; by default the last is the end.
     at : int, optional
-        The step before `first` unless given; from a later step the target is simulated back in time, too.
+        By default the step before `first`; from a later step the target is simulated back in time, too.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Targets:
     survival_probability : float
         Probability that a target survives a step; trackers know it.
     tracks : sequence of TrueTrack
-        The targets of the truth; unless given, they are drawn in each run from births and survival probability.
+        The targets of the truth; by default drawn in each run from births and survival probability.
     noise : bool
         The true targets have the noise of the transition.
     gospa_order, ospa_order : float

@@ -84,10 +84,10 @@ class WritableStore(Store):
                 self._connection.execute("ROLLBACK")
             if not isinstance(error, sqlite3.Error):
                 raise
-            raise StoreError(f"{self.name}: cannot be written ({error}); what was finished before is kept") from error
+            raise StoreError(f"{self.name}: cannot be written ({error}); runs finished before are kept") from error
 
     def close(self) -> None:
-        """Close the file, and leave nothing beside it."""
+        """Close the file, and remove SQLite's files beside it."""
         if self._lock is not None:
             with suppress(sqlite3.Error):
                 # A store in WAL mode could not be read from a read-only folder.
