@@ -1,4 +1,4 @@
-"""A filter of the catalogue by its name; type checkers know the class and its options."""
+"""`make_filter`: a filter of the catalogue by its name, with types by which checkers know the class and its options."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Rng = np.random.Generator | int | None
 
+# Names by group: those in one union take the same options.
 _Random = Literal["bootstrap", "sqmc", "auxiliary", "guided", "edh-weighted", "ledh-weighted", "mixture-random"]
 _Herded = Literal["herded-kh", "herded-quantile", "herded-chg", "herded-random", "mixture-kh", "mixture-chg"]
 _Augmented = Literal["augmented-kh", "augmented-chg", "augmented-sobol", "augmented-random", "augmented-gauss-kh"]
@@ -55,11 +56,18 @@ class TrackerOptions(TypedDict, total=False):
 
 @overload
 def make_filter(
-    name: ParticleFilterName, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[ParticleFilterOptions]
+    name: ParticleFilterName,
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
+    **options: Unpack[ParticleFilterOptions],
 ) -> filters.ParticleFilter: ...
 @overload
 def make_filter(
-    name: Literal["ekf", "ckf", "enkf", "s2kf"], model: Any, n_particles: int = ..., rng: Rng = ...
+    name: Literal["ekf", "ckf", "enkf", "s2kf"],
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
 ) -> kf.KalmanFilter: ...
 @overload
 def make_filter(
@@ -74,7 +82,12 @@ def make_filter(
 ) -> kf.UnscentedKalmanFilter: ...
 @overload
 def make_filter(
-    name: Literal["imm", "mkf"], model: Any, n_particles: int = ..., rng: Rng = ..., *, rule: str | MomentRule = ...
+    name: Literal["imm", "mkf"],
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
+    *,
+    rule: str | MomentRule = ...,
 ) -> kf.KalmanFilter: ...
 @overload
 def make_filter(
@@ -89,13 +102,27 @@ def make_filter(
 ) -> filters.DaumHuangFilter: ...
 @overload
 def make_filter(
-    name: TrackerName, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[TrackerOptions]
+    name: TrackerName,
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
+    **options: Unpack[TrackerOptions],
 ) -> LMBTracker: ...
-@overload  # a name that is known when the program runs only
+@overload  # a name that is not a literal
 def make_filter(
-    name: str, model: Any, n_particles: int = ..., rng: Rng = ..., **options: Unpack[ParticleFilterOptions]
+    name: str,
+    model: Any,
+    n_particles: int = ...,
+    rng: Rng = ...,
+    **options: Unpack[ParticleFilterOptions],
 ) -> Any: ...
-def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, **options: Any) -> Any:
+def make_filter(
+    name: str,
+    model: Any,
+    n_particles: int = 100,
+    rng: Rng = None,
+    **options: Any,
+) -> Any:
     """Build a filter of the catalogue for a model, or a tracker.
 
     Parameters
@@ -109,12 +136,12 @@ def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, 
     rng : numpy.random.Generator or int, optional
         Source of every random draw, or a seed; not used by deterministic filters.
     **options
-        Keyword arguments of the filter's class, in place of those of the catalogue: objects, or constructor expressions
+        Keyword arguments of the filter's class, which replace those of the catalogue: objects, or constructor expressions
         such as ``"ResidualResampling()"``. Type checkers know those of each name. A tracker (`LMBTracker`) needs ``birth``.
 
     Examples
     --------
-    On a linear Gaussian model two of three filters give exactly what Kalman's filter gives.
+    On a linear Gaussian model two of three filters agree exactly with the Kalman filter.
 
     >>> model = hf.models.linear_chain(2)
     >>> truth, z = hf.simulate(model, steps=10, rng=1)
@@ -131,7 +158,9 @@ def make_filter(name: str, model: Any, n_particles: int = 100, rng: Rng = None, 
     """
     spec = catalogue_spec(one_of("name", name, catalogue()))
     for key, value in options.items():
+        # The options are those of the class behind the name.
         one_of(f"option of {name}", key, parameter_names(spec.built()))
+        # A string without a call is a name, such as that of a tracker's filter.
         if isinstance(value, str) and "(" in value:
             with prefix_errors(f"{key}: "):
                 options[key] = evaluate(value)

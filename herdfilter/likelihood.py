@@ -15,16 +15,22 @@ from herdfilter.filters.results import DegenerateWeightsError, hold_warnings
 
 __all__ = ["MaximumLikelihood", "RoughLikelihoodWarning", "maximise_likelihood"]
 
-FIRST_STEP = 0.05  # as a share of the distance of the bounds; of the parameter itself, or 1, where they are not finite
-START_RADIUS = 1.0  # of the search, in standard errors of a parameter given the others
+# A share of the distance of the bounds; without finite ones, of the larger of the parameter and 1.
+FIRST_STEP = 0.05
+# First and last radius of the search's trust region, in standard errors of a parameter given the others.
+START_RADIUS = 1.0
 END_RADIUS = 0.1
 MAX_SEARCHES = 3
-LONGEST_NEWTON_STEP = 0.5  # in standard errors: after a longer one the search begins anew, as the Hessian was another
+# In standard errors: after a longer one the search is repeated with the Hessian found there.
+LONGEST_NEWTON_STEP = 0.5
 LONGEST_LAST_STEP = 0.1  # after a longer one a second step of Newton's method follows
 
-WIDE_STEP = 0.4  # of the Hessian's differences, in standard errors of a parameter given the others
-NARROW_STEPS = 0.25 * 0.6 ** np.arange(3)  # in wide steps: those of the gradient, and of the search for roughness
-LARGEST_ROUGHNESS = 0.005  # above it, the roughness of the log-likelihood may move a maximum by a tenth of a standard error
+# Step of the Hessian's differences, in standard errors of a parameter given the others.
+WIDE_STEP = 0.4
+# Steps for the gradient and the roughness, in wide steps.
+NARROW_STEPS = 0.25 * 0.6 ** np.arange(3)
+# A larger roughness of the log-likelihood may move its maximum by a tenth of a standard error.
+LARGEST_ROUGHNESS = 0.005
 
 
 class RoughLikelihoodWarning(UserWarning):
@@ -42,7 +48,7 @@ class RoughLikelihoodWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MaximumLikelihood:
-    """Parameters of greatest likelihood with their standard errors, as `maximise_likelihood` finds them.
+    """Parameters of greatest likelihood with their standard errors: the result of `maximise_likelihood`.
 
     Attributes
     ----------
@@ -55,7 +61,7 @@ class MaximumLikelihood:
         hold with these fixed; all NaN where the Hessian is not negative definite, or the log-likelihood not smooth.
     log_likelihood : float
     evaluations : int
-        Runs of a filter, those for the Hessian and the roughness included.
+        Number of runs of a filter, including those for the Hessian and the roughness.
     roughness : ndarray, shape (p,)
         Largest deviation, along each parameter, of the narrow second differences of the log-likelihood from those
         expected by wide ones: near 0 if it is smooth; NaN for parameters at a bound.
@@ -87,8 +93,8 @@ class MaximumLikelihood:
     names: tuple[str, ...]
 
     def __repr__(self) -> str:
-        found = zip(self.names, self.theta, self.standard_errors, strict=True)
-        parts = [f"{name}={value:.4g} ± {error:.2g}" for name, value, error in found]
+        estimates = zip(self.names, self.theta, self.standard_errors, strict=True)
+        parts = [f"{name}={value:.4g} ± {error:.2g}" for name, value, error in estimates]
         parts += [f"log_likelihood={self.log_likelihood:.6g}", f"evaluations={self.evaluations}", f"smooth={self.smooth}"]
         return f"MaximumLikelihood({', '.join(parts)})"
 
@@ -106,26 +112,26 @@ def maximise_likelihood(
 
     SciPy's COBYQA (Ragonneau 2022, thesis, Hong Kong Polytechnic University) searches without derivatives, in units of a
     rough standard error of each parameter. Differences at steps of 0.4 standard errors then give the Hessian at the best
-    place, and one or two steps of Newton's method from there. Differences at steps of 0.1 standard errors give the same
-    curvature if the log-likelihood is smooth, and one many times as large if it jumps. Jumps that are rarer than these
-    steps go unnoticed. The maximum is a local one: start from several places if there may be more.
+    point, from which one or two steps of Newton's method follow. Differences at steps of 0.1 standard errors give the same
+    curvature if the log-likelihood is smooth, and a much larger one if it jumps. Jumps that are rarer than these steps go
+    unnoticed. The maximum is a local one: start from several points if there may be more.
 
     Parameters
     ----------
     build : callable
-        Takes parameters, an array (p,), to a new filter: anything whose ``run(observations)`` returns an object with a
-        `log_likelihood`. Filters with random numbers need the same seed every time.
+        Function of the parameters, an array (p,), that returns a new filter: anything whose ``run(observations)`` returns an
+        object with a `log_likelihood`. Filters with random numbers need the same seed every time.
     observations : iterable, length T
         As for ``run``.
     theta0 : array_like, shape (p,)
-        Start of the search; a number stands for one parameter.
+        Start of the search; a number if there is one parameter.
     bounds : sequence of pairs, shape (p, 2)
         Smallest and largest value of each parameter, possibly infinite. The first steps are a twentieth of the distance:
         sensible bounds save evaluations.
     names : sequence of str, length p, optional
         Names of the parameters, for messages.
     max_evaluations : int
-        Most runs of the search; Hessian and roughness take about 2 p (p + 4) more.
+        Largest number of runs of the search; Hessian and roughness take about 2 p (p + 4) more.
     **run
         Passed to ``run``: ``dt``, ``times``, ``controls``.
 
@@ -166,12 +172,12 @@ def maximise_likelihood(
     f = _LogLikelihood(build, as_list("observations", observations), run)
     if not np.isfinite(f(start)):
         raise ValueError(f"theta0: expected a finite log-likelihood there, got {f(start)} at {start.tolist()}")
-    most = check_count("max_evaluations", max_evaluations)
+    max_evaluations = check_count("max_evaluations", max_evaluations)
     width = upper - lower
     steps = np.where(np.isfinite(width), FIRST_STEP * width, FIRST_STEP * np.maximum(np.abs(start), 1.0))
     steps = _fit_steps(f, start, lower, upper, steps, tries=1)[0]
     for _ in range(MAX_SEARCHES):
-        converged = _search(f, lower, upper, steps / WIDE_STEP, most)
+        converged = _search(f, lower, upper, steps / WIDE_STEP, max_evaluations)
         local = _Curvature.at(f, f.best(), lower, upper, steps)
         length = local.newton_step(f, lower, upper)
         if LONGEST_LAST_STEP < length <= LONGEST_NEWTON_STEP:
@@ -194,7 +200,7 @@ def maximise_likelihood(
         )
         warnings.warn(text, RoughLikelihoodWarning, stacklevel=2)
         message += f"; {text}"
-    # where it is rough, the curvature is that of a tooth
+    # Where the log-likelihood jumps, its curvature is that of a jump, and tells nothing.
     covariance = local.covariance if local.smooth else np.full((p, p), np.nan)
     errors = np.sqrt(np.diagonal(covariance))
     return MaximumLikelihood(
@@ -203,7 +209,7 @@ def maximise_likelihood(
 
 
 def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
-    """Return start, lower and upper bounds, (p,) each, checked."""
+    """Check and return the start and the lower and upper bounds, each (p,)."""
     start = as_particles("theta0", np.atleast_2d(as_numbers("theta0", theta0, (None,))))[0]
     box = as_array("bounds", bounds, (len(start), 2), finite=False)
     lower, upper = box.T
@@ -214,40 +220,55 @@ def _as_box(theta0: ArrayLike, bounds: Any) -> tuple[Array, Array, Array]:
     return start, lower, upper
 
 
-def _search(f: _LogLikelihood, lower: Array, upper: Array, scale: Array, most: int) -> bool:
-    """Search with COBYQA from the best place so far, in units of `scale` (p,); return True if the search converged."""
+def _search(
+    f: _LogLikelihood,
+    lower: Array,
+    upper: Array,
+    scale: Array,
+    max_evaluations: int,
+) -> bool:
+    """Search with COBYQA from the best point so far, in units of `scale` (p,); return True if the search converged."""
     from scipy.optimize import Bounds, minimize
 
     def objective(u: Array) -> float:
         value = f(np.clip(u * scale, lower, upper))
         if value > -np.inf:
             return -value
+        # Worse than anything so far, but not infinite: COBYQA could not fit its quadratic model.
         finite = [v for v in f.values.values() if v > -np.inf]
-        return float(10 * (np.ptp(finite) + 1) - min(finite))  # no infinity: quadratic models would be lost
+        return float(10 * (np.ptp(finite) + 1) - min(finite))
 
+    evaluations = max(max_evaluations - f.evaluations, 1)
     result = minimize(
         objective,
         f.best() / scale,
         method="COBYQA",
         bounds=Bounds(lower / scale, upper / scale),
-        options={"initial_tr_radius": START_RADIUS, "final_tr_radius": END_RADIUS, "maxfev": max(most - f.evaluations, 1)},
+        options={"initial_tr_radius": START_RADIUS, "final_tr_radius": END_RADIUS, "maxfev": evaluations},
     )
     return bool(result.success)
 
 
 class _LogLikelihood:
-    """The log-likelihood as a function of the parameters: computed once at each place, -inf where all weights vanish."""
+    """The log-likelihood as a function of the parameters: cached, and -inf where all weights vanish."""
 
-    def __init__(self, build: Callable[[Array], Any], observations: Any, run: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        build: Callable[[Array], Any],
+        observations: Any,
+        run: dict[str, Any],
+    ) -> None:
         if not callable(build):
             raise TypeError(f"build: expected a function from parameters to a filter, got {short_repr(build)}")
-        self.build, self.observations, self.run = build, observations, run
+        self.build = build
+        self.observations = observations
+        self.run = run
         self.values: dict[tuple[float, ...], float] = {}
         self.evaluations = 0
         self._last: Any = None
 
     def __call__(self, theta: Array) -> float:
-        # to 13 digits: places that different sums of steps lead to are the same
+        # Rounded to 13 digits, so that a point reached by different sums of steps is computed once.
         theta = np.array([float(f"{value:.13g}") for value in theta])
         key = tuple(theta)
         if key not in self.values:
@@ -262,7 +283,7 @@ class _LogLikelihood:
                 with hold_warnings():
                     value = float(online.run(self.observations, **self.run).log_likelihood)
             except DegenerateWeightsError as error:
-                if not self.values:
+                if not self.values:  # the first evaluation is at theta0
                     error.add_note(f"at theta0 = {theta.tolist()}")
                     raise
                 value = -np.inf
@@ -273,7 +294,7 @@ class _LogLikelihood:
         return self.values[key]
 
     def best(self) -> Array:
-        """Return the best place so far."""
+        """Return the parameters of greatest log-likelihood so far."""
         return np.array(max(self.values, key=lambda theta: self.values[theta]))
 
     def second_difference(self, x: Array, step: Array) -> float:
@@ -284,20 +305,25 @@ class _LogLikelihood:
 def _fit_steps(
     f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array, tries: int
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and if it is off its bounds."""
+    """Return steps (p,) of `WIDE_STEP` standard errors of each parameter given the others, and which are not at a bound.
+
+    A second difference D of the log-likelihood at a step s means a standard error of s / sqrt(-D), and so asks for a step of
+    `WIDE_STEP` times that.
+    """
     steps = steps.copy()
-    room = np.minimum(x - lower, upper - x)
+    margins = np.minimum(x - lower, upper - x)
     free = np.ones(len(x), dtype=bool)
     for i, direction in enumerate(np.eye(len(x))):
         for _ in range(tries):
-            if room[i] <= 0.25 * steps[i]:
+            if margins[i] <= 0.25 * steps[i]:
                 free[i] = False
                 break
-            steps[i] = min(steps[i], room[i])
+            steps[i] = min(steps[i], margins[i])
             difference = f.second_difference(x, steps[i] * direction)
+            # Wider where there is no maximum.
             ratio = WIDE_STEP / np.sqrt(-difference) if difference < 0 else 3.0
-            ratio = min(ratio, room[i] / steps[i])
-            if 0.5 <= ratio <= 2:
+            ratio = min(ratio, margins[i] / steps[i])
+            if 0.5 <= ratio <= 2:  # good enough
                 break
             steps[i] *= np.clip(ratio, 0.1, 10)
     return steps, free
@@ -307,9 +333,9 @@ def _fit_steps(
 class _Curvature:
     """Curvature of a log-likelihood along the parameters that are not at a bound.
 
-    `steps` (p,) are wide steps. `information` (k, k) is the negative Hessian in units of these, for the k free parameters;
-    None where it is not positive definite. `roughness` (p,) is the largest deviation of narrow second differences from those
-    that the Hessian lets expect.
+    `steps` (p,) are wide steps. `information` (k, k) is the negative Hessian in these units, for the k free parameters; None
+    if it is not positive definite. `roughness` (p,) is the largest deviation of narrow second differences from those that
+    the Hessian predicts.
     """
 
     free: NDArray[np.bool_]
@@ -331,7 +357,14 @@ class _Curvature:
         return covariance * np.outer(self.steps, self.steps)
 
     @classmethod
-    def at(cls, f: _LogLikelihood, x: Array, lower: Array, upper: Array, steps: Array) -> _Curvature:
+    def at(
+        cls,
+        f: _LogLikelihood,
+        x: Array,
+        lower: Array,
+        upper: Array,
+        steps: Array,
+    ) -> _Curvature:
         """Compute the curvature at x, with steps fitted to it."""
         from scipy.differentiate import hessian
 
@@ -339,29 +372,36 @@ class _Curvature:
         roughness = np.full(len(x), np.nan)
         if not free.any():
             return cls(free, steps, None, roughness)
-        along = np.diag(steps)[free]
+        directions = np.diag(steps)[free]  # (k, p)
 
         def values(u: Array) -> Array:
-            return np.apply_along_axis(lambda shift: f(x + shift @ along), 0, u)
+            return np.apply_along_axis(lambda shift: f(x + shift @ directions), 0, u)
 
         with np.errstate(invalid="ignore"):  # -inf where all weights vanish
-            # Half a step, twice: the second differences are those of whole steps.
-            matrix = hessian(values, np.zeros(len(along)), order=2, maxiter=1, initial_step=0.5).ddf
-        shares = NARROW_STEPS[: -(-len(NARROW_STEPS) // len(along))]  # as many checks over all parameters, at least
-        for i, step, expected in zip(np.flatnonzero(free), along, np.diagonal(matrix), strict=True):
-            roughness[i] = max(abs(f.second_difference(x, s * step) - s**2 * expected) for s in shares)
+            # `hessian` takes differences of differences, so that half a step gives second differences of whole steps.
+            matrix = hessian(values, np.zeros(len(directions)), order=2, maxiter=1, initial_step=0.5).ddf
+        # With several parameters each needs fewer checks: at least three altogether.
+        scales = NARROW_STEPS[: -(-len(NARROW_STEPS) // len(directions))]
+        for i, step, expected in zip(np.flatnonzero(free), directions, np.diagonal(matrix), strict=True):
+            roughness[i] = max(abs(f.second_difference(x, s * step) - s**2 * expected) for s in scales)
         eigenvalues = np.linalg.eigvalsh(-matrix) if np.isfinite(matrix).all() else np.zeros(1)
-        return cls(free, steps, -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None, roughness)
+        return cls(
+            free,
+            steps,
+            -matrix if eigenvalues[0] > 1e-10 * eigenvalues[-1] else None,
+            roughness,
+        )
 
     def newton_step(self, f: _LogLikelihood, lower: Array, upper: Array) -> float:
-        """Try a step of Newton's method from the best place; return its length in standard errors, inf if there is none."""
+        """Try a step of Newton's method from the best point; return its length in standard errors, inf if there is none."""
         if self.information is None:
             return np.inf
         x = f.best()
-        along = np.diag(self.steps)[self.free]
+        directions = np.diag(self.steps)[self.free]
         narrow = NARROW_STEPS[0]
-        gradient = np.array([f(x + narrow * step) - f(x - narrow * step) for step in along]) / (2 * narrow)
+        gradient = np.array([f(x + narrow * step) - f(x - narrow * step) for step in directions]) / (2 * narrow)
         newton = np.linalg.solve(self.information, gradient)
         length = float(np.sqrt(gradient @ newton))
-        f(np.clip(x + newton @ along / max(length, 1.0), lower, upper))
+        # At most one standard error; `f` remembers the point, and it becomes the best one if it is better.
+        f(np.clip(x + newton @ directions / max(length, 1.0), lower, upper))
         return length

@@ -1,4 +1,4 @@
-"""Filters by name: the catalogue, and the constructor expressions that it and scenarios are written in."""
+"""Filters by name: the catalogue, and the constructor expressions in which it and scenarios are written."""
 
 from herdfilter._repr import listing_of
 from herdfilter.catalogue.specifications import catalogue, resolve_filters

@@ -1,8 +1,8 @@
 """Objects written in TOML: constructor expressions such as ``"HerdedProposal(KernelHerding())"``.
 
-An expression is written exactly as in Python, but only calls of named classes and functions with constant arguments are
-understood, and nothing is handed to ``eval``. A bare name is one of the public ``herdfilter`` namespace; a dotted one stands
-in a folder of it (``kernels.Laplace``), or in a module that the scenario's file names under ``imports``.
+An expression is written as in Python, but only calls of named classes and functions with constant arguments are understood,
+and nothing is passed to ``eval``. A bare name is one of the public ``herdfilter`` namespace; a dotted name is in one of its
+folders (``kernels.Laplace``), or in a module that the scenario's file names under ``imports``.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ Part = Callable[..., Any]
 
 
 @contextmanager
-def prefix_errors(part: str, *others: type[BaseException]) -> Iterator[None]:
-    """Put the name of a part, such as ``"filter mine: "``, before the text of an error; `others` become a ValueError.
+def prefix_errors(part: str, *converted: type[BaseException]) -> Iterator[None]:
+    """Put the name of a part, such as ``"filter mine: "``, before the text of an error.
 
-    Those are of other types than TypeError, ValueError and FileNotFoundError, such as a user's class may raise.
+    Errors of the `converted` types, which a user's class may raise, become a ValueError, unless they are of type TypeError,
+    ValueError or FileNotFoundError.
     """
     try:
         yield
     except (FileNotFoundError, TypeError, ValueError) as error:
         kind = next(kind for kind in (FileNotFoundError, TypeError, ValueError) if isinstance(error, kind))
         raise kind(f"{part}{error}") from error
-    except others as error:
+    except converted as error:
         raise ValueError(f"{part}{type(error).__name__}: {error}") from error
 
 
 def evaluate(expression: str, imports: Imports | None = None) -> Any:
-    """Build the object that a constructor expression describes; one object for each text and process.
+    """Build the object that a constructor expression describes; equal texts give the same object.
 
     It may use names of herdfilter and of the modules of `imports`. ValueError if the text is not such an expression, a name
-    in it is unknown or not to be used, or a constructor fails; TypeError if one does not take its arguments.
+    in it is unknown or not allowed, or a constructor fails; TypeError if one does not accept its arguments.
     """
     modules = {} if imports is None else imports.modules()
     return _build(expression, tuple(modules.items()))
@@ -56,11 +57,12 @@ def evaluate(expression: str, imports: Imports | None = None) -> Any:
 
 @lru_cache(maxsize=256)
 def _build(expression: str, modules: tuple[tuple[str, ModuleType], ...]) -> Any:
-    """Build an object; the modules are part of the key, as a file that was changed is another one."""
+    """Build an object; the modules are part of the cache's key, because a changed file is imported as another module."""
     with prefix_errors(f"{short_repr(expression)}: ", Exception):
         try:
             tree = ast.parse(expression.strip(), mode="eval")
-        except (SyntaxError, MemoryError):  # MemoryError: nested deeper than the parser can go
+        except (SyntaxError, MemoryError):
+            # MemoryError: nested deeper than the parser can go.
             raise ValueError("expected a constructor call such as 'KernelHerding()'") from None
         return _build_node(tree.body, dict(modules))
 
@@ -69,6 +71,7 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
     match node:
         case ast.Constant(None | bool() | int() | float() | str() as value):
             return value
+        # A negative number is an operation to Python's parser.
         case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as number)):
             return -number
         case ast.List(items) | ast.Tuple(items):
@@ -83,13 +86,14 @@ def _build_node(node: ast.expr, modules: Mapping[str, ModuleType]) -> Any:
 class Imports:
     """The modules that a scenario's file names under ``imports``; their code runs when the scenario is used.
 
-    The `names` are of modules such as ``"mypackage.samplers"``, or paths of Python files. One without a dot is looked for
-    in `folder`, beside the scenario's file, first.
+    The `names` are those of modules, such as ``"mypackage.samplers"``, or paths of Python files. A name without a dot is
+    first looked for in `folder`, beside the scenario's file.
     """
 
     def __init__(self, names: Iterable[str] = (), folder: Path = Path()) -> None:
         self.names = tuple(names)
-        self._folder = folder  # private, as it is no part of a study's description
+        # Private, because a study's description takes public attributes.
+        self._folder = folder
 
     def modules(self) -> dict[str, ModuleType]:
         """Import all modules, name in expressions -> module; a Python file goes by its name without ``.py``."""
@@ -106,7 +110,7 @@ class Imports:
     def resolve(self, name: str) -> Part:
         """Return the part that a key ``type`` names: ``Class`` of herdfilter.models, ``module:Class`` or ``file.py:Class``.
 
-        A file in the scenario's folder, or below it, is named by that already; any other must stand under ``imports``.
+        A file in the scenario's folder, or below it, needs no entry under ``imports``; any other file does.
         """
         module, _, part = name.rpartition(":")
         if not module.endswith(".py"):
@@ -124,28 +128,31 @@ def find_part(name: str, modules: Mapping[str, ModuleType]) -> Part:
         parts = _public_parts(modules[module])
         module = modules[module].__name__
     else:
+        # ``herdfilter.kernels`` and ``kernels`` name the same folder.
         folder = f"{module}.".removeprefix("herdfilter.").rstrip(".")
         if folder not in ("", *FOLDERS):
             raise ValueError(
                 f"{short_repr(module)} is not a part of herdfilter that a scenario may use; "
                 f"if it is a module that you trust, add imports = [{short_repr(module)}]"
             )
+        # Names outside these folders, such as those that write files, are out of reach.
         parts = own_parts(folder)
     return parts[one_of(module or "herdfilter", part, parts)]
 
 
 @cache
 def own_parts(folder: str) -> dict[str, Part]:
-    """Return the public classes and functions of a folder of the package; with ``""``, those that ``herdfilter`` offers."""
+    """Return the public classes and functions of a folder of the package; those of ``herdfilter`` itself for ``""``."""
     if folder:
         return _public_parts(importlib.import_module(f"herdfilter.{folder}"))
     package = importlib.import_module("herdfilter")
+    # Only what its folders contain: the package also has functions that read and write files.
     names = {"GaussianMixture", *(name for folder in FOLDERS for name in own_parts(folder))}
     return {name: getattr(package, name) for name in sorted(names.intersection(package.__all__))}
 
 
 def _public_parts(module: ModuleType) -> dict[str, Part]:
-    """Return the classes and functions that a module lists in ``__all__``, or else defines itself."""
+    """Return the classes and functions that a module lists in ``__all__`` or, without a list, defines itself."""
     listed = getattr(module, "__all__", None)
     home = f"{module.__name__}."
     return {
@@ -158,10 +165,10 @@ def _public_parts(module: ModuleType) -> dict[str, Part]:
 
 
 def import_file(path: Path) -> ModuleType:
-    """Import a Python file by its path; once per version of the file and process."""
+    """Import a Python file by its path, once per process unless the file changes."""
     try:
         version = path.stat().st_mtime_ns
-    except (OSError, ValueError):  # of a name that no file can have, too
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         raise FileNotFoundError(f"no file {shortened(str(path), 200)}") from None
     return _import_file(path.resolve(), version)
 
@@ -171,20 +178,27 @@ def _import_file(path: Path, _version: int) -> ModuleType:
     loader = SourceFileLoader(f"herdfilter_user_{path.stem}", str(path))
     module = ModuleType(loader.name)
     module.__file__ = loader.path
-    sys.modules[module.__name__] = module  # where dataclasses and pickle look their classes up
+    # Dataclasses and pickle look up the module of a class here.
+    sys.modules[module.__name__] = module
     with prefix_errors(f"{path} cannot be imported: ", Exception, SystemExit):
         loader.exec_module(module)
     return module
 
 
-def check_keywords(where: str, function: Callable[..., Any], given: Mapping[str, Any], added: Iterable[str] = ()) -> None:
-    """Raise ValueError unless `function` takes all keywords `given`; the caller adds those in `added`."""
+def check_keywords(
+    where: str,
+    function: Callable[..., Any],
+    keywords: Mapping[str, Any],
+    added: Iterable[str] = (),
+) -> None:
+    """Raise ValueError unless `function` takes all `keywords` and they are complete; the caller adds those in `added`."""
     parameters = inspect.signature(function).parameters.values()
+    # A function that accepts any keyword must check them itself.
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return
     named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in added]
-    for key in given:
+    for key in keywords:
         one_of(f"{where}: key", key, [p.name for p in named])
-    missing = [p.name for p in named if p.default is p.empty and p.name not in given]
+    missing = [p.name for p in named if p.default is p.empty and p.name not in keywords]
     if missing:
         raise ValueError(f"{where}: key {missing[0]!r} is missing")

@@ -1,4 +1,4 @@
-"""Filters by name: the catalogue, a scenario's own tables, and what a caller hands over."""
+"""Filters by name: from the catalogue, from a scenario's own tables, or from a caller."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from herdfilter.catalogue.expressions import Imports, check_keywords, evaluate, 
 FilterFactory = Callable[..., Any]
 """``(model, n_particles, rng)`` -> an object with ``run(observations, dt=..., controls=...)``.
 
-Of many targets ``(model, n_particles, rng, birth, survival_probability)``, as far as it takes them, -> one whose
-``run`` returns ``labels`` and ``means`` for each step.
+For many targets ``(model, n_particles, rng, birth, survival_probability)`` -> an object whose ``run`` returns ``labels`` and
+``means`` for each step; a function without the last two arguments is called without them.
 """
 
-TRACKER_ARGUMENTS = ("birth", "survival_probability")  # arguments of a tracker that the scenario gives
+# Arguments of a tracker that come from the scenario.
+TRACKER_ARGUMENTS = ("birth", "survival_probability")
 
-WORDS = ("about", "group")  # keys of a table that only the list of filters shows
+WORDS = ("about", "group")  # keys of a table that are only for the list of filters
 
 Filters = str | Iterable[str] | Mapping[str, "str | Mapping[str, Any] | FilterFactory"]
 """Catalogue names, or a mapping from a name to a catalogue name, a table of keywords or a factory."""
@@ -35,8 +36,8 @@ class FilterSpec:
     """A filter class with its keyword arguments, ready to be built for any model and particle count.
 
     Strings among the options are constructor expressions (see `expressions`), evaluated when the filter is built, so that a
-    specification travels to a worker as text. A tracker of many targets is given births and a survival probability, and the
-    names of its filter and of its association method.
+    specification is sent to a worker as text. A tracker of many targets also needs births and a survival probability; its
+    filter and its association method may be names.
     """
 
     filter: str = "ParticleFilter"
@@ -45,23 +46,45 @@ class FilterSpec:
     tracker: bool = False
 
     @classmethod
-    def from_table(cls, name: str, table: Mapping[str, Any], imports: Imports | None = None) -> FilterSpec:
+    def from_table(
+        cls,
+        name: str,
+        table: Mapping[str, Any],
+        imports: Imports | None = None,
+    ) -> FilterSpec:
         """Check a table of keywords, from TOML or from a caller, and evaluate its expressions once."""
         options = {key: value for key, value in table.items() if key not in WORDS}
-        key = "tracker" if "tracker" in options else "filter"  # that of a tracker is the filter of its tracks
+        # In a tracker's table, `filter` is that of its tracks.
+        key = "tracker" if "tracker" in options else "filter"
         cls_name = options.pop(key, "ParticleFilter")
         with prefix_errors(f"filter {name}: "):
             if not isinstance(cls_name, str):
                 raise ValueError(f"{key}: expected the name of a class, got {short_repr(cls_name)}")
-            spec = cls(cls_name, options, imports if imports and imports.names else None, key == "tracker")
-            check_keywords("options", spec.built(), options, added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS))
-            spec._values()
+            spec = cls(
+                cls_name,
+                options,
+                imports if imports and imports.names else None,
+                key == "tracker",
+            )
+            check_keywords(
+                "options",
+                spec.built(),
+                options,
+                added=("model", "n_particles", "rng", *TRACKER_ARGUMENTS),
+            )
+            spec._values()  # raises the errors of wrong expressions now
         return spec
 
-    def __call__(self, model: Any, n_particles: int, rng: np.random.Generator, **options: Any) -> Any:
+    def __call__(
+        self,
+        model: Any,
+        n_particles: int,
+        rng: np.random.Generator,
+        **options: Any,
+    ) -> Any:
         """Build the filter; `options` replace those of the specification, or are arguments of a tracker.
 
-        `n_particles` and `rng` are left out where the class has no such parameter.
+        `n_particles` and `rng` are not passed to a class without such parameters.
         """
         built = self.built()
         if not self.tracker and not {*TRACKER_ARGUMENTS}.isdisjoint(options):
@@ -72,6 +95,7 @@ class FilterSpec:
                 f"{self.filter} has them from a scenario with [targets]"
             )
         arguments = {"n_particles": n_particles, "rng": rng, **self._values(), **options}
+        # Every study passes these; they are dropped where the class has no such argument.
         optional = {"n_particles", "rng", *TRACKER_ARGUMENTS}.difference(parameter_names(built))
         return built(model, **{key: value for key, value in arguments.items() if key not in optional})
 
@@ -96,14 +120,14 @@ def parameter_names(built: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def takes_keyword(function: Callable[..., Any], name: str) -> bool:
-    """Return True if a function takes a keyword argument of a name."""
+    """Return True if a function accepts a keyword argument with this name."""
     parameters = inspect.signature(function).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 @cache
 def catalogue() -> dict[str, dict[str, Any]]:
-    """Read the shared filters, name -> table of keywords.
+    """Read the catalogue, name of a filter -> table of keywords.
 
     Examples
     --------
@@ -145,8 +169,9 @@ def resolve_filters(
     >>> len(pf.particles)
     50
     """
-    known = {**catalogue(), **(own or {})}
+    entries = {**catalogue(), **(own or {})}
     if not isinstance(filters, Mapping):
+        # Anything that is no list is treated as a name, and reported below.
         names = [filters] if isinstance(filters, str) or not isinstance(filters, Iterable) else list(filters)
         for name in names:
             if not isinstance(name, str):
@@ -157,7 +182,7 @@ def resolve_filters(
     factories: dict[str, FilterFactory] = {}
     for name, entry in filters.items():
         check_label("filters: name", name)
-        table = known[one_of("filter", entry, known)] if isinstance(entry, str) else entry
+        table = entries[one_of("filter", entry, entries)] if isinstance(entry, str) else entry
         factory = FilterSpec.from_table(name, table, imports) if isinstance(table, Mapping) else table
         if not callable(factory):
             expected = "a catalogue name, a mapping of keywords or a function"

@@ -15,6 +15,7 @@ from herdfilter.cli.findings import export, show
 from herdfilter.cli.terminal import Group, PathName, check_writable
 from herdfilter.filters.progress import live_line
 
+# The \b keeps click from rewrapping the lines.
 _COMPLETION = """\b
 The shell completes commands, scenarios and filters after this line:
   bash  eval "$(_HERDFILTER_COMPLETE=bash_source herdfilter)"
@@ -32,6 +33,7 @@ def main(log: str | None) -> None:
     """Particle filters with herded (deterministic) particles, compared with random ones."""
     if log is not None:
         logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        # Only our own messages: those of other libraries stay at their level.
         logging.getLogger("herdfilter").setLevel(log.upper())
 
 
@@ -53,6 +55,7 @@ def paper(figures: tuple[str, ...], out: Path, seed: int, quick: bool, quiet: bo
     from herdfilter.paper import figure_names, reproduce
     from herdfilter.study.columns import digits
 
+    # Mistakes in the arguments are reported before anything is computed.
     names = figure_names(figures)
     check_count("seed", seed, 0, None)
     check_writable(out)

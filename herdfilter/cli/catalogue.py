@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.command(short_help="List the scenarios, or show one.")
 @click.argument("name", required=False, shell_complete=complete_scenario)
 def scenarios(name: str | None) -> None:
-    """List the scenarios of the package, or show the file of one, which names its source.
+    """List the scenarios of the package, or show a scenario's file, which names its source.
 
     NAME is a scenario of the list, or a TOML file.
     """
@@ -26,6 +26,7 @@ def scenarios(name: str | None) -> None:
 
     files = scenario_files()
     if name is not None:
+        # Mistakes in the user's file are reported before it is shown.
         check_reference(load_scenario(name))
         path = files[name] if name in files else Path(name).expanduser()
         echo(path.read_text(encoding="utf-8-sig").rstrip())
@@ -33,6 +34,7 @@ def scenarios(name: str | None) -> None:
     rows = []
     for key in files:
         scenario = load_scenario(key)
+        # Recorded data decide the number of steps, and the models of a family each have their own.
         steps = "data" if scenario.data is not None else "vary" if scenario.models else str(scenario.steps)
         reference = "none" if scenario.reference is None else str(scenario.reference["type"])
         rows.append([key, _dimension(scenario), steps, reference, scenario.title])
@@ -41,7 +43,7 @@ def scenarios(name: str | None) -> None:
 
 
 def _dimension(scenario: Scenario) -> str:
-    """Return the dimension of the state; a model built from data has as many as labels."""
+    """Return the dimension of the state; a model that needs data cannot be built, and has as many as labels."""
     if scenario.models is not None:
         return "vary"
     if scenario.data is not None:
@@ -56,16 +58,17 @@ def filters(name: str | None) -> None:
     from herdfilter._checks import one_of
     from herdfilter.catalogue.specifications import catalogue
 
-    known: dict[str, Any] = catalogue()
+    entries: dict[str, Any] = catalogue()
     if name is None:
         rows: list[list[str]] = []
-        for key, table in known.items():
+        for key, table in entries.items():
+            # The first filter of a group brings the group's heading.
             rows += [["", ""], [table["group"], ""]] if "group" in table else []
             rows.append([f"  {key}", table.get("about", "")])
         echo("\n".join(with_text(["name", "what it is"], rows)))
         echo("\nherdfilter filters NAME tells how it is composed.")
         return
-    parts = {"filter": "ParticleFilter", **known[one_of("filter", name, known)]}
+    parts = {"filter": "ParticleFilter", **entries[one_of("filter", name, entries)]}
     echo("\n".join(with_text(None, [("name", name), *((key, str(value)) for key, value in parts.items())])))
 
 
@@ -79,8 +82,8 @@ def list_files() -> None:
     """List the data sets, their files, and the address of each file."""
     from herdfilter.study.data import DATA_FILES
 
-    for name, known in DATA_FILES.items():
-        click.echo(f"{known.data_set:9} {name:26} {known.base_url} ({known.licence})")
+    for name, file in DATA_FILES.items():
+        click.echo(f"{file.data_set:9} {name:26} {file.base_url} ({file.licence})")
 
 
 @data.command("fetch")
@@ -90,11 +93,12 @@ def list_files() -> None:
 )
 @click.option("--data", "source", type=PathName(), metavar="DIR", help="Folder to copy them from, without a network.")
 def fetch_data(data_set: str, to: Path | None, source: Path | None) -> None:
-    """Download the files of the data set NAME and compare their checksums; files that are there stay."""
+    """Download the files of the data set NAME and check them; intact files that are there already are kept."""
     from herdfilter.filters.progress import live_line
     from herdfilter.study.data import fetch, files_of
 
     for name in files_of(data_set):
         with live_line(f"fetching {name}"):
+            # An empty variable is not a folder.
             path = fetch(name, to or os.environ.get("HERDFILTER_DATA") or None, source)
         click.echo(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")

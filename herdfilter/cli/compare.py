@@ -31,7 +31,10 @@ from herdfilter.cli.terminal import InputError, PathName, complete_filters, comp
 @click.option("--workers", type=int, metavar="W", help="Processes. [default: one per processor core]")
 @click.option("--data", metavar="DIR", help="Folder of the real data, for scenarios that need them.")
 @click.option(
-    "--out", type=PathName(), metavar="DIR", help="Folder for report, tables, figures; study.sqlite keeps each run at once."
+    "--out",
+    type=PathName(),
+    metavar="DIR",
+    help="Folder for report, tables, figures; study.sqlite stores every run.",
 )
 @click.option("--resume", is_flag=True, help="Continue the comparison in --out, with more --runs or --models if you like.")
 @click.option(
@@ -73,11 +76,13 @@ def compare_command(
 
     if resume and out is None:
         raise InputError("resume: needs --out, the folder of the comparison to continue")
+    # What is wrong with an option is said before the scenario is prepared, which may take seconds.
     if run_timeout is not None:
         as_positive("run_timeout", run_timeout)
     if "://" in check_scheduler(scheduler) and workers is not None:
         raise InputError(f"workers: the cluster at {scheduler} has its own; leave out --workers")
     workers = joblib.cpu_count() if workers is None else check_count("workers", workers)
+    # A comma too many is no mistake.
     names = None if filters is None else [name.strip() for name in filters.split(",") if name.strip()]
     try:
         counts = None if particles is None else [int(count) for count in particles.split(",")]
@@ -86,6 +91,7 @@ def compare_command(
     with live_line(f"preparing {scenario}", visible=not quiet):
         study = plan_study(scenario, names, counts, runs, seed, data, models, first_model)
     store = None if out is None else out / FILE_NAME
+    # Interrupted from here on, the command says how to continue.
     with finishing(out, FILE_NAME):
         result = run_study(study, workers, not quiet, store, resume, scheduler, run_timeout)
     findings = Findings(result, wide, quiet, verbose)

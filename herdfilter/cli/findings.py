@@ -1,4 +1,4 @@
-"""The findings of a comparison: printed, written into a folder, shown again from a store, exported."""
+"""The findings of a comparison: print them, write them into a folder, show them again from a store, export the runs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from herdfilter.cli.terminal import InputError, PathName, echo, output_folder, w
 if TYPE_CHECKING:
     from herdfilter.study.results import StudyResult
 
-TABLE_FILE = "table.txt"  # the file in the output folder that holds the text of the terminal
+# File in the output folder with the text that the terminal shows.
+TABLE_FILE = "table.txt"
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how much is printed."""
+    """Add the options that control how much is printed."""
     command = click.option("-v", "--verbose", is_flag=True, help="Add the settings of the study, and all failures.")(command)
     command = click.option("-q", "--quiet", is_flag=True, help="Only the verdict, and errors.")(command)
     return click.option(
@@ -29,7 +30,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The result of a comparison, ready to be printed as far as `output_options` say."""
+    """The result of a comparison with its `output_options`, ready to be printed and written."""
 
     result: StudyResult
     wide: bool = False
@@ -45,6 +46,7 @@ class Findings:
             echo(self.result.verdict)
             return
         with live_line("summary"):
+            # Intervals by bootstrap take a moment.
             text = findings_text(self.result, self.wide)
         echo("\n" + text, nl=False)
         if self.verbose:
@@ -63,8 +65,8 @@ class Findings:
         ]
         return with_text(None, entries)
 
-    def write(self, out: Path, there: Sequence[str] = ()) -> None:
-        """Write tables, figures and report into a folder, and print their names after the files `there`."""
+    def write(self, out: Path, existing: Sequence[str] = ()) -> None:
+        """Write tables, figures and report into a folder, and print their names after those of `existing` files."""
         from herdfilter.filters.progress import live_line
         from herdfilter.plotting import drawings, save_figures
         from herdfilter.report import write_report
@@ -74,7 +76,9 @@ class Findings:
         result = self.result
         try:
             with live_line("figures and report", visible=not self.quiet):
+                # The report reuses the figures that are drawn for the files.
                 plans = drawings(result)
+                # In a child, while the report is made here.
                 figures = begin(partial(save_figures, result, out, plans))
                 (out / TABLE_FILE).write_text(findings_text(result), encoding="utf-8")
                 result.runs.to_csv(out / "runs.csv", index=False)
@@ -86,10 +90,10 @@ class Findings:
                 report = write_report(result, out, plans)
                 paths = figures()
         except OSError as error:
-            kept = f"; the runs are kept in {out / there[0]}, `herdfilter show` reads them" if there else ""
-            raise InputError(f"out: cannot write into {out} ({error.strerror or error}){kept}") from None
+            hint = f"; the runs are kept in {out / existing[0]}, `herdfilter show` reads them" if existing else ""
+            raise InputError(f"out: cannot write into {out} ({error.strerror or error}){hint}") from None
         if not self.quiet:
-            names = [*there, TABLE_FILE, *tables]
+            names = [*existing, TABLE_FILE, *tables]
             names += dict.fromkeys(f"{path.stem}.png/.svg" for path in paths)
             echo(f"Wrote {', '.join(names)} into {out}\nThe report: {report}")
 
@@ -101,7 +105,7 @@ class Findings:
 def show(file: Path, out: Path | None, wide: bool, quiet: bool, verbose: bool) -> None:
     """Show the findings of `compare --out` again, without running anything: the table, and with --out all files.
 
-    FILE is a study.sqlite, or the folder that holds one. If the comparison was cut off, only runs that all filters have
+    FILE is a study.sqlite, or the folder that holds one. If the comparison was interrupted, only runs that all filters have
     finished count.
     """
     from herdfilter.filters.progress import live_line
@@ -130,6 +134,7 @@ def export(file: Path, csv: Path | None, parquet: Path | None) -> None:
         raise InputError("export: needs --csv PATH or --parquet PATH")
     if parquet is not None:
         try:
+            # Pandas would report this only after the table is read.
             import pyarrow  # noqa: F401
         except ImportError as error:
             raise InputError(f"parquet: needs the package pyarrow ({error}); install herdfilter[parquet]") from None

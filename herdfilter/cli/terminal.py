@@ -1,4 +1,4 @@
-"""The terminal: tables as plain text, errors in one line, paths and names as arguments, folders to write into."""
+"""The terminal: tables as plain text, errors on one line, paths and names as arguments, folders to write into."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,14 +15,12 @@ from click.shell_completion import CompletionItem
 from herdfilter._checks import printable, shortened
 from herdfilter._repr import COLUMN_GAP, LINE_WIDTH
 
-if TYPE_CHECKING:
-    pass
-
-LONGEST_MESSAGE = 800  # characters of an error; a name in it may be of any length
+# Largest number of characters of an error; a name in it may be of any length.
+LONGEST_MESSAGE = 800
 
 
 class InputError(click.ClickException):
-    """An error of the user's input: one line, exit code 2."""
+    """A mistake in the user's input: reported on one line, exit code 2."""
 
     exit_code = 2
 
@@ -32,32 +30,35 @@ class InputError(click.ClickException):
 
 
 class Group(click.Group):
-    """A group of commands whose errors of the user's input are one line each."""
+    """A group of commands that report mistakes in the user's input on one line."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except (BrokenPipeError, InputError, click.exceptions.Exit, click.Abort):
+            # click reports these itself.
             raise
         except SystemExit as error:
             raise InputError(f"the model or a filter ended the program (SystemExit: {error})") from None
-        except click.ClickException as error:  # without the usage
+        except click.ClickException as error:  # click would print the usage, too
             raise InputError(error.format_message()) from None
         except Exception as error:
             from herdfilter.study.tasks import own_code
 
             cause: BaseException = error
+            # The innermost cause has the line of the user's code.
             while cause.__cause__ is not None:
                 cause = cause.__cause__
-            place = own_code("".join(traceback.format_exception(cause)))  # other processes send the text alone
+            # Other processes send only text.
+            location = own_code("".join(traceback.format_exception(cause)))
             if isinstance(error, (ValueError, TypeError, OSError, ImportError)):
                 text = str(error) or type(error).__name__
-            elif place or isinstance(error, MemoryError):
+            elif location or isinstance(error, MemoryError):
                 text = f"{type(error).__name__}: {error}"
-            else:
+            else:  # a bug of herdfilter, whose traceback is of use
                 raise
-            raise InputError(f"{text} {place}" if place else text) from None
+            raise InputError(f"{text} {location}" if location else text) from None
 
 
 def complete_scenario(ctx: Any, param: Any, incomplete: str) -> list[CompletionItem]:
@@ -69,7 +70,7 @@ def complete_scenario(ctx: Any, param: Any, incomplete: str) -> list[CompletionI
 
 
 def complete_filters(ctx: Any, param: Any, incomplete: str) -> list[str]:
-    """Complete the last of some names of filters, which are separated by commas."""
+    """Complete the last of several filter names, separated by commas."""
     from herdfilter.catalogue.specifications import catalogue
 
     before, comma, last = incomplete.rpartition(",")
@@ -83,7 +84,12 @@ class PathName(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
         """Return the path."""
         if value == "" or "\0" in str(value):
             self.fail(f"expected a path, got {value!r}", param, ctx)
@@ -91,7 +97,7 @@ class PathName(click.Path):
 
 
 def check_writable(folder: Path) -> None:
-    """Make the output folder, and raise InputError if it takes no files."""
+    """Make the output folder, and raise InputError if no file can be written into it."""
     from herdfilter.study.machine import check_folder
 
     try:
@@ -103,21 +109,22 @@ def check_writable(folder: Path) -> None:
 
 @contextmanager
 def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
-    """Make the output folder; remove what was made if the block fails before a run has succeeded.
+    """Make the output folder; if the block fails before a run has succeeded, remove what was made.
 
-    `store` is the name of the file in it that takes finished runs.
+    `store` is the name of the file in the folder to which finished runs are written.
     """
     if folder is None:
         yield
         return
+    # From the innermost folder outwards, which is the order of removal.
     absent = [path for path in (folder, *folder.parents) if not path.exists()]
-    was_there = store and (folder / store).exists()
+    had_store = store and (folder / store).exists()
     try:
         check_writable(folder)
         yield
     except Exception:
-        with suppress(OSError):  # the folder is absent, or holds something else
-            if store and not was_there and not _has_successful_runs(folder / store):
+        with suppress(OSError):  # the folder could not be made, or holds other files
+            if store and not had_store and not _has_successful_runs(folder / store):
                 (folder / store).unlink(missing_ok=True)
             for path in absent:
                 path.rmdir()
@@ -126,7 +133,7 @@ def output_folder(folder: Path | None, store: str = "") -> Iterator[None]:
 
 @contextmanager
 def finishing(folder: Path | None, store: str) -> Iterator[None]:
-    """Make the output folder for runs of filters; say where finished ones are if a signal or a lost cluster ends them."""
+    """Make the output folder; if a signal or a lost cluster ends the block, tell where the finished runs are."""
     from herdfilter.study.tasks import Stopped, stop_on_signals
 
     path = None if folder is None else folder / store
@@ -136,39 +143,39 @@ def finishing(folder: Path | None, store: str) -> Iterator[None]:
     except KeyboardInterrupt as stop:
         if path is not None:
             with suppress(OSError):  # after SIGHUP the terminal may be gone
-                click.echo(f"Cut off; what was finished is in {path}. The same command with --resume goes on.", err=True)
+                click.echo(f"Interrupted; finished runs are in {path}. To continue, add --resume to the command.", err=True)
         if isinstance(stop, Stopped):
             raise click.exceptions.Exit(128 + stop.number) from None
         raise
     except ConnectionError as error:
-        kept = "" if path is None else f"; what was finished is in {path}, the same command with --resume goes on"
-        raise InputError(f"{error}{kept}") from None
+        hint = "" if path is None else f"; finished runs are in {path}; to continue, add --resume to the command"
+        raise InputError(f"{error}{hint}") from None
 
 
 def _has_successful_runs(store: Path) -> bool:
     from herdfilter.study.store import open_for_reading
 
     try:
-        with open_for_reading(store, empty=True) as kept:
-            return kept.begun() and bool((kept.table()["error"] == "").any())
+        with open_for_reading(store, empty=True) as opened:
+            return opened.begun() and bool((opened.table()["error"] == "").any())
     except Exception:  # an unreadable file may hold runs
         return store.exists()
 
 
 def echo(text: str, **options: Any) -> None:
-    """Print a text without the signs that would steer the terminal."""
+    """Print a text without control characters, which could steer the terminal."""
     click.echo(printable(text), **options)
 
 
 def with_text(heads: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table whose last column is running text, wrapped into the room that the others leave."""
+    """Return the lines of a table whose last column is running text, wrapped into the width that the others leave."""
     rows = rows if heads is None else [heads, *rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     start = sum(widths) + len(COLUMN_GAP) * len(widths)
     lines = []
     for row in rows:
-        named = COLUMN_GAP.join(cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True))
+        columns = COLUMN_GAP.join(cell.ljust(size) for cell, size in zip(row[:-1], widths, strict=True))
         text = wrap(row[-1], LINE_WIDTH - start, break_long_words=heads is not None) or [""]
-        lines.append(f"{named}{COLUMN_GAP}{text[0]}".rstrip())
-        lines += [" " * start + more for more in text[1:]]
+        lines.append(f"{columns}{COLUMN_GAP}{text[0]}".rstrip())
+        lines += [" " * start + line for line in text[1:]]
     return lines if heads is None else [lines[0], "-" * LINE_WIDTH, *lines[1:]]

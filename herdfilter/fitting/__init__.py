@@ -1,4 +1,4 @@
-"""Fits: weighted particles in, a Gaussian mixture out; one file per method."""
+"""Fits, which turn weighted particles into a Gaussian mixture; one file per method."""
 
 from herdfilter.fitting.base import Fit
 from herdfilter.fitting.em import EMFit

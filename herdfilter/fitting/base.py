@@ -1,4 +1,4 @@
-"""The contract of fits, and the checks that all of them share."""
+"""The contract of fits, and their shared check of particles and weights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from herdfilter.mixture import GaussianMixture
 class Fit(Protocol):
     """A method that approximates weighted particles by a mixture.
 
-    Angle-valued dimensions are unwrapped about their circular mean before the fit, so that the component means may lie
-    outside [-pi, pi); draws from the mixture are wrapped by the caller. A fit whose options or particles are not as
-    documented raises a ValueError.
+    Angle-valued dimensions are unwrapped about their circular mean before the fit, so that component means may lie outside
+    [-pi, pi); the caller wraps draws from the mixture. Options or particles that are not as documented raise ValueError.
 
     Examples
     --------
@@ -31,7 +30,12 @@ class Fit(Protocol):
     [[2.]]
     """
 
-    def fit(self, particles: Array, weights: Array, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         """Fit particles (n, d) with weights (n,) that sum to 1; fits of this package take equal ones when omitted."""
 
 

@@ -13,8 +13,9 @@ from herdfilter.fitting.base import Fit, unwrap_particles
 from herdfilter.mixture import GaussianMixture
 from herdfilter.samplers.compiled import CALLED, FAST, ONCE, VECTORISE, njit
 
-CANDIDATES = 64  # particles at which a component may start
-PATIENCE = 10  # rises of the likelihood like the last one that a trial may still expect
+CANDIDATES = 64  # number of particles at which a component may start
+# A trial of more components is given up if this many more rises like the last one would not suffice.
+PATIENCE = 10
 
 
 @dataclass(frozen=True)
@@ -88,37 +89,55 @@ class EMFit(Fit):
         object.__setattr__(self, "tolerance", as_positive("tolerance", self.tolerance))
         check_count("max_iterations", self.max_iterations)
 
-    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array | None = None,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         x, w = unwrap_particles(particles, weights, circular)
-        x, w = x[w > 0], w[w > 0]
-        order = np.lexsort((w, *x.T[::-1]))  # the same sums in the same order, however the particles came
-        x, w = x[order], w[order]
+        x = x[w > 0]
+        w = w[w > 0]
+        # Sorted, so that the order of the particles does not change the rounding of sums.
+        order = np.lexsort((w, *x.T[::-1]))
+        x = x[order]
+        w = w[order]
         mean = w @ x
         centred = x - mean
         covariance, regular = plain_and_regular(x, w, centred)
+        # Whitened coordinates z (d, n), in which the particles have covariance I.
         factor = np.linalg.cholesky(regular)
         inverse = np.linalg.inv(factor)
         z = np.ascontiguousarray(inverse @ centred.T)
-        # In directions without spread every component gets the spread of `regular`.
+        # In directions without spread every component gets that of `regular`.
         widening = np.zeros_like(regular) if regular is covariance else inverse @ (regular - covariance) @ inverse.T
-        share, means, covariances = self._best(z, w, widening)
+        component_weights, means, covariances = self._best(z, w, widening)
         covariances = factor @ covariances @ factor.T
         covariances = 0.5 * (covariances + np.swapaxes(covariances, 1, 2))
         covariances = np.array([regularised(matrix) for matrix in covariances[: 1 if self.shared else None]])
-        return GaussianMixture.unchecked(share, mean + means @ factor.T, covariances)
+        return GaussianMixture.unchecked(component_weights, mean + means @ factor.T, covariances)
 
     def _best(self, z: Array, w: Array, widening: Array) -> tuple[Array, Array, Array]:
         """Return weights, means and covariances for the given or the best number of components, in whitened coordinates."""
         d = len(z)
-        least = d + 1.0 if self.least is None else self.least
+        fewest = d + 1.0 if self.least is None else self.least
         automatic = isinstance(self.n_components, str)
         largest = self.max_components if automatic else int(self.n_components)
+        # Candidates evenly spaced in weight along the sorted particles.
         quantiles = (np.arange(CANDIDATES) + 0.5) / CANDIDATES
         candidates = np.unique(np.searchsorted(np.cumsum(w), quantiles))
-        limits = (self.floor, least, self.shared, self.tolerance, self.max_iterations)
-        seeds = spread_seeds(z, w, candidates, min(2, largest) if automatic else largest)  # two do for most posteriors
+        limits = (self.floor, fewest, self.shared, self.tolerance, self.max_iterations)
+        # Most posteriors need at most two components; further seeds are computed when a third is tried.
+        seeds = spread_seeds(z, w, candidates, min(2, largest) if automatic else largest)
         first = seeds[:1] if automatic else seeds
-        best: tuple[Array, Array, Array, Array] = maximise_mixture(z, w, first, widening, *limits, -np.inf)
+        best: tuple[Array, Array, Array, Array] = maximise_mixture(
+            z,
+            w,
+            first,
+            widening,
+            *limits,
+            -np.inf,
+        )
         if not automatic:
             return best[:3]
         observations = 1.0 / (w @ w)
@@ -134,17 +153,25 @@ class EMFit(Fit):
                 seeds = spread_seeds(z, w, candidates, largest)
             if count > len(seeds):
                 break
-            result = maximise_mixture(z, w, seeds[:count], widening, *limits, score + penalty(count))
+            result = maximise_mixture(
+                z,
+                w,
+                seeds[:count],
+                widening,
+                *limits,
+                score + penalty(count),
+            )
             rival = result[3][-1] - penalty(len(result[0]))
             if not rival > score:
                 break
-            best, score = result, rival
+            best = result
+            score = rival
         return best[:3]
 
 
 @njit(**CALLED, fastmath=VECTORISE)
 def spread_seeds(z, w, candidates, count):
-    """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest chosen.
+    """Choose up to `count` candidates, each the one that most lowers the weighted squared distance to the nearest seed.
 
     The points are the columns of z (d, n), so that the inner loops run over contiguous memory. This is the greedy form of
     the initialisation of k-means++ (Arthur and Vassilvitskii 2007), without its random draws.
@@ -157,7 +184,7 @@ def spread_seeds(z, w, candidates, count):
             for a in range(d):
                 squared += (z[a, i] - z[a, candidates[c]]) ** 2
             distances[c, i] = squared
-    nearest = np.full(n, np.inf)
+    nearest = np.full(n, np.inf)  # squared distance of each point to its nearest seed
     seeds = np.empty((count, d))
     lowest = np.inf
     for k in range(count):
@@ -166,9 +193,11 @@ def spread_seeds(z, w, candidates, count):
             total = 0.0
             for i in range(n):
                 total += w[i] * min(nearest[i], distances[c, i])
+            # A gain within rounding does not count, so that ties do not depend on the order of sums.
             if total < lowest * (1.0 - 1e-9):
-                best, lowest = c, total
-        if best < 0:  # no candidate at another place is left
+                best = c
+                lowest = total
+        if best < 0:  # every candidate coincides with a seed
             return seeds[:k]
         for a in range(d):
             seeds[k, a] = z[a, candidates[best]]
@@ -178,41 +207,63 @@ def spread_seeds(z, w, candidates, count):
 
 
 @njit(**CALLED, fastmath=VECTORISE)
-def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max_iterations, wanted):
+def maximise_mixture(z, w, seeds, widening, floor, min_effective, shared, tolerance, max_iterations, target):
     """Return weights, means, covariances and the log-likelihoods after each iteration since a component was last dropped.
 
-    `widening` (d, d) is added to every covariance before its eigenvalues are raised to at least `floor`. The iteration is
-    given up if even `PATIENCE` more rises like the last would not reach the log-likelihood `wanted`.
+    `widening` (d, d) is added to every covariance before its eigenvalues are raised to at least `floor`. A component with
+    fewer than `min_effective` effective points is dropped. The iteration is given up if even `PATIENCE` more rises like the
+    last would not reach the log-likelihood `target`.
     """
     d, n = z.shape
     count = len(seeds)
-    weights, means, covariances = np.empty(count), np.empty((count, d)), np.empty((count, d, d))
+    weights = np.empty(count)
+    means = np.empty((count, d))
+    covariances = np.empty((count, d, d))
     factors = np.empty((count, d, d))
-    shares = np.zeros((count, n))  # w[i] times the probability that point i belongs to component k
+    # w_i r_ik: weight of point i times the probability that it belongs to component k.
+    shares = np.zeros((count, n))
+    # At first a point belongs to its nearest seed.
     for i in range(n):
-        nearest, best = 0, np.inf
+        nearest = 0
+        best = np.inf
         for k in range(count):
             squared = 0.0
             for a in range(d):
                 squared += (z[a, i] - seeds[k, a]) ** 2
             if squared < best:
-                nearest, best = k, squared
+                nearest = k
+                best = squared
         shares[nearest, i] = w[i]
     history = np.empty(max_iterations)
-    done = -1
-    while done < max_iterations:
-        # The first covariance is that within all groups, for which no group is too small.
-        _update_components(z, count, shares, widening, floor, shared or done < 0, weights, means, covariances, factors)
-        # The component with the fewest effective points is dropped if they are below `least`; that many equal ones suffice.
-        weakest, fewest = -1, least * (1.0 - 1e-9)
-        for k in range(count if done >= 0 and count > 1 else 0):
-            total, squares = 0.0, 0.0
+    iteration = -1
+    while iteration < max_iterations:
+        # At first all components share one covariance, so that no group is too small to have one.
+        shared_now = shared or iteration < 0
+        _update_components(
+            z,
+            count,
+            shares,
+            widening,
+            floor,
+            shared_now,
+            weights,
+            means,
+            covariances,
+            factors,
+        )
+        # Drop the component with the fewest effective points if there are too few, not counting a difference by rounding.
+        weakest = -1
+        fewest = min_effective * (1.0 - 1e-9)
+        for k in range(count if iteration >= 0 and count > 1 else 0):
+            total = 0.0
+            squares = 0.0
             for i in range(n):
                 total += shares[k, i]
                 squares += shares[k, i] ** 2
-            effective = total * total / squares if squares > 0.0 else 0.0
+            effective = total * total / squares if squares > 0.0 else 0.0  # Kish's number
             if effective < fewest:
-                weakest, fewest = k, effective
+                weakest = k
+                fewest = effective
         if weakest >= 0:
             count -= 1
             for k in range(weakest, count):  # close the gap
@@ -222,21 +273,22 @@ def maximise_mixture(z, w, seeds, widening, floor, least, shared, tolerance, max
                     for b in range(a + 1):
                         factors[k, a, b] = factors[k + 1, a, b]
         likelihood = _share_out(z, w, count, weights, means, factors, shares)
-        if done < 0 or weakest >= 0:
-            done = 0
+        if iteration < 0 or weakest >= 0:
+            # The likelihood may have fallen, and is counted from here on.
+            iteration = 0
             continue
-        history[done] = likelihood
-        done += 1
-        if done > 1:
-            rise = history[done - 1] - history[done - 2]
-            if rise < tolerance or likelihood + PATIENCE * rise < wanted:
+        history[iteration] = likelihood
+        iteration += 1
+        if iteration > 1:
+            rise = history[iteration - 1] - history[iteration - 2]
+            if rise < tolerance or likelihood + PATIENCE * rise < target:
                 break
-    return weights[:count], means[:count], covariances[:count], history[:done]
+    return weights[:count], means[:count], covariances[:count], history[:iteration]
 
 
 @njit(**ONCE)
 def _update_components(z, count, shares, widening, floor, shared, weights, means, covariances, factors):
-    """M-step: the weights, means and covariances of greatest likelihood among covariances of eigenvalues >= `floor`."""
+    """M-step: set the weights, means and covariances of greatest likelihood, with eigenvalues of at least `floor`."""
     d, n = z.shape
     matrices = 1 if shared else count
     for k in range(matrices):
@@ -244,16 +296,20 @@ def _update_components(z, count, shares, widening, floor, shared, weights, means
             for b in range(d):
                 covariances[k, a, b] = 0.0
     for k in range(count):
+        # W_k = sum_i w_i r_ik
         total = 0.0
         for i in range(n):
             total += shares[k, i]
         weights[k] = total
-        scale = 1.0 / max(total, 1e-300)  # a component without points is about to be dropped
+        # A component without points is about to be dropped.
+        scale = 1.0 / max(total, 1e-300)
+        # m_k = sum_i w_i r_ik z_i / W_k
         for a in range(d):
             moment = 0.0
             for i in range(n):
                 moment += shares[k, i] * z[a, i]
             means[k, a] = moment * scale
+        # P_k = sum_i w_i r_ik (z_i - m_k) (z_i - m_k)' / W_k; a shared one is the sum over k without the division.
         m = 0 if shared else k
         for a in range(d):
             for b in range(a + 1):
@@ -266,6 +322,7 @@ def _update_components(z, count, shares, widening, floor, shared, weights, means
             for b in range(a + 1):
                 covariances[m, a, b] += widening[a, b]
                 covariances[m, b, a] = covariances[m, a, b]
+        # Eigenvalues are computed only if one is below the floor: then P - floor I has no Cholesky factor.
         if not _factorise(covariances[m], floor, factors[m]):
             values, vectors = np.linalg.eigh(covariances[m])
             for a in range(d):
@@ -277,7 +334,8 @@ def _update_components(z, count, shares, widening, floor, shared, weights, means
     for k in range(matrices, count):
         for a in range(d):
             for b in range(d):
-                covariances[k, a, b], factors[k, a, b] = covariances[0, a, b], factors[0, a, b]
+                covariances[k, a, b] = covariances[0, a, b]
+                factors[k, a, b] = factors[0, a, b]
 
 
 @njit(**ONCE)
@@ -285,11 +343,12 @@ def _share_out(z, w, count, weights, means, factors, shares):
     """E-step: fill `shares` and return the mean log-likelihood of the points."""
     d, n = z.shape
     y = np.empty((d, n))
-    whole = 0.0  # 1, unless a component has just been dropped
+    total_weight = 0.0  # 1, unless a component has just been dropped
     for k in range(count):
-        whole += weights[k]
+        total_weight += weights[k]
     for k in range(count):
-        log_peak = np.log(weights[k] / whole) if weights[k] > 0.0 else -np.inf
+        # Here `shares` holds log W_k + log N(z_i; m_k, P_k) without the constant, with y = L^-1 (z_i - m_k), L L' = P_k.
+        log_peak = np.log(weights[k] / total_weight) if weights[k] > 0.0 else -np.inf
         for a in range(d):
             log_peak += np.log(factors[k, a, a])
         for i in range(n):
@@ -303,6 +362,7 @@ def _share_out(z, w, count, weights, means, factors, shares):
             for i in range(n):
                 y[a, i] *= factors[k, a, a]
                 shares[k, i] -= 0.5 * y[a, i] ** 2
+    # r_ik by log-sum-exp; the weights sum to 1, so that the constant enters the mean log-likelihood once.
     likelihood = -0.5 * d * np.log(2.0 * np.pi)
     for i in range(n):
         peak = shares[0, i]
@@ -319,19 +379,19 @@ def _share_out(z, w, count, weights, means, factors, shares):
 
 
 @njit(**FAST)
-def _factorise(matrix, less, factor):
-    """Write the Cholesky factor of ``matrix - less I``, its diagonal INVERTED; return False if that is not definite."""
+def _factorise(matrix, shift, factor):
+    """Write the Cholesky factor of ``matrix - shift I``, with its diagonal INVERTED; return False if it is not definite."""
     d = len(matrix)
     for a in range(d):
         for b in range(a + 1):
-            rest = matrix[a, b]
+            residual = matrix[a, b]
             for c in range(b):
-                rest -= factor[a, c] * factor[b, c]
+                residual -= factor[a, c] * factor[b, c]
             if a > b:
-                factor[a, b] = rest * factor[b, b]
+                factor[a, b] = residual * factor[b, b]
             else:
-                rest -= less
-                if not rest > 0.0:
+                residual -= shift
+                if not residual > 0.0:  # NaN, too
                     return False
-                factor[a, a] = 1.0 / np.sqrt(rest)
+                factor[a, a] = 1.0 / np.sqrt(residual)
     return True

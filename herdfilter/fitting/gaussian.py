@@ -17,7 +17,7 @@ from herdfilter.mixture import GaussianMixture
 class GaussianFit(Fit):
     """Moment matching, as in the Gaussian particle filter (Kotecha and Djuric 2003).
 
-    Particles in a plane, or in one place, get a small width: no eigenvalue of the correlation matrix is below 1e-8.
+    Particles that lie in a plane, or coincide, get a small width: no eigenvalue of the correlation matrix is below 1e-8.
 
     Examples
     --------
@@ -26,8 +26,14 @@ class GaussianFit(Fit):
     1 [1.5] [[2.25]]
     """
 
-    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array | None = None,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         x, weights = unwrap_particles(particles, weights, circular)
         mean = weights @ x
+        # The regular one, which can be factorised.
         covariance = plain_and_regular(x, weights, x - mean)[1]
         return GaussianMixture.unchecked(np.ones(1), mean[None, :], covariance)

@@ -1,4 +1,4 @@
-"""Kernel density: a Gaussian on every particle, as wide as its mode requires, with or without shrinkage."""
+"""Kernel density: a Gaussian for every particle, whose width follows the particle's mode, with or without shrinkage."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class KernelDensityFit(Fit):
     :math:`(4 / ((d + 2) n_e))^{1 / (d + 4)}`, at most 1, with n_e the effective sample size.
 
     If the particles form several modes, C would blur them. `EMFit` with the Bayesian information criterion separates the
-    modes, each particle counts to its most probable one, and both C and the mean are taken within the modes: component i is
+    modes, each particle belongs to its most probable one, and both C and the mean are taken within the modes: component i is
     :math:`N(a x_i + (1 - a) \bar x_k, h^2 C_w)` for a particle of mode k, C_w the covariance of the particles about the
-    means of their modes. Mean and covariance of the whole are kept.
+    means of their modes. Mean and covariance of the mixture are still those of the particles.
 
     Without shrinkage, a = 1, and with ``modes=1``, it is the mixture of the ensemble Gaussian mixture filter (Anderson and
-    Anderson 1999) at Silverman's bandwidth, which is the rule above. Its covariance is :math:`(1 + h^2) C`. It leaves the
-    modes in place and widens the whole; the shrunken one draws the modes towards the mean.
+    Anderson 1999) with Silverman's bandwidth, which is the rule above. Its covariance is :math:`(1 + h^2) C`: the modes stay
+    and the mixture widens, whereas shrinkage draws the modes towards the mean.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class KernelDensityFit(Fit):
     shrink : bool
         Draw the component means towards the mean, so that the covariance is kept.
     modes : int
-        The largest number of modes; with 1 the width follows the covariance of all particles.
+        Largest number of modes; with 1 the width follows the covariance of all particles.
 
     Examples
     --------
@@ -60,18 +60,25 @@ class KernelDensityFit(Fit):
         as_positive("scale", self.scale)
         check_count("modes", self.modes)
 
-    def fit(self, particles: Array, weights: Array | None = None, circular: Sequence[int] = ()) -> GaussianMixture:
+    def fit(
+        self,
+        particles: Array,
+        weights: Array | None = None,
+        circular: Sequence[int] = (),
+    ) -> GaussianMixture:
         x, weights = unwrap_particles(particles, weights, circular)
         d = x.shape[1]
         effective = 1.0 / (weights @ weights)
         h = min(self.scale * (4.0 / ((d + 2) * effective)) ** (1.0 / (d + 4)), 1.0)
-        centres = weights @ x  # the mean of the mode of each particle, (n, d), or (d,) if there is one mode
+        # Mean of each particle's mode, (n, d); (d,) if there is only one mode.
+        centres = weights @ x
         mixture = EMFit("bic", self.modes).fit(x, weights) if self.modes > 1 else None
         if mixture is not None and len(mixture) > 1:
             mode = (mixture.component_log_densities(x) + np.log(mixture.weights)).argmax(axis=1)
-            shares = np.where(mode[:, None] == np.arange(len(mixture)), weights[:, None], 0.0)
-            totals = shares.sum(axis=0)
-            centres = ((shares.T @ x) / np.where(totals > 0, totals, 1.0)[:, None])[mode]
+            mode_weights = np.where(mode[:, None] == np.arange(len(mixture)), weights[:, None], 0.0)
+            # 0 for a component that no particle belongs to.
+            totals = mode_weights.sum(axis=0)
+            centres = ((mode_weights.T @ x) / np.where(totals > 0, totals, 1.0)[:, None])[mode]
         centred = x - centres
         covariance = plain_and_regular(x, weights, centred)[1]
         keep = weights > NEGLIGIBLE_WEIGHT * weights.max()

@@ -18,9 +18,10 @@ FIGURES: dict[str, Any] = {"fig1": fig1, "fig2": fig2, "fig3": fig3, "fig4": fig
 
 
 def figure_names(names: tuple[str, ...]) -> list[str]:
-    """Return the names asked for in the paper's order; all names for an empty tuple or ``"all"``."""
-    asked = {one_of("figure", name, [*FIGURES, "all"]) for name in names} or {"all"}
-    return [name for name in FIGURES if name in asked or "all" in asked]
+    """Return the requested names in the paper's order; all names for an empty tuple or ``"all"``."""
+    # Unknown names are errors even beside ``all``.
+    requested = {one_of("figure", name, [*FIGURES, "all"]) for name in names} or {"all"}
+    return [name for name in FIGURES if name in requested or "all" in requested]
 
 
 def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
@@ -41,5 +42,6 @@ def reproduce(name: str, seed: int = 0, quick: bool = False) -> Reproduction:
     >>> reproduction.title
     'Fig. 2: the herding weight function of one coordinate'
     """
-    made: Reproduction = FIGURES[one_of("figure", name, FIGURES)].reproduce(check_count("seed", seed, 0, None), quick)
-    return made
+    module = FIGURES[one_of("figure", name, FIGURES)]
+    reproduction: Reproduction = module.reproduce(check_count("seed", seed, 0, None), quick)
+    return reproduction

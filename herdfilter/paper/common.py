@@ -19,9 +19,12 @@ from herdfilter.pictures import plot_mixture, plot_points
 from herdfilter.plotting.style import QUIET, STYLES, save
 from herdfilter.samplers import ContinuousHerdedGibbs, KernelHerding, Sampler
 
-NOT_STATED = "not stated"  # entry of the column "paper" if no source at hand gives the paper's value
+NOT_STATED = "not stated"  # entry of the column "paper" where the paper gives no value
 
-KH, CHG, SMOOTHED, RANDOM = "kernel herding", "CHG, as published", "CHG, smoothed", "random"
+KH = "kernel herding"
+CHG = "CHG, as published"
+SMOOTHED = "CHG, smoothed"
+RANDOM = "random"
 
 SAMPLER_STYLES = {
     KH: STYLES["herded-kh"],
@@ -29,7 +32,7 @@ SAMPLER_STYLES = {
     SMOOTHED: STYLES["herded-chg"],
     RANDOM: STYLES["bootstrap"],
 }
-"""Name of a sampler -> its style: that of the filter that has it."""
+"""Name of a sampler -> its style, which is that of the filter that uses it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +84,14 @@ def rotated_mixture(dim: int, rng: np.random.Generator, components: int = 5) -> 
 
     The paper does not state its random mixtures; these are ours (Figs. 3 and 5).
     """
-    turns = np.linalg.qr(rng.standard_normal((components, dim, dim)))[0]
+    rotations = np.linalg.qr(rng.standard_normal((components, dim, dim)))[0]
     values = rng.uniform(0.1, 4.1, (components, 1, dim))
     means = rng.uniform(-5, 5, (components, dim))
-    return GaussianMixture(rng.dirichlet(np.ones(components)), means, (turns * values) @ turns.swapaxes(1, 2))
+    return GaussianMixture(rng.dirichlet(np.ones(components)), means, (rotations * values) @ rotations.swapaxes(1, 2))
 
 
 def broad_components() -> GaussianMixture:
-    """Return two components that are several kernels wide in every direction, at the sigma_k = 0.2 of Fig. 4."""
+    """Return two components that are several kernel widths wide in every direction, at sigma_k = 0.2 (Fig. 4)."""
     return GaussianMixture([0.5, 0.5], [[-1.5, 0.0], [1.5, 1.0]], [np.eye(2), np.diag([2.0, 1.0])])
 
 
@@ -110,10 +113,17 @@ def herding_samplers(bandwidth: Bandwidth) -> dict[str, Sampler]:
     }
 
 
-def draw_samples(ax: Axes, mixture: GaussianMixture, points: Any, name: str, **style: Any) -> None:
+def draw_samples(
+    ax: Axes,
+    mixture: GaussianMixture,
+    points: Any,
+    name: str,
+    **style: Any,
+) -> None:
     """Draw points of a sampler over the regions that hold 50, 80 and 95 % of a mixture in the plane."""
     plot_mixture(mixture, ax, levels=(0.5, 0.8, 0.95), color=QUIET)
     plot_points(points, ax, color=SAMPLER_STYLES[name].color, **style)
+    # The regions and nearly all points lie within 2.8 standard deviations of the mean.
     x, y = mixture.mean[:, None] + np.sqrt(np.diag(mixture.covariance))[:, None] * [-2.8, 2.8]
     ax.set(aspect="equal", title=name, xticks=[], yticks=[], xlim=x, ylim=y)
     ax.title.set_color(SAMPLER_STYLES[name].color)
@@ -122,34 +132,36 @@ def draw_samples(ax: Axes, mixture: GaussianMixture, points: Any, name: str, **s
 def draw_curves(ax: Axes, numbers: pd.DataFrame, column: str) -> None:
     """Draw an error of every sampler against the number of points, on logarithmic axes."""
     for name, rows in numbers.groupby("sampler", sort=False):
+        # Markers evenly spaced on the logarithmic axis.
         marked: Any = np.unique(np.geomspace(1, len(rows), 9).astype(int) - 1).tolist()
         ax.plot(rows["t"], rows[column], label=str(name), linewidth=1.4, markevery=marked, **SAMPLER_STYLES[str(name)].line)
     ax.set(xscale="log", yscale="log")
 
 
 def at_counts(numbers: pd.DataFrame, *counts: int) -> list[pd.DataFrame]:
-    """Return the rows at each of some numbers of points, all in the same order."""
+    """Return a table for each of some numbers of points, with rows in the same order."""
     return [numbers[numbers["t"] == t].reset_index(drop=True) for t in counts]
 
 
 def joined(parts: dict[Any, pd.DataFrame], names: list[str]) -> pd.DataFrame:
-    """Return tables below each other, with their keys as the first columns, of these names."""
+    """Concatenate tables, and put their keys into first columns with these names."""
     table: pd.DataFrame = pd.concat(parts, names=names).reset_index(names)
     return table
 
 
 class PrefixErrors:
-    """Errors of the first t points of a sequence for t = 1, ..., n, at a fixed kernel.
+    """Errors of the first t points of a sequence for t = 1, ..., n, with a fixed kernel.
 
     They equal `herdfilter.herding_error` and `herdfilter.normalised_l2` with equal weights, but cost O(n^2) for all t
     together: sums over points are cumulative, sums over pairs are over leading blocks of one matrix. `floor` is the limit of
-    the normalised L2 error as the herding error vanishes, for any sampler: the distance of the smoothed density p * k to p.
+    the normalised L2 error as the herding error of any sampler vanishes: the distance of the smoothed density p * k to p.
     """
 
     def __init__(self, mixture: GaussianMixture, kernel: Array) -> None:
         self._mixture = mixture
         self._kernel = kernel
         self._factor = np.linalg.cholesky(kernel)
+        # The integrals of p^2 and of p (p * k), and in `floor` of (p * k)^2.
         self._norm = density_product(mixture)
         self._smooth = density_product(mixture, kernel)
         self.floor = float(2 * (1 - self._smooth / np.sqrt(self._norm * density_product(mixture, 2 * kernel))))
@@ -157,16 +169,19 @@ class PrefixErrors:
     def __call__(self, x: Array) -> pd.DataFrame:
         """Return the errors of the prefixes of `x`, (n, d): columns ``t``, ``herding_error`` and ``normalised_l2``."""
         z = np.linalg.solve(self._factor, x.T).T
-        length = (z**2).sum(1)
-        squared = np.maximum(length[:, None] + length - 2 * z @ z.T, 0.0)
+        norms = (z**2).sum(1)
+        squared = np.maximum(norms[:, None] + norms - 2 * z @ z.T, 0.0)
         np.fill_diagonal(squared, 0.0)
-        kernel_twice = np.exp(-0.25 * squared)  # of covariance 2 K; its square is the kernel of covariance K
+        # Of covariance 2 K; its square is the kernel of covariance K.
+        kernel_twice = np.exp(-0.25 * squared)
         t = np.arange(1, len(x) + 1)
         height = np.exp(log_normaliser(self._kernel))
+        # E_t^2 = E[k(X, X')] - 2 mean_s E[k(X, x_s)] + mean_rs k(x_r, x_s)
         inner = height * np.cumsum(expected_kernel(self._mixture, x, self._kernel)) / t
-        own = height * _leading_blocks(kernel_twice**2) / t**2
+        pairs = height * _leading_blocks(kernel_twice**2) / t**2
+        herding = np.sqrt(np.maximum(self._smooth - 2 * inner + pairs, 0.0))
+        # 2 (1 - <p, q> / (|p| |q|)) with the kernel density estimate q, and <p, q> the mean of E[k(X, x_s)]
         estimate = np.exp(log_normaliser(2 * self._kernel)) * _leading_blocks(kernel_twice) / t**2
-        herding = np.sqrt(np.maximum(self._smooth - 2 * inner + own, 0.0))
         l2 = 2 * (1 - inner / np.sqrt(self._norm * estimate))
         return pd.DataFrame({"t": t, "herding_error": herding, "normalised_l2": l2})
 

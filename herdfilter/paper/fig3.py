@@ -14,23 +14,34 @@ from herdfilter.plotting.style import INK, QUIET, figures, legend, log_axis
 from herdfilter.samplers import RandomSampling
 
 TITLE = "Fig. 3: herding error and L2 error against the number of points, random mixtures"
-SETTINGS: list[tuple[int, Bandwidth]] = [(2, 0.5), (10, 0.5), (10, "auto")]  # dimension and bandwidth
+# Pairs of dimension and bandwidth.
+SETTINGS: list[tuple[int, Bandwidth]] = [(2, 0.5), (10, 0.5), (10, "auto")]
 
 
-def reproduce(seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 10, runs: int = 20) -> common.Reproduction:
+def reproduce(
+    seed: int = 0,
+    quick: bool = False,
+    n: int = 500,
+    mixtures: int = 10,
+    runs: int = 20,
+) -> common.Reproduction:
     """Sample n points from every mixture and measure all prefixes; random points in `runs` runs.
 
-    The same mixtures serve both bandwidths. Points are herded and measured with one kernel; the automatic one is the
-    kernel for n points.
+    The same mixtures are used for both bandwidths. Points are herded and measured with the same kernel; the automatic one is
+    the kernel for n points.
     """
     if quick:
-        n, mixtures, runs = 100, 2, 3
-    parts, floors = {}, {}
+        n = 100
+        mixtures = 2
+        runs = 3
+    parts = {}
+    floors = {}
     for dim, bandwidth in SETTINGS:
         setting = dim, str(bandwidth)
         parts[setting], floors[setting] = mean_errors(dim, bandwidth, seed, n, mixtures, runs)
     numbers = common.joined(parts, ["d", "sigma_k"])
     early, end = common.at_counts(numbers, n // 5, n)
+    # The exponent of a power law through the errors at n / 5 and n points.
     fall = np.log(early["herding_error"] / end["herding_error"]) / np.log(n / (n // 5))
     table = end[["d", "sigma_k", "sampler"]].assign(
         **{
@@ -45,15 +56,24 @@ def reproduce(seed: int = 0, quick: bool = False, n: int = 500, mixtures: int = 
     return common.Reproduction("fig3", TITLE, draw(parts, floors), table, numbers)
 
 
-def mean_errors(dim: int, bandwidth: Bandwidth, seed: int, n: int, mixtures: int, runs: int) -> tuple[pd.DataFrame, float]:
+def mean_errors(
+    dim: int,
+    bandwidth: Bandwidth,
+    seed: int,
+    n: int,
+    mixtures: int,
+    runs: int,
+) -> tuple[pd.DataFrame, float]:
     """Return mean errors of every sampler over mixtures and, for random points, over runs; and the floor of the L2 error."""
     samplers = common.herding_samplers(bandwidth)
     sums: dict[str, Any] = dict.fromkeys((*samplers, common.RANDOM), 0.0)
     floor = 0.0
     for k in range(mixtures):
+        # Seeded by dimension and index, so that every bandwidth gets the same mixtures.
         rng = np.random.default_rng([seed, dim, k])
         mixture = common.rotated_mixture(dim, rng)
         errors = common.PrefixErrors(mixture, kernel_covariance(bandwidth, mixture, n))
+        # The mean over mixtures is of errors; their inverse is taken when they are drawn.
         floor += errors.floor / mixtures
         for name, sampler in samplers.items():
             sums[name] += errors(sampler.sample(mixture, n).x) / mixtures
@@ -82,7 +102,7 @@ def draw(parts: dict[tuple[int, str], pd.DataFrame], floors: dict[tuple[int, str
             below.axhline(floors[setting], color=INK, linewidth=1, linestyle="--", label="L2 floor")
             if dim == 2:
                 log_axis(below, "y")
-            else:  # too little changes for a logarithmic scale
+            else:  # in 10 dimensions the error changes too little for a logarithmic scale
                 below.set(yscale="linear", ylim=(0, 2.05))
             rule = "automatic bandwidth" if bandwidth == "auto" else rf"$\sigma_k$ = {bandwidth}"
             above.set_title(f"d = {dim}, {rule}")

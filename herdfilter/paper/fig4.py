@@ -15,19 +15,23 @@ from herdfilter.plotting.style import INK, figures, legend
 
 TITLE = "Fig. 4: a mixture on which the published recursion converges, and one on which it stalls"
 SIGMA_K = 0.2
-N_SHOWN = 200  # points in the pictures, the last ones of the sequence
-BROAD, NARROW = "broad components", "a narrow, long component"
+N_SHOWN = 200  # number of points in the pictures, the last ones of the sequence
+BROAD = "broad components"
+NARROW = "a narrow, long component"
 
 STATED = {BROAD: "converges", NARROW: "E stalls"}
-"""The paper's words on the herding error of its own recursion; it says nothing of other samplers on these mixtures."""
+"""The paper's words on the herding error of its own recursion; it says nothing about other samplers on these mixtures."""
 
 
 def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     """Herd points from both mixtures and measure all prefixes; nothing is random, so `seed` is not used."""
     n = 300 if quick else 1000
     mixtures = {BROAD: common.broad_components(), NARROW: common.narrow_component()}
-    parts, floors, spreads = {}, {}, []
+    parts = {}
+    floors = {}
+    spreads = []
     for case, mixture in mixtures.items():
+        # Herded and measured with the same kernel.
         errors = common.PrefixErrors(mixture, SIGMA_K**2 * np.eye(2))
         floors[case] = errors.floor
         for name, sampler in common.herding_samplers(SIGMA_K).items():
@@ -49,14 +53,20 @@ def reproduce(seed: int = 0, quick: bool = False) -> common.Reproduction:
     }
     table = end[["mixture", "sampler"]].assign(**columns)
     order = ["mixture", "sampler", "t", "x1", "x2", "herding_error", "normalised_l2"]
-    return common.Reproduction("fig4", TITLE, draw(mixtures, numbers, floors), table, numbers[order])
+    return common.Reproduction(
+        "fig4",
+        TITLE,
+        draw(mixtures, numbers, floors),
+        table,
+        numbers[order],
+    )
 
 
 def spread_across_ridge(x: Array) -> float:
     """Return the standard deviation, across the narrow component, of the later half of the points that lie on it.
 
-    The component's own is 0.141. Points within 1 of the ridge count: the other component's mean is 4.2 away, its standard
-    deviation 1.
+    The component's own is 0.141. Points within 1 of the ridge count: the mean of the other component, whose standard
+    deviation is 1, is 4.2 away.
     """
     across = (x[len(x) // 2 :, 0] - x[len(x) // 2 :, 1]) / np.sqrt(2)
     return float(np.std(across[np.abs(across) < 1]))
@@ -67,14 +77,15 @@ def draw(mixtures: dict[str, GaussianMixture], numbers: pd.DataFrame, floors: di
     with figures() as new:
         figure, axes = new(2, 4, (12.4, 6.7), width_ratios=(1, 1, 1.1, 1.1))
         for row, (case, mixture) in zip(axes, mixtures.items(), strict=True):
-            shown = numbers[numbers["mixture"] == case]
+            curves = numbers[numbers["mixture"] == case]
             for ax, name in zip(row[:2], (common.CHG, common.SMOOTHED), strict=True):
-                late = shown.loc[shown["sampler"] == name, ["x1", "x2"]].tail(N_SHOWN)
+                # Early points do not show yet whether a sequence stalls.
+                late = curves.loc[curves["sampler"] == name, ["x1", "x2"]].tail(N_SHOWN)
                 common.draw_samples(ax, mixture, late.to_numpy(), name)
                 ax.set(xlabel="", ylabel="")
             row[0].set_ylabel(case, fontweight="bold")
             for ax, column, title in ((row[2], "herding_error", "herding error"), (row[3], "normalised_l2", "L2 error")):
-                common.draw_curves(ax, shown, column)
+                common.draw_curves(ax, curves, column)
                 ax.set_title(title)
             row[3].axhline(floors[case], color=INK, linewidth=1, linestyle="--", label="L2 floor")
         for ax in axes[-1, 2:]:

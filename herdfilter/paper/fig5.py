@@ -21,7 +21,8 @@ TITLE = "Fig. 5: computing time per point against the dimension, sigma_k = 0.1"
 SIGMA_K = 0.1
 DIMS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50)
 
-BFGS_TOLERANCE = 1e-5  # default of scipy: BFGS takes no step if no element of the gradient is larger
+# SciPy's default: BFGS takes no step if no element of the gradient is larger.
+BFGS_TOLERANCE = 1e-5
 
 PUBLISHED_COLUMNS = {common.KH: "kernel_herding", common.CHG: "continuous_herded_gibbs"}
 
@@ -41,6 +42,7 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
     smoothed = mixture.convolve(sigma_k**2 * np.eye(mixture.dim))
     starts = np.concatenate([mixture.means[:, None] + sign * mixture.covariances for sign in (1, -1)])
     x = starts.reshape(-1, mixture.dim)
+    # The gradient of sum_m w_m N(x; m_m, S_m) is sum_m w_m N_m S_m^-1 (m_m - x).
     density = np.exp(smoothed.component_log_densities(x)) * smoothed.weights
     precision = np.linalg.inv(smoothed.covariances)
     gradient = np.einsum("nm,mij,nmj->ni", density, precision, smoothed.means - x[:, None])
@@ -48,28 +50,41 @@ def idle_starts(mixture: GaussianMixture, sigma_k: float) -> float:
 
 
 def reproduce(
-    seed: int = 0, quick: bool = False, dims: tuple[int, ...] = DIMS, n: int = 100, mixtures: int = 5
+    seed: int = 0,
+    quick: bool = False,
+    dims: tuple[int, ...] = DIMS,
+    n: int = 100,
+    mixtures: int = 5,
 ) -> common.Reproduction:
     """Time every sampler in every dimension: CPU time of one thread, compiled, median over mixtures and repeats."""
     if quick:
-        dims, mixtures = (2, 5, 10), 2
+        dims = (2, 5, 10)
+        mixtures = 2
     samplers = common.herding_samplers(SIGMA_K)
     rows = []
     with threadpool_limits(1):
         for sampler in samplers.values():
-            sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)  # compiles
+            # The first call compiles, and is not timed.
+            sampler.sample(common.rotated_mixture(2, np.random.default_rng(seed)), 3)
         for dim in dims:
             targets = [common.rotated_mixture(dim, np.random.default_rng([seed, dim, k])) for k in range(mixtures)]
             row: dict[str, float] = {"dimension": dim}
             for name, sampler in samplers.items():
                 calls = [partial(sampler.sample, target, n) for target in targets]
+                # CPU time of this thread: other processes on the machine do not count.
                 times = [timeit.repeat(call, repeat=3, number=1, timer=time.thread_time) for call in calls]
                 row[name] = float(np.median(np.median(times, axis=1))) / n
             rows.append(row | {"idle_starts": float(np.mean([idle_starts(target, SIGMA_K) for target in targets]))})
     ours = pd.DataFrame(rows).set_index("dimension")
     paper = published_times()
     numbers = paper.add_prefix("paper_").join(ours)
-    return common.Reproduction("fig5", TITLE, draw(ours, paper), table(numbers.loc[ours.index]), numbers.reset_index())
+    return common.Reproduction(
+        "fig5",
+        TITLE,
+        draw(ours, paper),
+        table(numbers.loc[ours.index]),
+        numbers.reset_index(),
+    )
 
 
 def draw(ours: pd.DataFrame, paper: pd.DataFrame) -> Figure:
@@ -99,5 +114,6 @@ def table(numbers: pd.DataFrame) -> pd.DataFrame:
     }
     seconds = {"KH": numbers["paper_kernel_herding"], "CHG": numbers["paper_continuous_herded_gibbs"]}
     for short, name in (("KH", common.KH), ("CHG", common.CHG)):
+        # Rounded to hundreds, because the machines differ.
         columns[f"{short}: paper\nover ours"] = (100 * (seconds[short] / numbers[name] / 100).round()).astype(int)
     return pd.DataFrame(columns | {f"paper:\n{short} (s)": values for short, values in seconds.items()})

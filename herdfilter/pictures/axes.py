@@ -30,18 +30,24 @@ def _new_axes(rows: int = 1, **options: Any) -> Any:
     return plt.subplots(rows, sharex=True, layout="constrained", **options)[1]
 
 
-def panels(ax: Any, dims: Dims | None, dim: int, positions: tuple[int, ...]) -> list[tuple[Axes | None, tuple[int, ...]]]:
-    """Return axes with the dimensions to draw into each: two in the plane, or one over time; see `Views.plot`."""
+def panels(
+    ax: Any,
+    dims: Dims | None,
+    dim: int,
+    positions: tuple[int, ...],
+) -> list[tuple[Axes | None, tuple[int, ...]]]:
+    """Return pairs of axes and the dimensions to draw into them: two in the plane, or one over time; see `Views.plot`."""
+    # A model that names two positions is drawn in their plane.
     dims = positions if dims is None and len(positions) == 2 else dims
     if dims is not None:
         return [(ax, check_dims(dims, dim))]
-    shown = min(dim, MOST_PANELS)
-    if ax is None and shown > 1:
-        ax = _new_axes(shown, figsize=(6.4, 1.2 + 1.6 * shown))
-    several: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
-    if len(several) not in (1, shown):
-        raise ValueError(f"ax: expected {shown} axes, one for each dimension, or one for the first, got {len(several)}")
-    return [(one, (i,)) for i, one in enumerate(several)]
+    count = min(dim, MOST_PANELS)
+    if ax is None and count > 1:
+        ax = _new_axes(count, figsize=(6.4, 1.2 + 1.6 * count))
+    axes: list[Any] = np.ravel(np.array(ax, dtype=object)).tolist()
+    if len(axes) not in (1, count):
+        raise ValueError(f"ax: expected {count} axes, one for each dimension, or one for the first, got {len(axes)}")
+    return [(panel, (i,)) for i, panel in enumerate(axes)]
 
 
 def check_dims(dims: Dims, dim: int) -> tuple[int, ...]:
@@ -65,17 +71,18 @@ def name_axes(ax: Axes, x: str, y: str) -> None:
 
 
 def pop_colour(ax: Axes, style: dict[str, Any]) -> Any:
-    """Take the colour out of a style, or the next one of the axes."""
+    """Remove and return the colour of a style; without one return the next colour of the axes."""
     for name in ("color", "c"):
         if style.get(name) is not None:
             return style.pop(name)
+    # Only drawing a line advances the cycle of colours.
     (line,) = ax.plot([], [])
     line.remove()
     return line.get_color()
 
 
 def text_colour() -> Any:
-    """Return the colour of text, which reads on the background in use; the truth is drawn in it."""
+    """Return the colour of text, in which the truth is drawn: it stands out on the background in use."""
     return mpl.rcParams["text.color"]
 
 
@@ -86,5 +93,5 @@ def wrap_steps(values: Array, circular: Sequence[int]) -> np.ndarray:
 
 
 def insert_gaps(values: Array, at: np.ndarray) -> Array:
-    """Insert NaN into a path (T, ...) before the rows `at`, so that no line is drawn across."""
+    """Insert NaN into a path (T, ...) before the rows `at`, so that no line joins the rows around them."""
     return np.insert(np.asarray(values, dtype=float), at, np.nan, axis=0)

@@ -10,25 +10,31 @@ from typing import Any
 from herdfilter.mixture import GaussianMixture
 from herdfilter.pictures.plane import plot_mixture, plot_points
 
-WIDTH = 300  # pixels of a page; the image has twice as many, for screens of small pixels
-MOST_DOTS = 500  # largest number of points drawn: of more, every second or third and so on
-MOST_CONTOURED = 20  # most components of a mixture whose contours are quick; of more, points are drawn from it
+# Pixels of a page; the image has twice as many, for high-resolution screens.
+WIDTH = 300
+# Largest number of points drawn; of more points, every second, or third, and so on is drawn.
+MOST_DOTS = 500
+# Largest number of components whose contours are drawn; others take too long and are sampled.
+MOST_CONTOURED = 20
 
 
 def picture(thing: Any) -> str:
-    """Return the picture of a result, mixture, points or filter as an element of HTML; the object stays as it is."""
+    """Return the picture of a result, mixture, points or filter as an element of HTML; the object does not change."""
     from matplotlib import figure, rc_context
 
-    if hasattr(thing, "predict"):  # a filter draws particles when it is asked for them: here a copy does
+    if hasattr(thing, "predict"):
+        # Reading the particles of a filter may draw them, so a copy is read.
         thing = copy.deepcopy(thing)
     with rc_context({"font.size": 7}):
-        new = figure.Figure(figsize=(3.0, 2.2), layout="constrained")  # none of pyplot, which would stay open
-        ax, weights = new.subplots(), getattr(thing, "weights", None)
+        # A figure of pyplot would stay open.
+        new = figure.Figure(figsize=(3.0, 2.2), layout="constrained")
+        ax = new.subplots()
+        weights = getattr(thing, "weights", None)
         if hasattr(thing, "plot"):
             thing.plot(ax)
         elif (x := getattr(thing, "particles", getattr(thing, "x", None))) is not None:
-            some = slice(None, None, -(-len(x) // MOST_DOTS))
-            plot_points(x[some], ax, weights=None if weights is None else weights[some] / weights[some].sum())
+            thinned = slice(None, None, -(-len(x) // MOST_DOTS))
+            plot_points(x[thinned], ax, weights=None if weights is None else weights[thinned] / weights[thinned].sum())
         else:
             mixture = thing if weights is not None else GaussianMixture([1.0], [thing.mean], [thing.covariance])
             if len(mixture) > MOST_CONTOURED and mixture.dim > 1:

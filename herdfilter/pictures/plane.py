@@ -17,19 +17,28 @@ from herdfilter._checks import Array, as_array
 from herdfilter.mixture import GaussianMixture, as_mixture
 from herdfilter.pictures.axes import Dims, as_mass, axes_or_new, check_dims, name_axes, pop_colour
 
-LEVEL_DRAWS = 4000  # draws that give the height of a contour: its probability is right to a hundredth
-MOST_GRID_PLACES = 400  # largest number of places on an axis at which a density is computed
-DOT_AREA = 18.0  # area in square points of a dot of average weight
+# Number of draws that determine the height of a contour: its probability is right to a hundredth.
+LEVEL_DRAWS = 4000
+# Largest number of grid points on an axis at which a density is computed.
+MOST_GRID_POINTS = 400
+DOT_AREA = 18.0  # area, in square points, of a dot of average weight
 
 
 def gaussian_radius(mass: float, dim: int = 2) -> float:
     """Return the radius, in standard deviations, of the region that holds a share `mass` of a Gaussian; `dim` is 1 or 2."""
     if dim == 1:
         return NormalDist().inv_cdf((1 + mass) / 2)
+    # The squared radius is chi-square with two degrees of freedom: P(r^2 < s) = 1 - exp(-s / 2).
     return math.sqrt(-2 * math.log1p(-mass))
 
 
-def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None, mass: float = 0.95, **style: Any) -> Axes:
+def plot_ellipse(
+    mean: ArrayLike,
+    covariance: ArrayLike,
+    ax: Axes | None = None,
+    mass: float = 0.95,
+    **style: Any,
+) -> Axes:
     """Draw the ellipse that holds a given probability of a Gaussian in the plane, or several ellipses.
 
     Parameters
@@ -51,15 +60,20 @@ def plot_ellipse(mean: ArrayLike, covariance: ArrayLike, ax: Axes | None = None,
     [4.9  9.79]
     """
     means = np.atleast_2d(as_array("mean", mean, (2,) if np.ndim(mean) == 1 else (None, 2)))
+    # One covariance serves all means.
     several = (2, 2) if np.ndim(covariance) == 2 else (len(means), 2, 2)
     covariances = np.broadcast_to(as_array("covariance", covariance, several), (len(means), 2, 2))
-    scale, ax = 2 * gaussian_radius(as_mass("mass", mass)), axes_or_new(ax)
-    colour, label = pop_colour(ax, style), style.pop("label", None)
+    scale = 2 * gaussian_radius(as_mass("mass", mass))
+    ax = axes_or_new(ax)
+    colour = pop_colour(ax, style)
+    label = style.pop("label", None)
     look = {"facecolor": to_rgba(colour, 0.12), "edgecolor": colour, "linewidth": 1.0} | style
+    # The axes of the ellipse are the eigenvectors; rounding may make an eigenvalue negative.
     values, vectors = np.linalg.eigh(covariances)
     widths = scale * np.sqrt(np.maximum(values, 0.0))
     angles = np.degrees(np.arctan2(vectors[:, 1, 0], vectors[:, 0, 0]))
     for k, (centre, (width, height), angle) in enumerate(zip(means, widths, angles, strict=True)):
+        # One entry in the legend stands for all ellipses.
         named = {"label": label} if label is not None and k == 0 else {}
         ax.add_patch(Ellipse((centre[0], centre[1]), width, height, angle=angle, **look, **named))
     ax.autoscale_view()
@@ -94,49 +108,57 @@ def plot_mixture(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('x0', 'x1')
     """
-    drawn = check_dims(dims, as_mixture("mixture", mixture).dim)
+    axis_dims = check_dims(dims, as_mixture("mixture", mixture).dim)
     masses = sorted({as_mass("levels", level) for level in levels}, reverse=True)
-    marginal, ax = mixture.marginal(drawn), axes_or_new(ax)
-    colour, places = pop_colour(ax, style), [_axis_grid(marginal, i) for i in range(len(drawn))]
-    if len(drawn) == 1:
-        density = np.exp(marginal.log_density(places[0][:, None]))
-        ax.plot(places[0], density, **({"color": colour} | style))
-        name_axes(ax, f"x{drawn[0]}", "density")
+    marginal = mixture.marginal(axis_dims)
+    ax = axes_or_new(ax)
+    colour = pop_colour(ax, style)
+    axis_grids = [_axis_grid(marginal, i) for i in range(len(axis_dims))]
+    if len(axis_dims) == 1:
+        density = np.exp(marginal.log_density(axis_grids[0][:, None]))
+        ax.plot(axis_grids[0], density, **({"color": colour} | style))
+        name_axes(ax, f"x{axis_dims[0]}", "density")
         return ax
-    grid = np.stack(np.meshgrid(*places), axis=-1)
+    grid = np.stack(np.meshgrid(*axis_grids), axis=-1)
     log_density = marginal.log_density(grid.reshape(-1, 2)).reshape(grid.shape[:2])
+    # The smallest region of probability p is where the density exceeds its (1 - p)-quantile among draws.
     heights = np.quantile(marginal.log_density(marginal.sample(LEVEL_DRAWS, 0)), [1 - mass for mass in masses])
     widths = np.linspace(0.9, 1.8, len(masses))
     look: dict[str, Any] = {"colors": [colour], "linewidths": widths, "linestyles": "solid"}
-    ax.contour(*places, log_density, np.unique(heights), **(look | style))
-    name_axes(ax, f"x{drawn[0]}", f"x{drawn[1]}")
+    ax.contour(*axis_grids, log_density, np.unique(heights), **(look | style))
+    name_axes(ax, f"x{axis_dims[0]}", f"x{axis_dims[1]}")
     return ax
 
 
 def _axis_grid(mixture: GaussianMixture, dim: int) -> Array:
-    """Return places on an axis, close together where a component is narrow."""
+    """Return grid points on an axis, close together where a component is narrow."""
     heavy = mixture.weights > 1e-6
     means = mixture.means[heavy, dim]
     sds = np.sqrt(mixture.covariances[heavy, dim, dim])
-    each = max(MOST_GRID_PLACES // len(means), 9)
-    grid = np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, each))
-    return grid if len(grid) <= MOST_GRID_PLACES else np.linspace(grid[0], grid[-1], MOST_GRID_PLACES)
+    # At least nine points resolve a component; with many components an even grid follows.
+    points_each = max(MOST_GRID_POINTS // len(means), 9)
+    grid = np.unique(means[:, None] + sds[:, None] * np.linspace(-4, 4, points_each))
+    return grid if len(grid) <= MOST_GRID_POINTS else np.linspace(grid[0], grid[-1], MOST_GRID_POINTS)
 
 
 def plot_points(
-    points: Any, ax: Axes | None = None, dims: Dims = (0, 1), weights: ArrayLike | None = None, **style: Any
+    points: Any,
+    ax: Axes | None = None,
+    dims: Dims = (0, 1),
+    weights: ArrayLike | None = None,
+    **style: Any,
 ) -> Axes:
-    """Draw weighted points as dots whose area is their weight; in one dimension as sticks of that height.
+    """Draw weighted points as dots whose area is proportional to the weight; in one dimension as sticks of that height.
 
     Parameters
     ----------
     points : Points, Particles, ParticleFilter or array_like of shape (n, d) or (n,)
-        Anything with ``x`` or ``particles``, and ``weights``, will do.
+        Or any object with ``x`` or ``particles``, and ``weights``.
     ax : matplotlib.axes.Axes, optional
     dims : int or (int, int)
         Dimensions to draw.
     weights : array_like, shape (n,), optional
-        Replace the points' own; equal if there are none. Dots of negative weight are hollow.
+        Used instead of the points' own weights; equal if neither exist. Dots of negative weight are hollow.
     **style
         Keywords of ``Axes.scatter``, or of ``Axes.vlines`` in one dimension.
 
@@ -156,15 +178,21 @@ def plot_points(
     if n == 0:
         raise ValueError("points: expected at least one point, got none")
     w = np.full(n, 1.0 / n) if weights is None else as_array("weights", weights, (n,))
-    drawn, ax = check_dims(dims, d), axes_or_new(ax)
+    axis_dims = check_dims(dims, d)
+    ax = axes_or_new(ax)
     colour = pop_colour(ax, style)
-    if len(drawn) == 1:
-        ax.vlines(x[:, drawn[0]], 0, w, **({"color": colour, "linewidth": 1.2} | style))
-        name_axes(ax, f"x{drawn[0]}", "weight")
+    if len(axis_dims) == 1:
+        ax.vlines(x[:, axis_dims[0]], 0, w, **({"color": colour, "linewidth": 1.2} | style))
+        name_axes(ax, f"x{axis_dims[0]}", "weight")
         return ax
     faces = np.tile(to_rgba(colour, 0.7), (n, 1))
     faces[w < 0, 3] = 0.0
-    look = {"s": DOT_AREA * n * np.abs(w), "facecolors": faces, "edgecolors": [colour], "linewidths": 0.5}
-    ax.scatter(x[:, drawn[0]], x[:, drawn[1]], **(look | style))
-    name_axes(ax, f"x{drawn[0]}", f"x{drawn[1]}")
+    look = {
+        "s": DOT_AREA * n * np.abs(w),
+        "facecolors": faces,
+        "edgecolors": [colour],
+        "linewidths": 0.5,
+    }
+    ax.scatter(x[:, axis_dims[0]], x[:, axis_dims[1]], **(look | style))
+    name_axes(ax, f"x{axis_dims[0]}", f"x{axis_dims[1]}")
     return ax

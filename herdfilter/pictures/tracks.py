@@ -14,7 +14,7 @@ from herdfilter._checks import Array, as_array, as_numbers, check_count
 from herdfilter.pictures import axes
 from herdfilter.pictures.plane import gaussian_radius, plot_ellipse
 
-MOST_ELLIPSES = 20  # largest number of ellipses along a path unless `every` is given
+MOST_ELLIPSES = 20  # largest number of ellipses along a path if `every` is None
 
 
 def plot_track(
@@ -41,7 +41,7 @@ def plot_track(
     mass : float
         Probability inside an ellipse.
     every : int, optional
-        Draw an ellipse every `every` steps, from the first on; about twenty altogether unless given.
+        Draw an ellipse every `every` steps, from the first on; by default about twenty altogether.
     circular : sequence of int
         Dimensions that are angles: the path is broken where one wraps.
     ends : bool
@@ -75,6 +75,7 @@ def plot_track(
     ax = axes.axes_or_new(ax)
     colour = axes.pop_colour(ax, style)
     if covariances is not None:
+        # A path of a lost or absent target has gaps.
         at = at[np.isfinite(path[at]).all(axis=1) & np.isfinite(covariances[at]).all(axis=(1, 2))]
         plot_ellipse(path[at], covariances[at], ax, mass, color=colour, linewidth=0.7)
     line = axes.insert_gaps(path, axes.wrap_steps(path, [k for k, dim in enumerate(plane) if dim in circular]))
@@ -109,7 +110,7 @@ def plot_state_over_time(
         Probability inside the band, or inside each of several: between quantiles of a `Forecast`, else of a Gaussian with
         that mean and variance; None for no band.
     circular : sequence of int, optional
-        Dimensions that are angles, unless given those of `result`: the line is broken where one wraps.
+        Dimensions that are angles, by default those of `result`: the line is broken where one wraps.
     **style
         Keywords of ``Axes.plot``.
 
@@ -128,11 +129,12 @@ def plot_state_over_time(
     actual = None if truth is None else check_truth(truth, (dim,), means.shape[1])
     if actual is not None and len(actual) != len(means):
         raise ValueError(f"truth: expected one per step, {len(means)}, got {len(actual)}")
-    masses = [] if mass is None else [axes.as_mass("mass", one) for one in np.atleast_1d(np.asarray(mass))]
+    masses = [] if mass is None else [axes.as_mass("mass", share) for share in np.atleast_1d(np.asarray(mass))]
     ax = axes.axes_or_new(ax)
     times, time_label = plot_times(result, len(means))
     colour = axes.pop_colour(ax, style)
     breaks = axes.wrap_steps(mean, angle)
+    # A gap needs a time, too: that of the row after it.
     t = np.insert(times, breaks, times[breaks])
     covariances = getattr(result, "covariances", None)
     for share in masses:
@@ -144,9 +146,11 @@ def plot_state_over_time(
             band = mean + half_width[:, None] * [-1, 1]
         else:
             break
+        # The band of a single step has no area, only an edge.
         width = 2 if len(t) == 1 else 0
         ax.fill_between(t, *axes.insert_gaps(band, breaks).T, color=colour, alpha=0.18, linewidth=width)
     if actual is not None:
+        # The truth wraps at other steps than the estimate.
         gaps = axes.wrap_steps(actual, angle)
         true_times = np.insert(times, gaps, times[gaps])
         ax.plot(true_times, axes.insert_gaps(actual, gaps), color=axes.text_colour(), linewidth=1, label="truth")
@@ -156,7 +160,7 @@ def plot_state_over_time(
 
 
 def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
-    """Return the dimensions `dims` of a truth that holds all `dim` dimensions of the state, or `dims` alone."""
+    """Return the dimensions `dims` of a truth, which has either all `dim` dimensions of the state or only these."""
     values = as_numbers("truth", truth, (None, None))
     if values.ndim == 1:
         values = values[:, None]
@@ -169,7 +173,7 @@ def check_truth(truth: ArrayLike, dims: Sequence[int], dim: int) -> Array:
 
 
 def plot_times(result: Any, steps: int) -> tuple[np.ndarray, str]:
-    """Return times (T,), or else step numbers, and their label; durations are given in seconds, which matplotlib draws."""
+    """Return times (T,), or else step numbers, and their label; durations are in seconds: matplotlib cannot draw them."""
     for name, label in (("times", "time"), ("steps", "step")):
         values = getattr(result, name, None)
         if values is not None:

@@ -74,6 +74,7 @@ def save_figures(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     """
     paths = []
     for name, plan in (drawings(result) if plans is None else plans).items():
+        # PNG for documents and screens, SVG for print and editing.
         files = [folder / f"{name}{suffix}" for suffix in (".png", ".svg")]
         save(plan.figure, *files)
         paths += files

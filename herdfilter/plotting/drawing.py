@@ -1,4 +1,4 @@
-"""Figures of panels, as a whole for a file and panel by panel for a page, and limits that hide errors of lost runs."""
+"""Figures of panels, whole for a file or panel by panel for a page, and limits that keep lost runs out of the picture."""
 
 from __future__ import annotations
 
@@ -21,11 +21,14 @@ from herdfilter.study.results import StudyResult
 
 __all__ = ["Drawing", "Panel"]
 
-PANEL_WIDTH = 4.2  # width of a panel by itself in inches, readable on a phone
-HIGHEST_RATIO = 1e4  # largest ratio drawn: of errors to the baseline's, and of squared errors to their variances
-LOST_EXTENTS = 100  # largest error drawn, in extents of the true path: a filter this far off has lost the target
-HIGHEST_SCALED_ERROR = 1e3  # largest error drawn of a family of models, in posterior standard deviations
-MOST_TRIANGLES = 12  # for one line
+PANEL_WIDTH = 4.2  # width in inches of a panel drawn by itself, readable on a phone
+# Largest ratio drawn, both of errors to the baseline's and of squared errors to their variances.
+HIGHEST_RATIO = 1e4
+# Largest error drawn, in extents of the true path: a filter this far off has lost the target.
+LOST_EXTENTS = 100
+# Largest error drawn of a family of models, in posterior standard deviations.
+HIGHEST_SCALED_ERROR = 1e3
+MOST_TRIANGLES = 12  # largest number of triangles drawn for one line
 
 
 class Panel(NamedTuple):
@@ -59,7 +62,7 @@ class Drawing:
     legend : bool
         Draw a legend of all panels above the figure, in place of a title.
     highest : float
-        Triangles at the edge stand for values of lines from here on, along y, or along x if `across`.
+        Values of lines from here on are marked by triangles at the edge, along y, or along x if `across`.
 
     Examples
     --------
@@ -83,17 +86,26 @@ class Drawing:
     @cached_property
     def figure(self) -> Figure:
         """All panels in one figure, drawn once."""
+        # Rounded up; then no more columns than rows of equal length need.
         rows = -(-len(self.panels) // self.columns)
         columns = -(-len(self.panels) // rows)
-        width, height = self.size[0] * columns + 0.4, self.size[1] * rows + 0.7
+        width = self.size[0] * columns + 0.4
+        height = self.size[1] * rows + 0.7
         with figures() as new:
-            figure, axes = new(rows, columns, (width, height), sharex=self.share, sharey=self.share)
+            figure, axes = new(
+                rows,
+                columns,
+                (width, height),
+                sharex=self.share,
+                sharey=self.share,
+            )
             for ax, panel in zip(axes.flat, self.panels, strict=False):
                 self._draw_panel(panel, ax)
                 ax.set_title(panel.title, color=panel.color or INK)
             for ax in axes.flat[len(self.panels) :]:
                 ax.set_axis_off()
-            if len(self.panels) < axes.size:  # the axis above a gap keeps its numbers
+            if len(self.panels) < axes.size:
+                # Shared axes have numbers only in the last row, which has a gap.
                 for ax in axes.flat:
                     ax.tick_params(labelbottom=True)
             figure.suptitle(wrapped(self.title, width))
@@ -104,9 +116,10 @@ class Drawing:
         return figure
 
     def parts(self) -> Iterator[tuple[Panel, Figure]]:
-        """Draw every panel by itself, without title and legend, with its limits in the whole figure."""
+        """Draw every panel by itself, without title and legend, but with the limits that it has in the whole figure."""
         limits: dict[str, Any] = {}
         if self.share and len(self.panels) > 1:
+            # Shared limits are known only when all panels are drawn.
             ax = self.figure.axes[0]
             limits = {"xlim": ax.get_xlim(), "ylim": ax.get_ylim()}
         for panel in self.panels:
@@ -117,7 +130,7 @@ class Drawing:
             yield panel, figure
 
     def description(self, panel: Panel) -> str:
-        """Return a line on a panel for those who do not see it."""
+        """Return a description of a panel in one line, for screen readers."""
         return f"{panel.title or self.title}: {self.ylabel or 'filters'} against {self.xlabel}"
 
     def _draw_panel(self, panel: Panel, ax: Axes) -> None:
@@ -125,7 +138,8 @@ class Drawing:
         ax.set(xlabel="", ylabel="")
         figure: Any = ax.figure
         along, marker, offset = (0, ">", (8, 0)) if self.across else (1, "^", (0, 8))
-        beside = offset_copy(ax.transData, figure, *offset, units="points")  # of the value's own marker
+        # The triangle stands beside the marker of the value.
+        beside = offset_copy(ax.transData, figure, *offset, units="points")
         colors: dict[Any, Any] = {}
         for line in ax.lines:
             points = np.array(line.get_data(), dtype=float).T
@@ -148,6 +162,7 @@ def error_label(unit: str, measure: str) -> str:
 
 def highest_ratio(ratios: ArrayLike) -> float:
     """Return the largest ratio worth drawing, given one for each filter; the smallest is always below it."""
+    # If even the best filter is above the bound, the bound rises.
     return max(HIGHEST_RATIO, float(10 * np.fmin.reduce(np.asarray(ratios, dtype=float))))
 
 
@@ -159,21 +174,25 @@ def highest_error(result: StudyResult) -> float:
         return np.inf  # distances of sets are bounded
     truth = result.trajectory.recording.truth
     extent = np.linalg.norm(np.ptp(truth[:, list(result.study.scenario.dims(truth.shape[1]))], axis=0))
+    # Of each filter at its worst particle count.
     worst = result.summary.groupby("filter")[f"{error_measure(result.summary)}_median"].max()
     highest = LOST_EXTENTS * max(float(extent), float(worst.min()))
     return highest if 0 < highest < np.inf else np.inf
 
 
-def path_limits(truth: Array, others: Array, sensors: Array) -> tuple[Array, Array]:
+def path_limits(truth: Array, states: Array, sensors: Array) -> tuple[Array, Array]:
     """Return limits (k,) of a picture with a true path (T, k), estimates and particles (n, k), and sensors (m, k).
 
-    Estimates and particles are cut off one span of the path away from it; sensors within three spans are in view.
+    Estimates and particles are cut off at one span of the path away from it; sensors within three spans are in view.
     """
-    low, high = truth.min(axis=0), truth.max(axis=0)
+    low = truth.min(axis=0)
+    high = truth.max(axis=0)
     span = (high - low).max() + 1e-9
-    others = np.clip(others[np.isfinite(others).all(axis=1)], low - span, high + span)
+    states = np.clip(states[np.isfinite(states).all(axis=1)], low - span, high + span)
     near = sensors[((sensors > low - 3 * span) & (sensors < high + 3 * span)).all(axis=1)]
-    inside = np.concatenate([truth, others, near])
-    low, high = inside.min(axis=0), inside.max(axis=0)
-    room = np.maximum(0.06 * (high - low), (0.6 * (high - low).max() - (high - low)) / 2)
-    return low - room, high + room
+    inside = np.concatenate([truth, states, near])
+    low = inside.min(axis=0)
+    high = inside.max(axis=0)
+    # A margin of 6 %, and no side shorter than 0.6 of the longest.
+    margin = np.maximum(0.06 * (high - low), (0.6 * (high - low).max() - (high - low)) / 2)
+    return low - margin, high + margin

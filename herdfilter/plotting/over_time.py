@@ -20,24 +20,26 @@ from herdfilter.study.results import StudyResult, Trajectory
 from herdfilter.study.scenario import Scenario
 from herdfilter.study.summary import over_time
 
-LONGEST_WINDOW = 30  # most steps drawn of a one-dimensional trajectory
-PARTICLE_TIMES = 6  # number of times at which the particles of a path in the plane are drawn
+# Largest number of steps of a one-dimensional trajectory that are drawn.
+LONGEST_WINDOW = 30
+# Number of times at which particles are drawn along a path in the plane.
+PARTICLE_TIMES = 6
 
 SENSORS = ("sensors", "sensor", "radar", "landmarks", "beacons")
 """Attributes of models that hold the positions of sensors."""
 
 SENSOR_AT_ORIGIN = {"BearingsOnly": "sensor", "CoordinatedTurn": "radar"}
-"""Model whose only sensor stands at the origin -> name of the sensor."""
+"""Class of a model whose only sensor stands at the origin -> name of the sensor."""
 
 
 def series_drawings(result: StudyResult) -> dict[str, Drawing]:
-    """Return the figures of the series at the largest particle count, with a panel for each filter that has them."""
+    """Return the figures of the series at the largest particle count, with a panel for each filter that has values."""
     n = max(result.study.particles)
     steps = over_time({key: values for key, values in result.series.items() if key[1] == n})
     if steps.empty:
         return {}
     times = result.trajectory.recording.times
-    width = max(1, len(times) // 12) | 1
+    width = max(1, len(times) // 12) | 1  # odd, so that the window is centred
     runs = f"of {result.study.runs} runs, n = {n}"
     measure = error_measure(steps)
     first = steps["filter"].iloc[0]
@@ -46,6 +48,7 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
     def smoothed(values: pd.Series[float]) -> pd.Series[float]:
         return values.rolling(width, center=True, min_periods=1).mean()
 
+    # The first filter's errors are drawn in every panel for comparison.
     baseline = smoothed(steps[f"{measure}_median"][steps["filter"] == first].clip(upper=highest))
 
     def draw_errors(rows: pd.DataFrame, color: str, ax: Axes) -> None:
@@ -80,10 +83,11 @@ def series_drawings(result: StudyResult) -> dict[str, Drawing]:
     looks = styles(result.study.filters)
     drawings = {}
     for name, (column, draw, title, label, highest) in plans.items():
+        # The value and the ends of its band are clipped alike.
         columns = [name for name in steps.columns if name.startswith(column)]
-        shown = steps.assign(**steps[columns].clip(upper=highest))
+        clipped = steps.assign(**steps[columns].clip(upper=highest))
         panels = tuple(
-            Panel(str(who), partial(draw, shown[shown["filter"] == who], looks[str(who)].color), looks[str(who)].color)
+            Panel(str(who), partial(draw, clipped[clipped["filter"] == who], looks[str(who)].color), looks[str(who)].color)
             for who in steps.dropna(subset=columns, how="all")["filter"].unique()
         )
         options: Any = {"xlabel": result.study.scenario.time_label, "ylabel": label, "highest": highest}
@@ -100,24 +104,24 @@ def is_over_time(result: StudyResult) -> bool:
 
 def first_run_limits(result: StudyResult, dims: Sequence[int], steps: slice = slice(None)) -> tuple[Array, Array]:
     """Return limits (k,) of pictures of the first run in some dimensions of the state, the same for all filters."""
-    shown = result.trajectory
-    truth = shown.recording.truth[steps][..., dims]
-    states = [] if shown.recording.many else [*shown.estimates.values(), *shown.particles.values()]
-    others = [x[steps][..., dims].reshape(-1, len(dims)) for x in states]
-    sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and others else None
-    nowhere = np.empty((0, len(dims)))
+    first_run = result.trajectory
+    truth = first_run.recording.truth[steps][..., dims]
+    estimates = [] if first_run.recording.many else [*first_run.estimates.values(), *first_run.particles.values()]
+    states = [x[steps][..., dims].reshape(-1, len(dims)) for x in estimates]
+    sensors = scenario_sensors(result.study.scenario) if len(dims) == 2 and states else None
+    no_points = np.empty((0, len(dims)))
     truth = truth[np.isfinite(truth).all(axis=-1)]
-    return path_limits(truth, np.concatenate([nowhere, *others]), nowhere if sensors is None else sensors[1])
+    return path_limits(truth, np.concatenate([no_points, *states]), no_points if sensors is None else sensors[1])
 
 
 def trajectory_drawing(result: StudyResult) -> Drawing:
     """Return the figure of the first run, a panel for each filter."""
-    shown = result.trajectory
+    first_run = result.trajectory
     scenario = result.study.scenario
     timed = is_over_time(result)
     dims = [0] if timed else list(scenario.plane)
     low, high = first_run_limits(result, dims, slice(LONGEST_WINDOW if timed else None))
-    draw = _time_panel if timed else _labels_panel if shown.recording.many else _plane_panel
+    draw = _time_panel if timed else _labels_panel if first_run.recording.many else _plane_panel
 
     def panel(name: str, color: str, ax: Axes) -> None:
         draw(result, name, color, ax)
@@ -125,12 +129,13 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
         if not timed:
             ax.set(xlim=(low[0], high[0]), aspect="equal")
 
-    colors = {name: "" if shown.recording.many else look.color for name, look in styles(result.study.filters).items()}
+    # Of many targets colours distinguish labels, not filters.
+    colors = {name: "" if first_run.recording.many else look.color for name, look in styles(result.study.filters).items()}
     return Drawing(
         tuple(
-            Panel(f"{name}, n = {shown.n_particles}", partial(panel, name, colors[name]), colors[name])
+            Panel(f"{name}, n = {first_run.n_particles}", partial(panel, name, colors[name]), colors[name])
             for name in result.study.filters
-            if name in shown.estimates
+            if name in first_run.estimates
         ),
         (5.4, 3.2) if timed else (4.8, 4.6),
         columns=2 if timed else 3,
@@ -142,52 +147,69 @@ def trajectory_drawing(result: StudyResult) -> Drawing:
 
 def _time_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     """Draw the first dimension against time."""
-    shown = result.trajectory
+    first_run = result.trajectory
     steps = slice(LONGEST_WINDOW)
-    times = shown.recording.times[steps]
-    _scatter_particles(ax, shown, name, steps, [0], color=color, marker="_")
-    ax.plot(times, shown.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
-    if shown.reference is not None:
-        mean = shown.reference.means[steps, 0]
+    times = first_run.recording.times[steps]
+    _scatter_particles(ax, first_run, name, steps, [0], color=color, marker="_")
+    ax.plot(times, first_run.recording.truth[steps, 0], "x", color=INK, markersize=5, label="truth")
+    if first_run.reference is not None:
+        mean = first_run.reference.means[steps, 0]
         ax.plot(times, mean, color=INK, linewidth=1, linestyle="--", label="reference posterior mean")
-    ax.plot(times, shown.estimates[name][steps, 0], color=color, linewidth=1.8, label="estimate")
+    ax.plot(times, first_run.estimates[name][steps, 0], color=color, linewidth=1.8, label="estimate")
 
 
 def _plane_panel(result: StudyResult, name: str, color: str, ax: Axes) -> None:
     """Draw the path in the plane, with particles at a few times."""
-    shown = result.trajectory
+    first_run = result.trajectory
     plane = result.study.scenario.plane
-    truth = shown.recording.truth[:, plane]
+    truth = first_run.recording.truth[:, plane]
+    # Particles at every step would hide the path.
     moments = np.unique(np.linspace(0, len(truth) - 1, PARTICLE_TIMES).astype(int))
-    _mark_detections(ax, shown.positions)
-    _scatter_particles(ax, shown, name, moments, plane, color=color, marker=".")
+    _mark_detections(ax, first_run.positions)
+    _scatter_particles(ax, first_run, name, moments, plane, color=color, marker=".")
     plot_track(truth, None, ax, ends=True, color=INK, linewidth=1, linestyle="--", label="truth")
-    plot_track(shown.estimates[name], None, ax, plane, color=color, label="estimate")
+    plot_track(first_run.estimates[name], None, ax, plane, color=color, label="estimate")
     ax.plot(*truth[moments].T, "o", color=INK, markersize=4, label="when the particles are shown")
     sensors = scenario_sensors(result.study.scenario)
     if sensors is not None:
         mark_sensors(ax, *sensors)
 
 
-def _scatter_particles(ax: Axes, shown: Trajectory, name: str, steps: Any, dims: Sequence[int], **style: Any) -> None:
-    """Draw the particles of a filter at some steps, the heavier the more solid; as pixels, since there are thousands."""
-    if name in shown.particles:
-        particles = shown.particles[name][steps]
+def _scatter_particles(
+    ax: Axes,
+    first_run: Trajectory,
+    name: str,
+    steps: Any,
+    dims: Sequence[int],
+    **style: Any,
+) -> None:
+    """Draw the particles of a filter at some steps, heavy ones more opaque; as pixels, since there are thousands."""
+    if name in first_run.particles:
+        particles = first_run.particles[name][steps]
         y = particles[..., dims[-1]]
-        x = particles[..., dims[0]] if len(dims) > 1 else np.broadcast_to(shown.recording.times[steps, None], y.shape)
-        relative_weights = y.shape[1] * shown.weights[name][steps] if name in shown.weights else np.ones(y.shape)
+        x = particles[..., dims[0]] if len(dims) > 1 else np.broadcast_to(first_run.recording.times[steps, None], y.shape)
+        relative_weights = y.shape[1] * first_run.weights[name][steps] if name in first_run.weights else np.ones(y.shape)
+        # No particle is invisible, and none hides all others.
         alpha: Any = np.clip(0.5 * relative_weights, 0.06, 0.85).ravel()
         ax.scatter(x.ravel(), y.ravel(), s=34, alpha=alpha, linewidths=1, rasterized=True, **style)
 
 
 def _labels_panel(result: StudyResult, name: str, _: str, ax: Axes) -> None:
     """Draw the true paths of many targets, estimates in the colours of their labels, and detections."""
-    shown = result.trajectory
+    first_run = result.trajectory
     plane = result.study.scenario.plane
-    _mark_detections(ax, shown.positions)
-    for path in shown.recording.truth[..., plane].swapaxes(0, 1):
-        plot_track(path[np.isfinite(path).all(axis=1)], None, ax, ends=True, color=INK, linewidth=1, label="truth")
-    for color, path in zip(cycle(VIVID), shown.estimates[name][..., plane].swapaxes(0, 1), strict=False):
+    _mark_detections(ax, first_run.positions)
+    for path in first_run.recording.truth[..., plane].swapaxes(0, 1):
+        plot_track(
+            path[np.isfinite(path).all(axis=1)],
+            None,
+            ax,
+            ends=True,
+            color=INK,
+            linewidth=1,
+            label="truth",
+        )
+    for color, path in zip(cycle(VIVID), first_run.estimates[name][..., plane].swapaxes(0, 1), strict=False):
         ax.plot(*path.T, ".-", color=color, markersize=3, linewidth=1, label="estimates, a colour for each label")
 
 
@@ -206,6 +228,7 @@ def mark_sensors(ax: Axes, name: str, positions: Array) -> None:
 def model_sensors(model: Any) -> tuple[str, Array] | None:
     """Return the name of a model's sensors and their positions (m, 2) in the plane, or None if the model has none."""
     if type(model).__name__ in SENSOR_AT_ORIGIN:
+        # Such a model has no attribute for the position.
         return SENSOR_AT_ORIGIN[type(model).__name__], np.zeros((1, 2))
     for name in SENSORS:
         positions = getattr(model, name, None)
@@ -216,5 +239,7 @@ def model_sensors(model: Any) -> tuple[str, Array] | None:
 
 def scenario_sensors(scenario: Scenario) -> tuple[str, Array] | None:
     """Return the sensors of a scenario with a model of the package; a report runs no code that a scenario names."""
-    own = str(scenario.model["type"]).isidentifier() and not scenario.imports
-    return model_sensors(scenario.build_model()) if own and scenario.models is None and scenario.data is None else None
+    is_packaged = str(scenario.model["type"]).isidentifier() and not scenario.imports
+    if not is_packaged or scenario.models is not None or scenario.data is not None:
+        return None
+    return model_sensors(scenario.build_model())

@@ -1,4 +1,4 @@
-"""Style of every figure: colours of the filters, letters and grids, logarithmic axes, and files."""
+"""Style of every figure: colours of the filters, of text and grids, logarithmic axes, and files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation
 
-INK, QUIET, FAINT = "#1b1b1b", "#8f8f8f", "#dedede"
-"""Colours: truth and letters; things to compare with; grids and bands."""
+INK = "#1b1b1b"  # colour of the truth and of text
+QUIET = "#8f8f8f"  # colour of things to compare with
+FAINT = "#dedede"  # colour of grids
 
-LETTER_WIDTH = 0.075  # of a legend in inches
+LETTER_WIDTH = 0.075  # in inches, of a legend
 
 
 class Style(NamedTuple):
@@ -38,9 +39,14 @@ class Style(NamedTuple):
 
     @property
     def line(self) -> dict[str, Any]:
-        """Keywords for a line with markers, which are seen equally well."""
+        """Keywords for a line with markers that are equally visible."""
         size = {"*": 11, "P": 8, "X": 8}.get(self.marker, 6.5)
-        return {**self._asdict(), "markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.6}
+        return {
+            **self._asdict(),
+            "markersize": size,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.6,
+        }
 
 
 @contextmanager
@@ -56,7 +62,7 @@ def figures() -> Iterator[Callable[..., tuple[Figure, Any]]]:
 
 
 def save(figure: Figure, *paths: Path) -> None:
-    """Write a figure into files; equal figures give equal files."""
+    """Write a figure into files; equal figures give equal files, because no date is written."""
     with laid_out(figure):
         for path in paths:
             figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
@@ -64,11 +70,12 @@ def save(figure: Figure, *paths: Path) -> None:
 
 @contextmanager
 def laid_out(figure: Figure) -> Iterator[None]:
-    """Set the style and lay a figure out once for all files written inside the block, which would each do it anew."""
+    """Set the style and lay a figure out once for all files written inside the block; each would do so otherwise."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-    with figures(), mpl.rc_context({"figure.constrained_layout.use": False}):  # writing a file would turn it on again
+    with figures(), mpl.rc_context({"figure.constrained_layout.use": False}):
+        # Writing a file would turn it on again.
         figure.set_layout_engine(None)
         yield
 
@@ -85,17 +92,29 @@ def legend(figure: Figure, axes: Iterable[Axes]) -> None:
     entries = {name: handle for ax in axes for handle, name in zip(*ax.get_legend_handles_labels(), strict=True)}
     entry_width = LETTER_WIDTH * (8 + max(map(len, entries)))
     columns = max(1, min(len(entries), int(figure.get_figwidth() / entry_width)))
-    figure.legend(list(entries.values()), list(entries), loc="outside upper center", ncols=columns)
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside upper center",
+        ncols=columns,
+    )
 
 
-# The hue says how points are drawn: blue kernel herding, orange and brown herded Gibbs, green ranked and quantile points,
-# red the default, grey random, black quasi-random, mauve Kalman filters. Marker and shade say where. Pale and dotted: the
-# random counterpart of a herded filter. Nothing is dashed: dashes are for what filters are compared with. The colours were
-# found by search: of the filters that a scenario compares, any two differ by 12 in CAM02-UCS or more, in each kind of colour
-# vision, on white and mirrored on black (`tests/plotting/test_colours.py`).
-GREY, BLACK, RED, GREEN, MAUVE = "#6b6b6b", "#000000", "#a51e3c", "#69965a", "#a587a5"
-BLUE, SKY, NAVY, ORANGE, BROWN = "#0072b2", "#3c96e1", "#001e87", "#d55e00", "#4b3c00"
-PALE = "#8a8a8a"
+# The hue tells how points are drawn; marker and shade tell from which mixture. A random counterpart of a herded filter is
+# pale and dotted. Nothing is dashed: dashes are for references. The colours were found by search: of the filters that a
+# scenario compares, any two differ by 12 in CAM02-UCS or more, in each kind of colour vision, on white and mirrored on black
+# (`tests/plotting/test_colours.py`).
+GREY = "#6b6b6b"  # random
+BLACK = "#000000"  # quasi-random
+RED = "#a51e3c"  # the default
+GREEN = "#69965a"  # ranked and quantile points
+MAUVE = "#a587a5"  # Kalman filters
+BLUE = "#0072b2"  # kernel herding, as the next two
+SKY = "#3c96e1"
+NAVY = "#001e87"
+ORANGE = "#d55e00"  # herded Gibbs, as brown
+BROWN = "#4b3c00"
+PALE = "#8a8a8a"  # random counterparts
 VIVID = [BLUE, ORANGE, GREEN, RED, SKY, BROWN, NAVY, MAUVE]
 STYLES = {
     name: Style(color, marker, ":" if color == PALE else "-")
@@ -130,15 +149,15 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     names = list(names)
     used = {STYLES[name].color for name in names if name in STYLES}
     free = [color for color in VIVID if color not in used] or VIVID
-    others = [name for name in names if name not in STYLES]
-    own = {name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(others)}
-    return {name: own.get(name) or STYLES[name] for name in names}
+    uncatalogued = [name for name in names if name not in STYLES]
+    assigned = {name: Style(free[i % len(free)], "<8H"[i % 3], "-") for i, name in enumerate(uncatalogued)}
+    return {name: assigned.get(name) or STYLES[name] for name in names}
 
 
 def mirrored(color: str) -> str:
-    """Return a colour "#rrggbb" as dark pages show it: the same hue, with light and dark exchanged.
+    """Return the colour "#rrggbb" that dark pages show for a colour: the same hue, with light and dark exchanged.
 
-    It is what ``filter: invert(1) hue-rotate(180deg)`` of CSS makes of it (Filter Effects Module Level 1), so that pictures
+    It equals the result of ``filter: invert(1) hue-rotate(180deg)`` in CSS (Filter Effects Module Level 1), so that pictures
     and text of one page agree.
 
     Examples

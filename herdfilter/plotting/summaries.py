@@ -18,11 +18,14 @@ GOSPA_PARTS = {"localisation": BLUE, "missed": ORANGE, "false": QUIET}
 
 
 def cost_drawings(
-    summary: pd.DataFrame, unit: str = "", slopes: dict[str, pd.DataFrame] | None = None, highest: float = np.inf
+    summary: pd.DataFrame,
+    unit: str = "",
+    slopes: dict[str, pd.DataFrame] | None = None,
+    highest: float = np.inf,
 ) -> dict[str, Drawing]:
     """Return the figures of the error against particle count and against time per step, log-log.
 
-    Medians over runs have 95 % intervals; `slopes` are those fitted to each measure.
+    Medians over runs have 95 % intervals; `slopes` are the fitted slopes (`fitted_slopes`) of each measure.
     """
     measures = error_measures(summary)
     errors = [f"{measure}_median{end}" for measure in measures for end in ("", "_low", "_high")]
@@ -32,7 +35,15 @@ def cost_drawings(
         panels = tuple(Panel(BY_NAME[name].title, partial(panel, name)) for name in measures)
         label = error_label(unit, measures[0])
         size = (4.4, 3.9)
-        return Drawing(panels, size, xlabel=xlabel, ylabel=label, share=False, legend=True, highest=highest)
+        return Drawing(
+            panels,
+            size,
+            xlabel=xlabel,
+            ylabel=label,
+            share=False,
+            legend=True,
+            highest=highest,
+        )
 
     return {
         "error_over_particles": drawing(partial(_particles_panel, summary, slopes or {}), "particles"),
@@ -40,23 +51,32 @@ def cost_drawings(
     }
 
 
-def _particles_panel(summary: pd.DataFrame, slopes: dict[str, pd.DataFrame], measure: str, ax: Axes) -> None:
+def _particles_panel(
+    summary: pd.DataFrame,
+    slopes: dict[str, pd.DataFrame],
+    measure: str,
+    ax: Axes,
+) -> None:
     counts = np.sort(summary["n_particles"].unique())
     looks = styles(summary["filter"].unique())
+    # Slopes are fitted only with enough particle counts.
     fitted = dict(slopes[measure][["filter", "slope"]].to_numpy()) if measure in slopes else {}
     log_axis(ax, "x")
     log_axis(ax, "y")
     for i, (name, rows) in enumerate(summary.groupby("filter", sort=False)):
         style = looks[str(name)]
+        # Filters are set slightly apart, so that their intervals do not cover each other.
         x = rows["n_particles"] * (1.012 ** (i - (len(looks) - 1) / 2) if len(counts) > 1 else 1.0)
-        if np.isfinite(slope := fitted.get(name, np.nan)):  # the line goes through the middle of the medians
+        if np.isfinite(slope := fitted.get(name, np.nan)):
+            # The line goes through the middle of the medians.
             medians = np.log(rows[f"{measure}_median"].where(rows[f"{measure}_median"] > 0))
             middle = medians.mean() - slope * np.log(x[medians.notna()]).mean()
             ax.plot(x, np.exp(middle + slope * np.log(x)), color=style.color, linestyle=style.linestyle)
             style = style._replace(linestyle="none")
         _error_line(ax, rows, measure, x, style)
     best = summary[f"{measure}_median"].where(summary[f"{measure}_median"] > 0).min()
-    if len(counts) > 1 and measure == "reference_error" and best > 0:  # the rate of independent draws, below the best filter
+    if len(counts) > 1 and measure == "reference_error" and best > 0:
+        # The rate of independent draws, 1 / sqrt(n), drawn below the best filter.
         y = best * 0.7 * np.sqrt(counts[-1] / counts)
         ax.plot(counts, y, color=QUIET, linewidth=1, linestyle="--", label="independent draws")
     ax.set_xticks(counts, [str(n) for n in counts])
@@ -69,15 +89,17 @@ def _seconds_panel(summary: pd.DataFrame, measure: str, ax: Axes) -> None:
     looks = styles(summary["filter"].unique())
     log_axis(ax, "x")
     log_axis(ax, "y")
+    # A broad pale staircase below the lines, so that it hides none of them.
     front = pareto(summary, measure)
     ax.plot(front["ms_per_step"], front[error], color=QUIET, linewidth=7, alpha=0.28, drawstyle="steps-post")
     ax.plot(front["ms_per_step"], front[error], "o", color=INK, markersize=11, mfc="none", label="Pareto front")
     for name, rows in summary.groupby("filter", sort=False):
         _error_line(ax, rows, measure, rows["ms_per_step"], looks[str(name)])
-    low, high = summary["ms_per_step"].min() / 1.4, summary["ms_per_step"].max() * 1.8
+    low = summary["ms_per_step"].min() / 1.4
+    high = summary["ms_per_step"].max() * 1.8
     ax.set_xlim(low, high)
     ax.margins(y=0.12)
-    # particle counts beside the markers of the filter whose times lie farthest apart
+    # Particle counts beside the markers of the filter whose times lie farthest apart, where there is room for a number.
     times = summary.dropna(subset=error).groupby("filter", sort=False)["ms_per_step"]
     widest = summary[summary["filter"] == (times.max() / times.min()).idxmax()]
     last = -np.inf
@@ -95,11 +117,18 @@ def pareto(summary: pd.DataFrame, measure: str) -> pd.DataFrame:
     error = f"{measure}_median"
     if "failures" in summary:
         summary = summary[2 * summary["failures"] <= summary["runs"]]
+    # From the fastest to the slowest, each row on the front is better than all before it.
     ordered = summary.dropna(subset=[error, "ms_per_step"]).sort_values(["ms_per_step", error])
     return ordered[ordered[error] < ordered[error].cummin().shift(fill_value=np.inf)]
 
 
-def _error_line(ax: Axes, rows: pd.DataFrame, measure: str, x: pd.Series[float], style: Style) -> None:
+def _error_line(
+    ax: Axes,
+    rows: pd.DataFrame,
+    measure: str,
+    x: pd.Series[float],
+    style: Style,
+) -> None:
     """Draw the medians of one filter with their intervals."""
     column = f"{measure}_median"
     ax.vlines(x, rows[f"{column}_low"], rows[f"{column}_high"], color=style.color, linewidth=1)
@@ -120,19 +149,34 @@ def ratios_drawing(summary: pd.DataFrame) -> Drawing | None:
     n = rows["n_particles"].iloc[0]
     title = f"Error divided by that of {base} in the same run, n = {n}: {over} and 95 % interval"
     looks = styles(summary["filter"].unique())
-    return _intervals_drawing(rows, {"ratio": ""}, looks, HIGHEST_RATIO, title, f"ratio to {base}")
+    return _intervals_drawing(
+        rows,
+        {"ratio": ""},
+        looks,
+        HIGHEST_RATIO,
+        title,
+        f"ratio to {base}",
+    )
 
 
 def consistency_drawing(summary: pd.DataFrame) -> Drawing | None:
     """Return the figure of ANEES and NIS at the largest particle count, with intervals and bands; None if not measured."""
     rows = _largest_count(summary).iloc[::-1]
     titles = {column.name: column.title for column in COLUMNS if column.figure == "consistency"}
+    # The axis is logarithmic, and a filter may have no covariance.
     titles = {name: title for name, title in titles.items() if (rows[name] > 0).any()}
     if not titles:
         return None
     highest = max(highest_ratio(rows[name]) for name in titles)
     title = f"n = {rows['n_particles'].iloc[0]}: mean, 95 % interval over runs, and 95 % chi-square band (grey)"
-    return _intervals_drawing(rows, titles, styles(rows["filter"]), highest, title, "1 is right; above, too sure of itself")
+    return _intervals_drawing(
+        rows,
+        titles,
+        styles(rows["filter"]),
+        highest,
+        title,
+        "1 is right; above, too sure of itself",
+    )
 
 
 def _largest_count(summary: pd.DataFrame) -> pd.DataFrame:
@@ -140,14 +184,27 @@ def _largest_count(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _intervals_drawing(
-    rows: pd.DataFrame, titles: dict[str, str], looks: dict[str, Style], highest: float, title: str, xlabel: str
+    rows: pd.DataFrame,
+    titles: dict[str, str],
+    looks: dict[str, Style],
+    highest: float,
+    title: str,
+    xlabel: str,
 ) -> Drawing:
-    """Return a figure of numbers near 1, a panel for each column: every filter's with its interval, from the bottom up."""
+    """Return a figure of numbers near 1, a panel for each column: a row for each filter, from the bottom up."""
     size = (4.6, 0.34 * len(rows) + 0.8)
     columns = [f"{name}{end}" for name in titles for end in ("", "_low", "_high")]
-    shown = rows.assign(**rows[columns].clip(upper=highest))
-    panels = tuple(Panel(titles[name], partial(_intervals_panel, shown, name, looks)) for name in titles)
-    return Drawing(panels, size, title=title, xlabel=xlabel, share=False, highest=highest, across=True)
+    clipped = rows.assign(**rows[columns].clip(upper=highest))
+    panels = tuple(Panel(titles[name], partial(_intervals_panel, clipped, name, looks)) for name in titles)
+    return Drawing(
+        panels,
+        size,
+        title=title,
+        xlabel=xlabel,
+        share=False,
+        highest=highest,
+        across=True,
+    )
 
 
 def _intervals_panel(rows: pd.DataFrame, name: str, looks: dict[str, Style], ax: Axes) -> None:
@@ -157,11 +214,11 @@ def _intervals_panel(rows: pd.DataFrame, name: str, looks: dict[str, Style], ax:
         style = looks[row["filter"]]
         band = [row.get(f"{name}_band_{end}", np.nan) for end in ("low", "high")]
         ax.fill_betweenx([y - 0.32, y + 0.32], *band, color=QUIET, alpha=0.3, linewidth=0)
-        if row[f"{name}_low"] > 0:
+        if row[f"{name}_low"] > 0:  # the axis is logarithmic
             ax.plot([row[f"{name}_low"], row[f"{name}_high"]], [y, y], color=style.color, linewidth=2.4)
         ax.plot(row[name], y, style.marker, color=style.color, markersize=8)
-    left, right = ax.get_xlim()
-    ax.set_xlim(min(left, 0.8), max(right, 1.25))
+    low, high = ax.get_xlim()
+    ax.set_xlim(min(low, 0.8), max(high, 1.25))
     ax.set_yticks(range(len(rows)), rows["filter"])
     ax.set_ylim(-0.6, len(rows) - 0.4)
     ax.grid(visible=False, axis="y")
@@ -172,6 +229,7 @@ def gospa_drawing(summary: pd.DataFrame) -> Drawing | None:
     rows = _largest_count(summary).iloc[::-1].dropna(subset="gospa")
     if rows.empty:
         return None
+    # Of order 2: the squares of the parts sum to the square of GOSPA, and each gets its share of the bar.
     powers = rows[[f"gospa_{name}" for name in GOSPA_PARTS]].to_numpy() ** 2
     widths = rows["gospa"].to_numpy() * powers.T / np.maximum(powers.sum(axis=1), 1e-300)
 

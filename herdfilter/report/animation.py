@@ -1,4 +1,4 @@
-"""The data of the page's animation: truth, detections, estimates and particles of the first run, in few bytes."""
+"""The compact data of the page's animation: truth, detections, estimates and particles of the first run."""
 
 from __future__ import annotations
 
@@ -14,43 +14,49 @@ from herdfilter.plotting.style import VIVID, dimension_label, styles
 from herdfilter.study.columns import error_measure
 from herdfilter.study.results import StudyResult
 
-MOST_COORDINATES = 500_000  # of particles on a page, 2.7 bytes each
+# Largest number of particle coordinates on a page, 2.7 bytes each (16 bits in base 64).
+MOST_COORDINATES = 500_000
 MOST_STEPS = 300
 MOST_PARTICLES = 300
-LARGEST_CODE = 65_535
-CLOSE_UP_SHARE = 0.95  # of the particles of both filters
-CALM = 9  # steps over which the close-up keeps the largest reach, so that it does not jump
+LARGEST_CODE = 65_535  # of 16 bits
+CLOSE_UP_SHARE = 0.95  # share of the particles of both filters that the close-up shows
+# Steps over which the close-up takes the largest reach, so that it does not jump.
+CALM = 9
 
 
 def animation(result: StudyResult) -> dict[str, Any] | None:
     """Return the data of the animation, for JSON through `rounded_lists`; None without particles or scans.
 
-    The first filter and the best of the others, by median error, come first: the page shows them side by side.
+    The first filter comes first, then the others by median error: the page shows the first two side by side.
     """
-    shown = result.trajectory
+    first_run = result.trajectory
     scenario = result.study.scenario
-    scans = shown.positions
-    names = [name for name in result.study.filters if name in (shown.particles if scans is None else shown.estimates)]
+    scans = first_run.positions
+    names = [
+        name for name in result.study.filters if name in (first_run.particles if scans is None else first_run.estimates)
+    ]
     if not names:
         return None
-    medians = result.summary[result.summary["n_particles"] == shown.n_particles].set_index("filter")
+    medians = result.summary[result.summary["n_particles"] == first_run.n_particles].set_index("filter")
     ranked = medians[f"{error_measure(result.summary)}_median"].reindex(names[1:]).sort_values()
     names = [names[0], *ranked.index]
-    truth = _per_target(shown.recording.truth)
+    truth = _per_target(first_run.recording.truth)
     dims = [0] if truth.shape[2] == 1 else list(scenario.plane)
+    # Rounded up, so that at most `MOST_STEPS` remain.
     every = -(-len(truth) // MOST_STEPS)
     steps = np.arange(0, len(truth), every)
     low, high = first_run_limits(result, dims)
+    # Filters, steps and dimensions share the budget of coordinates.
     most_particles = min(MOST_PARTICLES, MOST_COORDINATES // (len(steps) * len(dims) * len(names)))
     filters = {}
     clouds = []
     for name in names:
-        particles = shown.particles.get(name, truth[:, :0])
+        particles = first_run.particles.get(name, truth[:, :0])
         n = particles.shape[1]
         thinned = slice(None, None, max(1, -(-n // most_particles)))
         particles = particles[steps][:, thinned][..., dims]
-        relative_weights = n * shown.weights[name][steps][:, thinned] if name in shown.weights else None
-        estimate = _per_target(shown.estimates[name])[steps][..., dims]
+        relative_weights = n * first_run.weights[name][steps][:, thinned] if name in first_run.weights else None
+        estimate = _per_target(first_run.estimates[name])[steps][..., dims]
         clouds.append(particles if n else estimate)
         filters[name] = {
             "color": styles(result.study.filters)[name].color,
@@ -60,13 +66,14 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
             "particles": _coded(particles, low, high),
             "sizes": _sizes(relative_weights),
         }
-    centre = (truth[:, 0] if shown.reference is None else shown.reference.means)[steps][:, dims]
+    # The close-up follows the posterior mean, and is as wide as the particles of both filters need.
+    centre = (truth[:, 0] if first_run.reference is None else first_run.reference.means)[steps][:, dims]
     reach = [np.quantile(np.abs(x - centre[:, None]).max(axis=2), CLOSE_UP_SHARE, axis=1) for x in clouds[:2] if x.shape[1]]
     detections = []
-    if scans is not None:  # those of omitted steps are added to the next step shown
+    if scans is not None:  # detections of skipped steps are shown with the next step
         detections = [np.concatenate(scans[max(0, step - every + 1) : step + 1]) for step in steps.tolist()]
     return {
-        "times": shown.recording.times[steps],
+        "times": first_run.recording.times[steps],
         "steps": steps + 1,
         "of": len(truth),
         "timeLabel": scenario.time_label,
@@ -76,11 +83,12 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
         "truth": truth[steps][..., dims],
         "centre": centre,
         "near": 1.1 * maximum_filter1d(np.fmax.reduce([np.zeros(len(steps)), *reach]), CALM),
-        "exact": shown.reference is not None,
+        "exact": first_run.reference is not None,
         "pair": [names[0], names[:2][-1]],
-        "several": shown.recording.many,
+        "several": first_run.recording.many,
         "hues": VIVID,
         "scans": None if scans is None else [len(scan) for scan in detections],
+        # The empty array in front gives the shape if there are no scans.
         "detections": _coded(np.concatenate([truth[0, :0, dims].T, *detections]), low, high),
         "filters": filters,
         "every": every,
@@ -88,25 +96,25 @@ def animation(result: StudyResult) -> dict[str, Any] | None:
 
 
 def _per_target(states: Array) -> Array:
-    """Return states (T, m, d) of every target or label; those (T, d) of one target get an axis."""
+    """Return states (T, m, d) of every target or label; with one target (T, d) becomes (T, 1, d)."""
     return states[:, None] if states.ndim == 2 else states
 
 
 def _coded(points: Array, low: Array, high: Array) -> str:
-    """Code coordinates (..., d) as 16 bits each between the limits; coordinates beyond are clipped."""
+    """Code coordinates (..., d) in 16 bits each, clipped to the limits, in base 64."""
     scaled = np.clip((points - low) / (high - low) * LARGEST_CODE, 0, LARGEST_CODE)
     return base64.b64encode(np.nan_to_num(scaled).astype("<u2").tobytes()).decode()
 
 
 def _sizes(relative_weights: Array | None) -> str:
-    """Code diameters (T, n) as 8 bits, 64 for a weight of 1 / n; empty for equal weights."""
+    """Code the diameters of particles (T, n) in 8 bits each, 64 for a weight of 1 / n; empty for equal weights."""
     if relative_weights is None or np.allclose(relative_weights, 1, atol=0.02):
         return ""
     return base64.b64encode(np.clip(64 * np.sqrt(relative_weights), 0, 255).astype(np.uint8).tobytes()).decode()
 
 
 def rounded_lists(values: Any) -> Any:
-    """Return nested lists of numbers with six digits; None for NaN."""
+    """Return nested lists of numbers with six digits, and None, as JSON has no NaN or infinity, for those not finite."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim:
         return [rounded_lists(value) for value in array]

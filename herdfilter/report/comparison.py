@@ -1,4 +1,4 @@
-"""A comparison as Python returns it: the table of runs, which also has verdict, summary, figures and report."""
+"""`compare` and its result: the table of runs, which also has verdict, summary, figures and report."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from herdfilter.study.store import open_for_reading
 
 
 class Comparison(pd.DataFrame):
-    """The runs of a comparison, a table, with verdict, summary, figures and report; what `compare` returns.
+    """The table of runs that `compare` returns, with verdict, summary, figures and report.
 
-    It prints what the command line prints, the summary and the verdict; `head` and the like show the runs. Whatever pandas
-    makes of it, a selection of rows, a copy or a join, is a plain DataFrame of runs: the verdict is about all runs as they
-    were made. `herdfilter.study.summarise` summarises others, and ``pd.DataFrame(study).plot`` is the plot of pandas.
-    `copy.copy`, `copy.deepcopy` and pickle return a Comparison.
+    It prints as on the command line: the summary and the verdict; `head` and the like show the runs. A selection of rows, a
+    copy or a join is a plain DataFrame of runs, because the verdict is about all runs: `herdfilter.study.summarise`
+    summarises any table of runs. ``pd.DataFrame(study).plot`` is the plot of pandas. `copy.copy`, `copy.deepcopy` and
+    pickle return a Comparison.
 
     Examples
     --------
@@ -41,9 +41,10 @@ class Comparison(pd.DataFrame):
     True
     """
 
-    _metadata = ["_result"]  # noqa: RUF012, as pandas has it
+    _metadata = ["_result"]  # noqa: RUF012, pandas reads a list
 
     def __init__(self, runs: pd.DataFrame, result: StudyResult) -> None:
+        # A copy: a user may change the table, but the result must stay.
         super().__init__(runs, copy=True)  # type: ignore[call-arg]
         self._result = result
 
@@ -51,7 +52,7 @@ class Comparison(pd.DataFrame):
     def read(cls, path: str | os.PathLike[str]) -> Comparison:
         """Read a comparison from its store: a file `store` of `compare`, or a folder of ``herdfilter compare --out``.
 
-        If it was cut off, only runs that all filters have finished count. FileNotFoundError or StoreError (see
+        If it was interrupted, only runs that all filters have finished count. FileNotFoundError or StoreError (see
         `herdfilter.study.store`) if there is none.
         """
         with open_for_reading(_path("path", path)) as store:
@@ -60,7 +61,7 @@ class Comparison(pd.DataFrame):
 
     @property
     def _constructor(self) -> Any:
-        return pd.DataFrame
+        return pd.DataFrame  # of all that pandas derives from this table
 
     def __copy__(self, *_: Any) -> Comparison:
         return Comparison(self, self._result)
@@ -83,13 +84,14 @@ class Comparison(pd.DataFrame):
         Parameters
         ----------
         figure : str, optional
-            Its name, as the files of ``herdfilter compare --out`` have it: ``ratios`` (to the baseline, the default if there
-            are several filters), ``error_over_particles``, ``error_over_seconds``, ``error_over_time``, ``trajectory`` and
-            others; ValueError if it is unknown, or there is nothing to draw in it.
+            Its name, which is that of its file from ``herdfilter compare --out``: ``ratios`` (to the baseline, the default
+            if there are several filters), ``error_over_particles``, ``error_over_seconds``, ``error_over_time``,
+            ``trajectory`` and others; ValueError if it is unknown, or there is nothing to draw in it.
         """
         plans = drawings(self._result)
         if not plans:
             raise ValueError("figure: expected a run that was finished, got none; the column error says why")
+        # The first drawing is `ratios`, unless there is only one filter.
         return plans[next(iter(plans)) if figure is None else one_of("figure", figure, plans)].figure
 
     def report(self, path: str | os.PathLike[str]) -> Path:
@@ -98,17 +100,18 @@ class Comparison(pd.DataFrame):
         Parameters
         ----------
         path : str or Path
-            A name that ends in ``.html``, or a folder for ``report.html``; it is made if need be. OSError if that fails.
+            A name that ends in ``.html``, or a folder for ``report.html``; folders are made. OSError if that fails.
         """
-        place = _path("path", path)
-        if place.suffix.lower() not in ("", ".html"):
+        target = _path("path", path)
+        if target.suffix.lower() not in ("", ".html"):
             raise ValueError(f"path: expected a folder, or a name that ends in .html, got {short_repr(str(path))}")
-        page = place if place.suffix else place / REPORT_FILE
+        # A folder may not exist yet, so the ending decides.
+        page = target if target.suffix else target / REPORT_FILE
         try:
             page.parent.mkdir(parents=True, exist_ok=True)
             return write_report(self._result, page)
         except OSError as error:
-            raise OSError(f"path: cannot write into {place} ({error.strerror or error}); choose another place") from error
+            raise OSError(f"path: cannot write into {target} ({error.strerror or error}); choose another place") from error
 
     def __repr__(self) -> str:
         return findings_text(self._result).rstrip()
@@ -141,16 +144,16 @@ def compare(
     Parameters
     ----------
     scenario : str, Path or Scenario
-        A name that ``herdfilter scenarios`` lists, a path to a TOML file of one's own, or a `Scenario`.
+        A name that ``herdfilter scenarios`` lists, a path to a TOML file of your own, or a `Scenario`.
     filters : str, iterable of str, or mapping, optional
         Names that ``herdfilter filters`` lists, or the scenario's own; or a mapping from a name to one of these, to a
         mapping of `ParticleFilter` keywords, or to a function ``(model, n_particles, rng)`` that returns an object with
-        ``run(observations, dt=..., controls=...)``. The scenario has the default, as it has of `particles`, `runs`, `models`
-        and `first_model`.
+        ``run(observations, dt=..., controls=...)``. The scenario holds the default of this and of `particles`, `runs`,
+        `models` and `first_model`.
     particles : int or iterable of int, optional
         Particle counts.
     runs : int, optional
-        Independent runs, of a family of each model. With real data only the filters' random numbers differ.
+        Independent runs; for a family of models, of each model. With real data only the filters' random numbers differ.
     seed : int
         Root of all seeds. The table is the same for any number of workers, except for the times.
     workers : int
@@ -158,9 +161,9 @@ def compare(
     data : str or Path, optional
         Folder of real data, for scenarios that need one.
     progress : bool
-        Show on the error output how far it is: a bar on a terminal, else a line every few seconds.
+        Show progress on the error output: a bar on a terminal, else a line every few seconds.
     store : str or Path, optional
-        SQLite file that takes every finished run at once, for `resume` and for ``herdfilter show``.
+        SQLite file into which every finished run is written at once, for `resume` and for ``herdfilter show``.
     resume : bool
         Continue the same comparison in `store` after an interruption, or with more `runs`.
     scheduler : str, optional
@@ -181,12 +184,12 @@ def compare(
         A `pandas.DataFrame` that also has verdict, summary, figures and report. One row per filter, particle count and
         run: ``scenario``, ``filter``, ``n_particles``, ``run``, ``seed``, the type of the ``reference``, the numbers that
         `herdfilter.study.columns` declares, such as ``rmse``, and ``error`` and ``traceback`` of a run that failed: its
-        measured numbers are NaN. Of a family there are also the seed of the ``model`` and its ``kind``, in words.
+        measured numbers are NaN. A family also has the seed of the ``model`` and its ``kind``, in words.
 
     Raises
     ------
     FileNotFoundError
-        If a file or the data are not there.
+        If a file or the data do not exist.
     StoreError, ImportError, ConnectionError
         As from `run_study`.
 

@@ -44,17 +44,25 @@ def write_report(result: StudyResult, folder: Path, plans: dict[str, Drawing] | 
     text = render(result, plans).encode()
     with written_at_once(path) as file:
         file.write(text)
-    os.chmod(path, 0o644)
+    os.chmod(path, 0o644)  # a temporary file, as this was, is for its owner alone
     return path
 
 
 def render(result: StudyResult, plans: dict[str, Drawing] | None = None) -> str:
     """Return the report of a study as HTML."""
-    study, summary = result.study, result.summary
+    study = result.study
+    summary = result.summary
     looks = styles(study.filters)
     at_most = summary[summary["n_particles"] == summary["n_particles"].max()].set_index("filter")
-    options: Any = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    options: Any = {
+        "autoescape": True,
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+    }
+    # A name that the template misspells is an error, and text of the user is escaped.
     environment = Environment(loader=FileSystemLoader(Path(__file__).parent), **options)
+    # `default` is called for what JSON lacks, which is arrays.
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "default": rounded_lists}
     return environment.get_template("page.html").render(
         result=result,

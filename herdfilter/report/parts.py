@@ -22,17 +22,20 @@ from herdfilter.study.scenario import Scenario
 
 
 def inline(figure: Figure, key: str, label: str) -> str:
-    """Return a figure as an element of HTML, with the fonts of the page.
+    """Return a figure as an SVG element for HTML, with the fonts of the page.
 
-    Its ids are hashes with `key`, which differs between figures; `label` is for screen readers.
+    Its ids are hashes salted with `key`, so that those of two figures differ; `label` is for screen readers.
     """
     file = io.StringIO()
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with laid_out(figure), mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": key}):
         figure.savefig(file, format="svg", dpi=160, transparent=True, metadata=metadata)
     head, _, body = file.getvalue().partition("<svg")[2].partition(">")
-    body = re.sub(r' id="[^"]*_\d{1,4}"', "", body)  # of groups, which nothing refers to
+    # What the page does not need is removed, which halves its size: ids of groups, which nothing refers to, ...
+    body = re.sub(r' id="[^"]*_\d{1,4}"', "", body)
+    # ... fonts and spaces, ...
     body = re.sub(r" font-family: [^;\"]*;|\s+(?=[<\n])", "", body)
+    # ... and coordinates beyond a hundredth of a point.
     hundredths = re.compile(r"(?<=\.\d\d)\d+")
     body = re.sub(r' (d|x|y|width|height|transform)="[^"]*"', lambda match: hundredths.sub("", match[0]), body)
     view = re.findall(r'viewBox="[^"]*"', head)[0]
@@ -40,10 +43,11 @@ def inline(figure: Figure, key: str, label: str) -> str:
 
 
 def marker_outline(name: str) -> str:
-    """Return the outline of a marker of matplotlib as data of an SVG path, about 10 units wide."""
+    """Return the outline of a matplotlib marker as the data of an SVG path, about 10 units wide."""
     marker = MarkerStyle(name)
     polygons: Any = marker.get_path().transformed(marker.get_transform()).to_polygons(closed_only=False)
     scale = 4.4 / np.abs(np.concatenate(polygons)).max()
+    # The y axis of SVG points down.
     return "".join("M" + "L".join(f"{scale * x:.2f} {-scale * y:.2f}" for x, y in outline) + "Z" for outline in polygons)
 
 
@@ -59,6 +63,7 @@ def results_table(result: StudyResult) -> dict[str, Any]:
         rank = "ratio"
     rows: list[dict[str, Any]] = []
     for n, group in table.sort_values(rank, kind="stable").groupby("n_particles"):
+        # A filter that failed in most runs may have been lucky in the others.
         smallest = group[rank][2 * group["failures"] <= group["runs"]].min()
         for _, row in group.iterrows():
             best = len(group) > 1 and row[rank] == smallest
@@ -86,10 +91,11 @@ def failures_by_error(runs: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
 
 
 def equations(scenario: Scenario) -> str:
-    """Return the docstring of a model of this package down to its parameters, as HTML with MathML; empty for others."""
+    """Return the docstring of a model of this package, without its parameters, as HTML with MathML; empty for others."""
     name = str(scenario.model["type"])
-    own = ":" in name and not name.startswith("herdfilter.")
-    text = None if own else inspect.getdoc(scenario.modules.resolve(name))
+    is_users = ":" in name and not name.startswith("herdfilter.")
+    # A report runs no code that a scenario names.
+    text = None if is_users else inspect.getdoc(scenario.modules.resolve(name))
     if not text:
         return ""
     try:
@@ -98,5 +104,6 @@ def equations(scenario: Scenario) -> str:
         return "<p>The equations of the model are shown after <code>pip install 'herdfilter[equations]'</code>.</p>"
     settings = {"math_output": "MathML", "report_level": 5, "_disable_config": True}
     settings |= {"raw_enabled": False, "file_insertion_enabled": False}
+    # docutils does not know \dots.
     text = text.partition("\nParameters\n")[0].replace(r"\dots", r"\ldots")
     return str(publish_parts(text, writer="html5", settings_overrides=settings)["body"])

@@ -32,15 +32,17 @@ SUPERSCRIPTS = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074\u2075
 
 
 def typeset(text: str) -> str:
-    """Return a number with the signs of a page: a dash for a missing number, a minus, infinity, a power of ten."""
+    """Return the text of a number in the typography of a page: en dash if missing, minus, infinity, power of ten."""
     if text.startswith("> 1e"):
+        # As `Heading.written` abbreviates large numbers.
         return "> 10" + text[4:].translate(SUPERSCRIPTS)
     signs = {"-": "\u2013", "inf": "\u221e"}
+    # In 1.2e-4 the hyphen stays.
     return signs.get(text, text if "e" in text else text.replace("-", "\u2212"))
 
 
 def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
-    """Return value and interval of a column of a summary; `bad` is True for a number of failed runs above 0."""
+    """Return value and interval of a row's column as texts; `bad` marks a number of failed runs above 0."""
     ends = heading.interval(row)
     return {
         "value": typeset(heading.value(row)),
@@ -50,7 +52,7 @@ def cell(row: pd.Series[Any], heading: Heading) -> dict[str, Any]:
 
 
 def extent(study: Study, planned: int) -> str:
-    """Return the number of runs and of models as a text."""
+    """Return the number of runs, and for a family of models, in words."""
     runs = f"{study.runs} run{'s' * (study.runs != 1)}" if study.runs == planned else f"{study.runs} of {planned} runs"
     family = study.family
     if family is None:
@@ -59,14 +61,14 @@ def extent(study: Study, planned: int) -> str:
 
 
 def table_and_headings(result: StudyResult) -> tuple[pd.DataFrame, list[Heading]]:
-    """Return the summary, or for a family that over its models, and the columns worth showing."""
+    """Return the summary over runs, or for a family over its models, and the columns worth showing."""
     if result.models is None:
         return result.summary, headings(result.summary, result.study.scenario)
     return result.models, headings_of_models(result.models)
 
 
 def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[str], list[list[str]], list[str]]:
-    """Return title and extent, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
+    """Return title lines, heads and rows of the table, and sentences: failures, definitions, and last the verdict."""
     study = result.study
     units = "runs" if result.models is None else "models"
     title = f"{study.scenario.title}: {extent(study, result.description.get('runs', study.runs))}"
@@ -90,7 +92,7 @@ def findings(result: StudyResult, wide: bool = False) -> tuple[list[str], list[s
 
 
 def findings_text(result: StudyResult, wide: bool = False) -> str:
-    """Return the findings as the terminal shows them: all columns side by side if `wide`, else in lines of `LINE_WIDTH`."""
+    """Return the text of the findings for the terminal: all columns side by side if `wide`, else within `LINE_WIDTH`."""
     title, heads, rows, words = findings(result, wide)
     table = in_blocks(heads, rows, keys=2, width=None if wide else LINE_WIDTH)
     return "\n".join([*title, "", *table, "", *(line for text in words for line in wrap(text, LINE_WIDTH))]) + "\n"
@@ -98,13 +100,15 @@ def findings_text(result: StudyResult, wide: bool = False) -> str:
 
 def of_models(models: pd.DataFrame) -> list[str]:
     """Explain the table over models, and name the worst models and the number of uncertain references."""
-    base, low, high = models["baseline"].iloc[0], *RIGHT_VARIANCE
+    base = models["baseline"].iloc[0]
+    low, high = RIGHT_VARIANCE
     lines = [
         f"error: error to the reference in posterior standard deviations, divided by {base}'s. Each model counts with the "
         "median over its runs; the table has geometric mean and quantiles over models, and the share of models above 1",
         f"variance right: share of models with a posterior variance {low:g} to {high:g} times the reference's",
         f"lost: share of models with a run that failed or diverged though {base}'s did not; time: per step, over {base}'s",
     ]
+    # The worst models are named at the largest particle count only.
     last = models[(models["n_particles"] == models["n_particles"].max()) & (models["filter"] != base)]
     for _, row in last.iterrows():
         if row["worst"]:
@@ -121,12 +125,12 @@ def of_models(models: pd.DataFrame) -> list[str]:
 
 
 def outcome(scenario: Scenario) -> str:
-    """Return the name of the outcome that is counted: diverged, or localised with real data."""
+    """Return the outcome that tables count: ``localised`` with real data, else ``diverged``."""
     return "localised" if localises(scenario) else "diverged"
 
 
 def definition(scenario: Scenario) -> list[str]:
-    """Return the definition of a diverged or localised run, in one line or none."""
+    """Return the definition of a diverged or localised run as a list of one line, empty without a bound."""
     bound = scenario.divergence
     if bound is None:
         return []
@@ -137,22 +141,23 @@ def definition(scenario: Scenario) -> list[str]:
 
 
 def floor(summary: pd.DataFrame) -> list[str]:
-    """Return the standard error of a reference that is not exact, in one line or none."""
+    """Return a line on the standard error of the reference in a list, which is empty if the reference is exact."""
     sd = summary["reference_sd"].max()
     return [f"standard error of the reference itself: {sd:.2g} (root mean square over runs)"] if sd > 0 else []
 
 
 def reference(scenario: Scenario) -> str:
-    """Return a description of the reference that errors are measured against beside the truth."""
+    """Return a description of the reference with which estimates are compared besides the truth."""
     if scenario.reference is None:
         return "none: errors are against the truth"
     table = dict(scenario.reference)
     kind = table["type"]
     names = table.get("filter", "bootstrap")
-    first, *others = [names] if isinstance(names, str) else names
-    several = first + "".join(f" (or {name}, if that does not support the model)" for name in others)
+    preferred, *alternatives = [names] if isinstance(names, str) else names
+    filters = preferred + "".join(f" (or {name}, if that does not support the model)" for name in alternatives)
+    # The defaults of `_large` and of the functions that call it.
     repeats = table.get("repeats", 4 if kind == "large" else 2)
-    average = f"the average of {repeats} {several} filters with {table.get('n')} particles each"
+    average = f"the average of {repeats} {filters} filters with {table.get('n')} particles each"
     descriptions = {
         "grid": "the exact posterior, computed on a grid",
         "kalman": "the Kalman filter, exact here",
@@ -163,15 +168,15 @@ def reference(scenario: Scenario) -> str:
 
 
 def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, str]]:
-    """Return the words of the report with their meanings."""
+    """Return the terms of the report with their definitions."""
     dims = scenario.error_dims
     over = "all dimensions" if dims is None else ", ".join(dimension_label(scenario.labels, i) for i in dims)
     unit = f", in {scenario.unit}" if scenario.unit else ""
     measured = f"distance of the posterior mean, root mean square over the steps of a run, over {over}{unit}"
-    if (many := scenario.targets) is not None:
+    if (targets := scenario.targets) is not None:
         measured = (
-            f"GOSPA of order {many.gospa_order:g}, and OSPA of order {many.ospa_order:g}, of estimates and targets over "
-            f"{over}{unit}; cutoff {many.cutoff:g}; mean over the steps of a run"
+            f"GOSPA of order {targets.gospa_order:g}, and OSPA of order {targets.ospa_order:g}, of estimates and targets "
+            f"over {over}{unit}; cutoff {targets.cutoff:g}; mean over the steps of a run"
         )
     lines = [
         ("error", measured),
@@ -182,6 +187,7 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
             "mean squares, Student's t for slopes and for ratios over models",
         ),
     ]
+    # Such a run has no error to compare with the bound.
     failed = "a run that failed counts as " + ("diverged" if outcome(scenario) == "diverged" else "not localised")
     for line in definition(scenario):
         name, _, meaning = line.partition(": ")
@@ -195,37 +201,40 @@ def definitions(scenario: Scenario, summary: pd.DataFrame) -> list[tuple[str, st
 
 
 def claimed(runs: pd.DataFrame, summary: pd.DataFrame) -> dict[str, Any] | None:
-    """Return what is shown of every filter against the baseline at every particle count; None with one filter.
+    """Return the claims about every filter against the baseline at every particle count; None with one filter.
 
-    `better` is -1 for filters shown to be better, 1 for worse ones; those in `together` are so among all comparisons.
+    `better` is -1 for filters shown to be better, 1 for worse ones; claims about those in `together` hold simultaneously.
     """
     base = summary["baseline"].iloc[0]
-    others = summary[summary["filter"] != base].sort_values("ratio")
-    if others.empty:
+    compared = summary[summary["filter"] != base].sort_values("ratio")
+    if compared.empty:
         return None
+    # These intervals hold for all comparisons at once (Bonferroni), those of the summary one by one.
     together = claims(runs, base)
     together = together[together["better"] != ""]
     rows = []
-    for n, group in others.groupby("n_particles"):
+    for n, group in compared.groupby("n_particles"):
         filters = [{"name": row["filter"], "better": row["better"], **cell(row, RATIO)} for _, row in group.iterrows()]
         rows.append({"n": n, "filters": filters, "together": together["a"][together["n_particles"] == n].tolist()})
     family = "model" in runs
     units = "models" if family else "runs"
-    needed = LEAST_RUNS if family else math.floor(math.log2(2 * len(others) / 0.05)) + 1
-    most = int(summary[units].max())
+    # The widest interval between order statistics misses the median with probability 2 / 2^runs, for each comparison.
+    needed = LEAST_RUNS if family else math.floor(math.log2(2 * len(compared) / 0.05)) + 1
+    available = int(summary[units].max())
     return {
         "baseline": base,
         "errors": error_phrase(error_measure(runs)).replace("error", "Errors"),
         "family": family,
-        "comparisons": len(others),
+        "comparisons": len(compared),
         "rows": rows,
-        "too_few": f"takes {needed} {units} at least, there are {most}" if most < needed else "",
+        "too_few": f"takes {needed} {units} at least, there are {available}" if available < needed else "",
     }
 
 
 def built(described: Any) -> str:
     """Return the call that builds a filter, from its description in a store."""
     if not isinstance(described, Mapping) or "options" not in described:
+        # A caller's own function, described by its name and digest.
         return "" if described is None else _brief(described)
     options = described["options"]
     inside = ", ".join(f"{key}={_brief(value)}" for key, value in options.items())
@@ -245,8 +254,11 @@ def _brief(value: Any) -> str:
 
 
 def configuration(result: StudyResult) -> list[tuple[str, str]]:
-    """Return all settings that repeat the study, as they were stored."""
-    study, scenario, described = result.study, result.study.scenario, result.description
+    """Return all settings that are needed to repeat the study, as they were stored."""
+    study = result.study
+    scenario = study.scenario
+    described = result.description
+    # `study.runs` counts the runs that all filters have finished.
     planned = described.get("runs", study.runs)
     model = ", ".join(f"{key} = {_brief(value)}" for key, value in scenario.model.items() if key != "type")
     lines = [
@@ -263,6 +275,6 @@ def configuration(result: StudyResult) -> list[tuple[str, str]]:
     for session in result.sessions:
         versions = ", ".join(f"{name} {version}" for name, version in session["versions"].items())
         machine = session["machine"]
-        place = f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
-        lines.append(("computed", f"from {session['started']} ({session['executor']}) on {place}; {versions}"))
+        host = f"{machine.get('processor', '')}, {machine.get('cores', '?')} cores, {machine.get('system', '')}"
+        lines.append(("computed", f"from {session['started']} ({session['executor']}) on {host}; {versions}"))
     return [(name, text) for name, text in lines if text]

@@ -1,4 +1,4 @@
-"""Fixed-lag smoothing, of a whole series or online: each state given the observations up to a few steps later."""
+"""Fixed-lag smoothing, of a whole series or online: each state given the observations up to `lag` steps later."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def fixed_lag_smoother(
 ) -> SmoothedResult:
     """Smooth each state by the observations up to `lag` steps after it; return a `SmoothedResult`.
 
-    Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`, with their errors. The largest
-    lag gives the result of these two, a lag of 0 that of the filter. There is one sweep backwards: a short lag takes about
-    as long as a long one. `FixedLagSmoother` does the same online.
+    Particles are weighted as by `marginal_smoother`, Gaussians smoothed as by `rts_smoother`; the same errors are raised.
+    The largest lag gives the result of these two, a lag of 0 that of the filter. There is one sweep backwards, so that a
+    short lag takes about as long as a long one. `FixedLagSmoother` does the same online.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ def fixed_lag_smoother(
     >>> np.round(variances, 3).tolist()
     [0.608, 0.477, 0.459, 0.456]
     """
-    lag, user = check_count("lag", lag, minimum=0), "fixed_lag_smoother"
+    lag = check_count("lag", lag, minimum=0)
+    user = "fixed_lag_smoother"
     _check_filter(filter, user)
     course = Course.of(filter.model, result, dt, controls, times)
     if isinstance(filter, ParticleFilter):
@@ -77,13 +78,14 @@ def _check_filter(filter: Any, user: str) -> None:  # noqa: A002
 class FixedLagSmoother:
     """Estimates of a filter `lag` steps behind the latest observation.
 
-    Call `predict` and `update` in place of the filter's own. The estimate is that of the oldest step in the window. Time for
-    a step with n particles grows as lag times n^2.
+    Call its `predict` and `update` instead of the filter's. The estimate is that of the oldest step in the window. A step
+    with n particles takes a time proportional to lag times n^2.
 
     Parameters
     ----------
     filter : ParticleFilter or KalmanFilter
-        One that `fixed_lag_smoother` takes. It may be read at any time, but this smoother calls its `predict` and `update`.
+        A filter that `fixed_lag_smoother` accepts. You may read it at any time, but must leave `predict` and `update` to the
+        smoother.
     lag : int
         Number of steps, from 0.
 
@@ -103,6 +105,7 @@ class FixedLagSmoother:
         self.filter = filter
         self.lag = check_count("lag", lag, minimum=0)
         _check_filter(filter, "FixedLagSmoother")
+        # The steps before the filter's own; the window is these and the current one.
         self._past: deque[FilteredStep] = deque(maxlen=self.lag)
         self._window: SmoothedResult | None = None
 
@@ -110,13 +113,19 @@ class FixedLagSmoother:
         return summary_repr(self, filter=self.filter, lag=self.lag, step=self.step)
 
     def predict(self, dt: float = 1.0, control: Any = None) -> None:
-        """Carry the filter to the next step, as its own ``predict`` does."""
-        transition = Transition(self.filter.model, as_duration("dt", dt), control, self.filter.step + 1)
-        left = []
+        """Predict the filter's next step, as its own ``predict`` does."""
+        transition = Transition(
+            self.filter.model,
+            as_duration("dt", dt),
+            control,
+            self.filter.step + 1,
+        )
+        departed = []
         if self.filter.step:  # the initial state is not smoothed
-            left.append(self._current_step(transition.snapshot()))
+            departed.append(self._current_step(transition.snapshot()))
+        # The step joins the past only if the prediction succeeds.
         self.filter.predict(dt, control)
-        self._past.extend(left)
+        self._past.extend(departed)
         self._window = None
 
     def update(self, z: ArrayLike | None, sensor: Sensor | None = None) -> StepRecord:
@@ -127,7 +136,7 @@ class FixedLagSmoother:
 
     @property
     def step(self) -> int:
-        """Time index of the estimate, `lag` steps before the filter's, and at first that of the filter's first step."""
+        """Time index of the estimate: `lag` steps before the filter's, but not before the filter's first step."""
         return int(self.filter.step - len(self._past))
 
     @property
@@ -146,15 +155,27 @@ class FixedLagSmoother:
         if self.filter.step == 0:
             raise RuntimeError("window: the filter stands at the initial state, step 0; call predict first")
         if self._window is None:
-            model, numbers = self.filter.model, np.arange(self.step, self.filter.step + 1)
+            model = self.filter.model
+            numbers = np.arange(self.step, self.filter.step + 1)
             steps = [*self._past, self._current_step(Transition(model))]
             particles = [step.particles for step in steps if isinstance(step, ParticleStep)]
-            self._window = smooth_back(steps, len(steps), model, np.array(particles) if particles else None, steps=numbers)
+            self._window = smooth_back(
+                steps,
+                len(steps),
+                model,
+                np.array(particles) if particles else None,
+                steps=numbers,
+            )
         return self._window
 
     def _current_step(self, onward: Transition) -> GaussianStep | ParticleStep:
-        """Return the step at which the filter stands, with the transition from there."""
+        """Return the filter's current step, with the transition from there."""
         if isinstance(self.filter, ParticleFilter):
-            return ParticleStep(self.filter.particles, self.filter.weights, onward, "FixedLagSmoother")
+            return ParticleStep(
+                self.filter.particles,
+                self.filter.weights,
+                onward,
+                "FixedLagSmoother",
+            )
         kalman: Any = self.filter
         return GaussianStep(kalman.belief.means, kalman.belief.factors, kalman.rule, onward)

@@ -1,4 +1,4 @@
-"""Smoothers of particles: weights given all observations, and trajectories, both backwards in time.
+"""Particle smoothers, which run backwards in time: weights given all observations, and trajectories.
 
 Hürzeler and Künsch (1998), "Monte Carlo approximations for general state-space models", Journal of Computational and
 Graphical Statistics 7; Doucet, Godsill and Andrieu (2000), "On sequential Monte Carlo sampling methods for Bayesian
@@ -27,9 +27,12 @@ from herdfilter.models.contract import ADDITIVE, Model, circular_dims, position_
 from herdfilter.models.returned import read_numbers
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult, UnreachableStateError, model_of, particles_of
 
-CHUNK_SIZE = 2**16  # most numbers in one array of residuals; more states are weighted in chunks that fit the cache
-SMALLEST_EIGENVALUE = 1e-12  # smaller eigenvalues of the correlation matrix of the transition noise are rounding errors
-DENSITY = (ADDITIVE, ("transition_log_density",))  # names that give a model a transition density
+# Largest size of an array of residuals; more states are weighted in chunks that fit the cache.
+CHUNK_SIZE = 2**16
+# Smaller eigenvalues of the correlation matrix of the transition noise are rounding errors.
+SMALLEST_EIGENVALUE = 1e-12
+# Alternatives, each of which gives a model its transition density.
+DENSITY = (ADDITIVE, ("transition_log_density",))
 
 
 def marginal_smoother(
@@ -39,17 +42,19 @@ def marginal_smoother(
     controls: Sequence[Any] | Array | None = None,
     times: ArrayLike | None = None,
 ) -> SmoothedResult:
-    r"""Weight the particles of every step by all observations, without a random number.
+    r"""Weight the particles of every step by all observations, without random numbers.
 
-    The particles of the `SmoothedResult` do not move. Their weights follow from those of the next step, from the last back:
+    The particles of the `SmoothedResult` are those of the filter. Their weights are computed from those of the next step,
+    backwards from the last:
 
     .. math::
         w_{t|T}^i = w_t^i \sum_j w_{t+1|T}^j
             \frac{p(x_{t+1}^j \mid x_t^i)}{\sum_l w_t^l\, p(x_{t+1}^j \mid x_t^l)}.
 
-    Of many trajectories of `backward_simulation`, these fractions pass through each particle. Time grows as T n^2. Means and
-    covariances are those of the weights, but in two or more dimensions follow Rauch, Tung and Striebel (1965) at steps whose
-    particles cannot be told from a Gaussian, and the transition from a linear one: that is exact on linear models.
+    They are the fractions of many trajectories of `backward_simulation` that pass through each particle. Time grows as
+    T n^2. Means and covariances are those of the weighted particles. In two or more dimensions, at steps whose particles
+    cannot be told from a Gaussian and whose transition cannot be told from a linear one, they follow Rauch, Tung and
+    Striebel (1965) instead, which is exact on linear models.
 
     Parameters
     ----------
@@ -74,7 +79,8 @@ def marginal_smoother(
     >>> bool(smoothed.means[0] > filtered.means[0])  # later observations are larger
     True
     """
-    model, user = model_of(model), "marginal_smoother"
+    model = model_of(model)
+    user = "marginal_smoother"
     require(model, user, *DENSITY)
     course = Course.of(model, result, dt, controls, times)
     return course.smooth(model, result, particle_steps(result, course, user))
@@ -101,36 +107,47 @@ class ParticleStep:
         return self.weights[None], *(part[None] for part in self._moments_by(self.weights))
 
     def back(self, after: Any, later: Horizons) -> Horizons:
-        """Carry weights (K, m) of the m particles of the next step to the n of this one, (K, n), and their moments."""
-        x, (weights, next_means, next_covariances) = self.particles, later
+        """Return weights (K, n) and moments of this step from the weights (K, m) and moments of the next one."""
+        x = self.particles
+        weights, next_means, next_covariances = later
         backward = backward_weights(self.onward, x, self.weights, self.user)
-        found = np.zeros((len(weights), len(x)))
+        # The equation of `marginal_smoother`: each next particle j shares out its weight among the particles i.
+        smoothed = np.zeros((len(weights), len(x)))
         for part in in_chunks(np.flatnonzero(weights.any(axis=0)), x):
             shares = backward(after.particles[part])
             shares -= shares.max(axis=1, keepdims=True)
             np.exp(shares, out=shares)
-            found += (weights[:, part] / shares.sum(axis=1)) @ shares
-        found /= found.sum(axis=1, keepdims=True)
+            smoothed += (weights[:, part] / shares.sum(axis=1)) @ shares
+        smoothed /= smoothed.sum(axis=1, keepdims=True)
         if self._regression is None:
-            return found, *(np.array(part) for part in zip(*map(self._moments_by, found), strict=True))
-        mean, gain, rest = self._regression
-        return found, self.belief[1] + (next_means - mean) @ gain.T, rest + gain @ next_covariances @ gain.T
+            return smoothed, *(np.array(part) for part in zip(*map(self._moments_by, smoothed), strict=True))
+        # m + G (m^s - m^-) and P - G C' + G P^s G', as in `rts_smoother`.
+        mean, gain, residual_covariance = self._regression
+        means = self.belief[1] + (next_means - mean) @ gain.T
+        return smoothed, means, residual_covariance + gain @ next_covariances @ gain.T
 
     @cached_property
     def _regression(self) -> tuple[Array, Array, Array] | None:
-        """Mean of the next state, gain from there, and covariance left, if a Gaussian goes a linear way; else None."""
-        x, w, transition = self.particles, self.weights, self.onward
+        """Regression of this state on the next: mean of the next, gain, and covariance of the residual.
+
+        None unless the particles look Gaussian and the transition linear.
+        """
+        x = self.particles
+        w = self.weights
+        transition = self.onward
         plain = transition.additive and not transition.circular and not transition.motion.has_density
         if x.shape[1] == 1 or not plain or not Gaussianity.of(Particles.weighted(x, w), ()).gaussian:
             return None
-        moved = transition.mean(x)
-        if len(x) * nonlinear_share(moved, x) > 1:
+        predicted = transition.mean(x)
+        # A nonlinear share of the variance below 1 / n does not show with n particles.
+        if len(x) * nonlinear_share(predicted, x) > 1:
             return None
         _, mean, covariance = (part[0] for part in self.belief)
-        offset = moved - w @ moved
-        cross = ((x - mean).T * w) @ offset
-        gain = np.linalg.solve((offset.T * w) @ offset + transition.covariance, cross.T).T
-        return w @ moved, gain, covariance - gain @ cross.T
+        predicted_mean = w @ predicted
+        centred = predicted - predicted_mean
+        cross = ((x - mean).T * w) @ centred
+        gain = np.linalg.solve((centred.T * w) @ centred + transition.covariance, cross.T).T
+        return predicted_mean, gain, covariance - gain @ cross.T
 
     def _moments_by(self, weights: Array) -> tuple[Array, Array]:
         return moments(self.particles, weights, circular_dims(self.onward.model))
@@ -145,21 +162,28 @@ def in_chunks(indices: NDArray[Any], x: Array) -> list[NDArray[Any]]:
     return [indices[start : start + size] for start in range(0, len(indices), size)]
 
 
-def backward_weights(transition: Transition, x: Array, weights: Array, user: str) -> Callable[[Array], Array]:
-    """Return a function of next states that gives the backward log-weights of states x (n, d) with weights (n,).
+def backward_weights(
+    transition: Transition,
+    x: Array,
+    weights: Array,
+    user: str,
+) -> Callable[[Array], Array]:
+    """Return a function that gives the backward log-weights of states x (n, d) with weights (n,).
 
-    It takes x_next (m, d) to the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant. It raises
-    UnreachableStateError if a next state cannot be reached.
+    For next states x_next (m, d) it returns the logarithms of w_i p(x_next_j | x_i), (m, n), each row up to a constant. It
+    raises UnreachableStateError if a next state cannot be reached.
     """
     from scipy.spatial.distance import cdist
 
-    model, step, circular = transition.model, transition.step, transition.circular
-    with np.errstate(divide="ignore"):
+    model = transition.model
+    step = transition.step
+    circular = transition.circular
+    with np.errstate(divide="ignore"):  # weights of 0
         log_weights = np.log(weights)
-    given = transition.motion.has_density
-    if not given:
+    has_density = transition.motion.has_density
+    if not has_density:
         mean = transition.mean(x)
-        # W with W' W the inverse of the covariance, whose units may differ by many orders of magnitude
+        # W with W' W = Q^-1, by way of correlations: the units in Q may differ by many orders of magnitude.
         scale = np.sqrt(np.maximum(np.diagonal(transition.covariance), 0.0))
         divisor = np.where(scale > 0, scale, 1.0)
         correlation = transition.covariance / np.outer(divisor, divisor)
@@ -172,9 +196,20 @@ def backward_weights(transition: Transition, x: Array, weights: Array, user: str
         whitening = np.linalg.inv(np.linalg.cholesky(correlation)) / scale
 
     def log_backward_weights(x_next: Array) -> Array:
-        if given:
-            values = model.transition_log_density(read_only(x_next), read_only(x), transition.dt, transition.control, step)
-            log_densities = read_numbers("transition_log_density", values, (len(x_next), len(x)), step)
+        if has_density:
+            values = model.transition_log_density(
+                read_only(x_next),
+                read_only(x),
+                transition.dt,
+                transition.control,
+                step,
+            )
+            log_densities = read_numbers(
+                "transition_log_density",
+                values,
+                (len(x_next), len(x)),
+                step,
+            )
             if invalid := np.count_nonzero(np.isnan(log_densities) | (log_densities == np.inf)):
                 raise ValueError(
                     f"transition_log_density: expected values below infinity from the model at step {step}, got {invalid} "
@@ -184,7 +219,7 @@ def backward_weights(transition: Transition, x: Array, weights: Array, user: str
             z = wrap_angles(x_next[:, None] - mean, circular) @ whitening.T
             log_densities = -0.5 * np.einsum("mni,mni->mn", z, z)
         else:
-            centre = mean[0]  # large numbers of one sign would leave their differences few digits
+            centre = mean[0]  # differences of large coordinates would lose digits
             log_densities = -0.5 * cdist((x_next - centre) @ whitening.T, (mean - centre) @ whitening.T, "sqeuclidean")
         backward: Array = log_weights + log_densities
         if (backward.max(axis=1) == -np.inf).any():
@@ -205,7 +240,7 @@ class Trajectories(Views):
     circular, position_dims : tuple of int
         Indices of the angle-valued dimensions, and of those that the model calls positions.
     steps, times : ndarray, shape (T,), or None
-        Time index and time of each row, as the filter's result has them.
+        Time index and time of each row, from the filter's result.
 
     Examples
     --------
@@ -257,7 +292,7 @@ def backward_simulation(
 
     .. math:: \propto w_t^i\, p(\tilde x_{t+1} \mid x_t^i).
 
-    All proposals and resampling schemes will do. Time grows as T m n. Errors are those of `marginal_smoother`.
+    The filter may use any proposal and resampling. Time grows as T m n. Errors are those of `marginal_smoother`.
 
     Parameters
     ----------
@@ -278,28 +313,39 @@ def backward_simulation(
     >>> bool(drawn.means.max() < drawn.x.max(axis=1).mean())
     True
     """
-    model, user = model_of(model), "backward_simulation"
+    model = model_of(model)
+    user = "backward_simulation"
     require(model, user, *DENSITY)
-    m, rng = check_count("n_trajectories", n_trajectories), as_generator(rng)
+    m = check_count("n_trajectories", n_trajectories)
+    rng = as_generator(rng)
     course = Course.of(model, result, dt, controls, times)
     particles, weights = (part[course.last] for part in particles_of(result))
     x = np.empty((m, len(particles), model.dim))
-    with np.errstate(divide="ignore"):  # particles of weight zero are never chosen
-        chosen = _choose(np.log(weights[-1:]), np.zeros(m, dtype=int), rng.random(m))
-    x[:, -1] = particles[-1, chosen]
+    with np.errstate(divide="ignore"):  # particles of weight zero are never drawn
+        indices = _choose(np.log(weights[-1:]), np.zeros(m, dtype=int), rng.random(m))
+    x[:, -1] = particles[-1, indices]
     for k in range(len(particles) - 2, -1, -1):
         backward = backward_weights(course.transitions[k], particles[k], weights[k], user)
-        later, u, chosen = chosen, rng.random(m), np.empty(m, dtype=int)
-        for part in in_chunks(np.argsort(later), particles[k]):  # trajectories in the same state share their weights
-            states, owner = np.unique(later[part], return_inverse=True)
-            chosen[part] = _choose(backward(particles[k + 1][states]), owner, u[part])
-        x[:, k] = particles[k, chosen]
+        later_indices = indices
+        u = rng.random(m)
+        indices = np.empty(m, dtype=int)
+        # Sorted, because trajectories in the same next state share its backward weights.
+        for part in in_chunks(np.argsort(later_indices), particles[k]):
+            states, row = np.unique(later_indices[part], return_inverse=True)
+            indices[part] = _choose(backward(particles[k + 1][states]), row, u[part])
+        x[:, k] = particles[k, indices]
     positions = position_dims(model)
-    return Trajectories(x[:, course.step_of_row], circular_dims(model), result.times, result.steps, positions)
+    return Trajectories(
+        x[:, course.step_of_row],
+        circular_dims(model),
+        result.times,
+        result.steps,
+        positions,
+    )
 
 
 def _choose(log_weights: Array, row: np.ndarray, u: Array) -> NDArray[np.intp]:
-    """Draw an index for each u (m,) in [0, 1) by the row of log-weights (r, n) that `row` (m,) names."""
+    """Return the index that each u (m,) in [0, 1) draws by inversion from the log-weights (r, n) of its `row` (m,)."""
     cumulative = np.cumsum(np.exp(log_weights - log_weights.max(axis=1, keepdims=True)), axis=1)
     index: NDArray[np.intp] = np.count_nonzero(cumulative[row] <= (u * cumulative[row, -1])[:, None], axis=1)
     return index

@@ -57,11 +57,16 @@ class SmoothedResult(Views):
         return len(self.means)
 
     def __repr__(self) -> str:
-        return summary_repr(self, steps=len(self), dim=self.means.shape[1], particles=self.particles)
+        return summary_repr(
+            self,
+            steps=len(self),
+            dim=self.means.shape[1],
+            particles=self.particles,
+        )
 
 
 class UnreachableStateError(RuntimeError):
-    """The transition density is zero from all particles of a step to a state that has weight at the next.
+    """The transition density vanishes from all particles of a step to a state that has weight at the next step.
 
     Attributes
     ----------
@@ -99,8 +104,10 @@ class UnreachableStateError(RuntimeError):
 
 
 Horizons = tuple[Array, ...]
-"""Moments of Gaussians, or weights of particles: one row of each array for each of K horizons, the last steps whose
-observations are used."""
+"""Moments of Gaussians, or weights and moments of particles, with a row for each of K horizons.
+
+A horizon is the last step whose observations are used.
+"""
 
 
 class FilteredStep(Protocol):
@@ -108,34 +115,44 @@ class FilteredStep(Protocol):
 
     @property
     def belief(self) -> Horizons:
-        """Moments or weights given the observations up to this step: one horizon."""
+        """Moments or weights given the observations up to this step, which is the only horizon."""
 
     def back(self, after: FilteredStep, later: Horizons) -> Horizons:
-        """Carry the moments or weights of the next step, K horizons, to this one."""
+        """Return the moments or weights of this step from those of the next one, for the same K horizons."""
 
     def moments(self, belief: Horizons) -> tuple[Array, Array]:
-        """Return mean (d,) and covariance (d, d) of the state by the first horizon."""
+        """Return mean (d,) and covariance (d, d) of the state for the first horizon."""
 
 
 def smooth_back(
-    filtered: Sequence[FilteredStep], lag: int, model: Model, particles: Array | None, rows: Any = ..., **labels: Any
+    filtered: Sequence[FilteredStep],
+    lag: int,
+    model: Model,
+    particles: Array | None,
+    rows: Any = ...,
+    **labels: Any,
 ) -> SmoothedResult:
     """Smooth each step by the observations up to `lag` steps after it, and return a row of the result for each of `rows`.
 
-    On the way back, a step carries all horizons that it or an earlier step needs, the farthest first: if `lag` covers all
-    steps, that is the last one alone, and the whole series is smoothed.
+    In the backward sweep a step holds all horizons that it or an earlier step needs, the farthest first. If `lag` covers all
+    steps, that is only the last one, and the whole series is smoothed.
     """
-    last = horizon = len(filtered) - 1
-    beliefs, weights, moments = filtered[last].belief, [], []
+    last = len(filtered) - 1
+    horizon = last
+    beliefs = filtered[last].belief
+    weights = []
+    moments = []
     for k in range(last, -1, -1):
         if k < last:
+            # The farthest horizon is dropped when it is more than `lag` steps ahead.
             if k + lag < horizon:
-                beliefs, horizon = tuple(part[1:] for part in beliefs), horizon - 1
+                beliefs = tuple(part[1:] for part in beliefs)
+                horizon -= 1
             if len(beliefs[0]):
                 beliefs = filtered[k].back(filtered[k + 1], beliefs)
+            # This step is the horizon of the step `lag` before it, if there is one.
             if k >= lag:
-                own = filtered[k].belief
-                beliefs = tuple(np.concatenate(pair) for pair in zip(beliefs, own, strict=True))
+                beliefs = tuple(np.concatenate(pair) for pair in zip(beliefs, filtered[k].belief, strict=True))
         weights.append(beliefs[0][0])
         moments.append(filtered[k].moments(beliefs))
     return SmoothedResult(
@@ -150,11 +167,11 @@ def smooth_back(
 
 
 class Course(NamedTuple):
-    """S steps of a filter, each of one or more of the T rows of its result."""
+    """The S steps of a filter; each has one or more of the T rows of the filter's result."""
 
-    last: np.ndarray  # (S,), the last row of each step, which has all readings of its time
-    step_of_row: np.ndarray  # (T,)
-    transitions: list[Transition]  # S, from each step to the next; the last is not used
+    last: np.ndarray  # (S,), the last row of each step, after all readings of its time
+    step_of_row: np.ndarray  # (T,), index of each row's step
+    transitions: list[Transition]  # S, from each step to the next; the last one is not used
 
     @classmethod
     def of(
@@ -165,7 +182,7 @@ class Course(NamedTuple):
         controls: Sequence[Any] | Array | None,
         times: ArrayLike | None,
     ) -> Course:
-        """Read the steps off a result; the result's own times give the time steps unless others are given."""
+        """Find the steps of a result; without `dt` and `times` its own times give the time steps."""
         if not isinstance(result, FilterResult):
             raise TypeError(f"result: expected a FilterResult, got {type(result).__name__}")
         rows = len(result)
@@ -176,11 +193,12 @@ class Course(NamedTuple):
         start = None if times is None else next(iter(as_list("times", times)), None)
         entries = series([None] * rows, dt, controls, times, start)
         numbers = np.arange(1, rows + 1) if result.steps is None else result.steps
+        # Rows with the same number are readings of the same time, and one step.
         first = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
         intervals = np.array([entry.dt for entry in entries])
         if dt is None and times is None and result.times is not None:
-            since = Clock.at(result.times[0]).elapsed(list(result.times))
-            intervals[first[1:]] = since[first[1:]] - since[first[:-1]]
+            elapsed = Clock.at(result.times[0]).elapsed(list(result.times))
+            intervals[first[1:]] = elapsed[first[1:]] - elapsed[first[:-1]]
         transitions = [
             Transition(model, float(intervals[row]), entries[row].control, int(numbers[row])) for row in first[1:]
         ]
@@ -188,23 +206,37 @@ class Course(NamedTuple):
         return cls(np.append(first[1:], rows) - 1, step_of_row, [*transitions, Transition(model)])
 
     def smooth(
-        self, model: Model, result: FilterResult, steps: Sequence[FilteredStep], lag: int | None = None
+        self,
+        model: Model,
+        result: FilterResult,
+        steps: Sequence[FilteredStep],
+        lag: int | None = None,
     ) -> SmoothedResult:
-        """Smooth the steps of a result, up to `lag` steps after each or to the last."""
+        """Smooth each step of a result by the observations up to `lag` steps after it, by default to the last."""
+        # A `ParticleStep` has weights and moments.
         particles = result.particles if len(steps[0].belief) == 3 else None
-        if particles is not None and len(self.last) < len(result):  # readings of the same time share a state
+        if particles is not None and len(self.last) < len(result):
+            # Readings of the same time share a state.
             particles = particles[self.last][self.step_of_row]
         lag = len(steps) if lag is None else lag
-        return smooth_back(steps, lag, model, particles, self.step_of_row, steps=result.steps, times=result.times)
+        return smooth_back(
+            steps,
+            lag,
+            model,
+            particles,
+            self.step_of_row,
+            steps=result.steps,
+            times=result.times,
+        )
 
 
-def model_of(given: Any) -> Model:
-    """Return the model of a filter, or the model that was given."""
-    return given.model if isinstance(given, ParticleFilter | KalmanFilter) else given
+def model_of(model_or_filter: Any) -> Model:
+    """Return the model of a filter, or the model itself."""
+    return model_or_filter.model if isinstance(model_or_filter, ParticleFilter | KalmanFilter) else model_or_filter
 
 
 def particles_of(result: FilterResult) -> tuple[Array, Array]:
-    """Return particles (T, n, d) and weights (T, n) of a result; raise ValueError if it kept none."""
+    """Return particles (T, n, d) and weights (T, n) of a result; ValueError if the run did not store them."""
     if result.particles is None or result.weights is None:
         raise ValueError("result: expected particles, which ParticleFilter.run(..., keep_particles=True) keeps; got none")
     return result.particles, result.weights

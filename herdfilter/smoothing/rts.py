@@ -1,4 +1,4 @@
-"""The Rauch-Tung-Striebel smoother, with the moment rule of any Kalman filter.
+"""The Rauch-Tung-Striebel smoother for Kalman filters with any moment rule.
 
 Rauch, Tung and Striebel (1965), "Maximum likelihood estimates of linear dynamic systems", AIAA Journal 3; for nonlinear
 models Särkkä (2008), "Unscented Rauch-Tung-Striebel smoother", IEEE Transactions on Automatic Control 53.
@@ -26,7 +26,7 @@ from herdfilter.filters.kalman.update import condition, triangular
 from herdfilter.smoothing.results import Course, Horizons, SmoothedResult
 
 CERTAIN_SHARE = 1e-11
-"""Of an entry's standard deviation: what is left of it beside the entries before is rounding, and the entry is certain."""
+"""An entry counts as determined by those before it if their knowledge leaves less of its standard deviation than this."""
 
 
 def rts_smoother(
@@ -44,8 +44,8 @@ def rts_smoother(
     .. math::
         G = C (P^-)^{-1}, \quad m^s_t = m + G (m^s_{t+1} - m^-), \quad P^s_t = P + G (P^s_{t+1} - P^-) G^\top.
 
-    On a linear Gaussian model these are the exact moments of each state given all observations. They are
-    found with square roots of the covariances and without a subtraction. A singular :math:`P^-` has a pseudo-inverse.
+    On a linear Gaussian model these are the exact moments of each state given all observations. They are computed with
+    square roots of the covariances and without a subtraction. A singular :math:`P^-` has a pseudo-inverse.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def rts_smoother(
 
 
 def check_gaussian(filter: Any, user: str, or_else: str = "") -> None:  # noqa: A002
-    """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds."""
+    """Raise TypeError unless `filter` is a Kalman filter that keeps one Gaussian; `or_else` names other kinds allowed."""
     if keeps_one_gaussian(filter):
         return
     name = f"the class {filter.__name__}" if isinstance(filter, type) else type(filter).__name__
@@ -115,22 +115,31 @@ class GaussianStep:
 
     @cached_property
     def _backward(self) -> tuple[Array, Array, Array]:
-        """Predicted mean (d,) of the next step, the gain (d, d) from there, and a factor (d, d) of what the gain leaves."""
+        """Predicted mean (d,) of the next step, the gain (d, d), and a factor (d, d) of the residual covariance P - G C'."""
         mean, slopes, noises = linear_transition(self.onward, self.means, self.factors, self.rule)
         d = self.means.shape[1]
+        # The transition is treated as an observation of this state by the next one.
         joint = np.zeros((1, d, slopes.shape[2]))
         joint[:, :, :d] = self.factors
-        (root,), (gain,), (remainder,) = condition(slopes, noises, joint, self.onward.step, "predicted")
+        (root,), (gain,), (remainder,) = condition(
+            slopes,
+            noises,
+            joint,
+            self.onward.step,
+            "predicted",
+        )
+        # The pseudo-inverse: entries that those before them determine tell nothing more.
         certain = np.diagonal(root) <= CERTAIN_SHARE * np.sqrt((root**2).sum(axis=1))
         root[certain] = np.eye(d)[certain]
         gain[:, certain] = 0.0
         return mean[0], np.linalg.solve(root.T, gain.T).T, remainder
 
     def back(self, after: Any, later: Horizons) -> Horizons:
-        """Carry means (K, d) and factors (K, d, d) of the next step to this one."""
+        """Return means (K, d) and factors (K, d, d) of this step from those of the next one."""
         next_means, next_factors = later
         mean, gain, remainder = self._backward
         means = self.means + wrap(next_means - mean, self.onward.circular) @ gain.T
+        # (P - G C') + G P^s G' as the factor of the two factors side by side.
         remainders = np.broadcast_to(remainder, (len(means), *remainder.shape))
         return self.onward.wrapped(means), triangular(np.concatenate([remainders, gain @ next_factors], axis=2))
 

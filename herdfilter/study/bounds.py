@@ -1,4 +1,4 @@
-r"""The posterior Cramer-Rao bound: an error below which no filter can be.
+r"""The posterior Cramer-Rao bound: a lower bound on the error of every filter.
 
 With :math:`\bar F = \mathrm E[F]` and :math:`C = \mathrm E[(F - \bar F)^\top Q^{-1} (F - \bar F)]` the recursion of
 `posterior_cramer_rao_bound` is, by the matrix inversion lemma,
@@ -27,11 +27,16 @@ from herdfilter.mixture import GaussianMixture
 from herdfilter.models import contract
 from herdfilter.models.resolved import Measurement, Motion, Transition
 
-_NOISELESS = 1e-10  # variances up to this share of the largest count as zero
+# Eigenvalues of a correlation matrix up to this share of the largest count as zero.
+_NOISELESS = 1e-10
 
 
 def posterior_cramer_rao_bound(
-    model: Any, steps: int, dt: float = 1.0, runs: int = 1000, rng: np.random.Generator | int | None = None
+    model: Any,
+    steps: int,
+    dt: float = 1.0,
+    runs: int = 1000,
+    rng: np.random.Generator | int | None = None,
 ) -> Array:
     r"""Return the least mean squared error matrix of every filter (Tichavsky, Muravchik and Nehorai 1998, eq. 21).
 
@@ -75,9 +80,11 @@ def posterior_cramer_rao_bound(
     contract.require(model, "the Cramer-Rao bound", ("dim", "initial", *contract.ADDITIVE, *contract.OBSERVED))
     contract.require_constant_noise(model, "the Cramer-Rao bound")
     if not isinstance(model.initial, GaussianMixture):
-        found = type(model.initial).__name__
-        raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {found}")
-    T, dt, rng = check_count("steps", steps), as_positive("dt", dt), as_generator(rng)
+        kind = type(model.initial).__name__
+        raise TypeError(f"model: the Cramer-Rao bound needs a GaussianMixture as initial distribution, got {kind}")
+    T = check_count("steps", steps)
+    dt = as_positive("dt", dt)
+    rng = as_generator(rng)
     x = model.initial.sample(check_count("runs", runs), rng)
     P = _initial_bound(model.initial, x)
     motion = Motion(model)
@@ -85,13 +92,27 @@ def posterior_cramer_rao_bound(
     bounds = np.empty((T, model.dim, model.dim))
     for step in range(1, T + 1):
         transition = Transition(motion, dt, None, step)
-        F = _jacobians(transition.mean, motion.jacobian, lambda _: motion.circular, x, (dt, None, step))
+        F = _jacobians(
+            transition.mean,
+            motion.jacobian,
+            lambda _: motion.circular,
+            x,
+            (dt, None, step),
+        )
         Q = transition.noise.matrix
+        # Prediction, the first term of the recursion above, with P = J^-1.
         P = _informed(P, _variation(F, Q, step))
         mean = F.mean(axis=0)
         P = Q + mean @ P @ mean.T
         x = transition.sample(x, rng)
-        H = _jacobians(partial(measurement.mean, step=step), measurement.jacobian, measurement.circular, x, (step,))
+        # Update: adds E[H' R^-1 H], with the Jacobians at the states after the transition.
+        H = _jacobians(
+            partial(measurement.mean, step=step),
+            measurement.jacobian,
+            measurement.circular,
+            x,
+            (step,),
+        )
         R = measurement.noise(H.shape[1], step).matrix
         try:
             whitened = np.linalg.solve(np.linalg.cholesky(R), H)
@@ -104,33 +125,37 @@ def posterior_cramer_rao_bound(
 
 
 def _initial_bound(initial: GaussianMixture, x: Array) -> Array:
-    """Return the inverse Fisher information of the initial density, over draws x (runs, d) unless it is one Gaussian."""
+    """Return the inverse Fisher information of the initial density: exact for one Gaussian, else over draws x (runs, d)."""
     from scipy.special import softmax
 
     if len(initial) == 1:
         return initial.covariance
-    shares = softmax(initial.component_log_densities(x) + np.log(initial.weights), axis=1)
+    # The score of a mixture is the mean of its components' scores, weighted by their responsibilities.
+    responsibilities = softmax(initial.component_log_densities(x) + np.log(initial.weights), axis=1)
     components = zip(initial.means, initial.covariances, strict=True)
-    pulls = np.stack([np.linalg.solve(covariance, (mean - x).T).T for mean, covariance in components], axis=1)
-    scores = (shares[:, :, None] * pulls).sum(axis=1)
+    gradients = np.stack([np.linalg.solve(covariance, (mean - x).T).T for mean, covariance in components], axis=1)
+    scores = (responsibilities[:, :, None] * gradients).sum(axis=1)
     return np.linalg.inv(scores.T @ scores / len(x))
 
 
 def _informed(P: Array, information: Array) -> Array:
     """Return ``(P^-1 + information)^-1`` for P that may be singular."""
+    # With P = L L': L (I + L' information L)^-1 L', which never inverts P.
     L = covariance_factor(P)
-    half = np.linalg.cholesky(np.eye(len(P)) + L.T @ information @ L)
-    root = np.linalg.solve(half, L.T)
+    inner_factor = np.linalg.cholesky(np.eye(len(P)) + L.T @ information @ L)
+    root = np.linalg.solve(inner_factor, L.T)
     return root.T @ root
 
 
 def _variation(F: Array, Q: Array, step: int) -> Array:
     """Return ``E[(F - E F)' Q^-1 (F - E F)]`` of Jacobians (runs, d, d), with the pseudo-inverse of Q."""
     sd = np.sqrt(np.diagonal(Q))
+    # Correlations, because the pseudo-inverse must not take a small unit for a missing direction.
     scale = np.where(sd > 0, sd, 1.0)
     correlations = Q / np.outer(scale, scale)
     inverse = np.linalg.pinv(correlations, rcond=_NOISELESS, hermitian=True)
     centred = (F - F.mean(axis=0)) / scale[:, None]
+    # The part of F outside the range of Q must be constant, or the expectation is infinite.
     outside = centred - correlations @ inverse @ centred
     if (np.abs(outside) > 1e-6 * np.abs(F / scale[:, None]).max()).any():
         expected = "noise in every direction in which the transition is nonlinear"
@@ -139,9 +164,13 @@ def _variation(F: Array, Q: Array, step: int) -> Array:
 
 
 def _jacobians(
-    mean: Callable[[Array], Array], jacobian: Any, circular: Callable[[int], tuple[int, ...]], x: Array, at: tuple[Any, ...]
+    mean: Callable[[Array], Array],
+    jacobian: Any,
+    circular: Callable[[int], tuple[int, ...]],
+    x: Array,
+    at: tuple[Any, ...],
 ) -> Array:
-    """Return the Jacobians (runs, k, d) of a mean at states (runs, d), the model's if there are any."""
+    """Return the Jacobians (runs, k, d) of a mean at states (runs, d): the model's own, else central differences."""
     if jacobian is not None:
         return np.asarray(jacobian(x, *at), dtype=np.float64)
     return contract.central_differences(contract.VectorFunction(mean, circular), x, x.std(axis=0)[None])[1]

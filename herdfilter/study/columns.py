@@ -1,7 +1,7 @@
 """Every column of the result table and every series over time, declared once, and the headings of the tables.
 
-Store, summary, command line, report and figures go through these lists. A new number takes one `Column` here, a property of
-the record of a run (run_record.py) where it is more than a line, and a test.
+Store, summary, command line, report and figures read these lists. A new number takes one `Column` here, a test, and a
+property of the record of a run (run_record.py) if it is more than one line.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
 
 
 def digits(number: float) -> str:
-    """Write a number with three digits."""
+    """Write a number with three significant digits."""
     if math.isnan(number):
         return "-"
+    # "#" keeps trailing zeros, so that 0.5 shows three digits, too; the point of "123." goes.
     text = f"{number:#.3g}".rstrip(".")
     if "e" not in text:
         return text
+    # 1.23e+04 -> 1.23e4
     mantissa, exponent = text.split("e")
     return f"{mantissa.rstrip('.')}e{int(exponent)}"
 
@@ -41,7 +43,7 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """A number measured of every run of every filter.
+    """A number measured in every run of every filter.
 
     Columns whose `figure` is ``"error"`` are drawn against particle count and time; ``"scaled"`` ones are drawn in place of
     these for a family of models, whose units differ; ``"consistency"`` ones are drawn beside their band, and 1 is right.
@@ -49,25 +51,32 @@ class Column:
 
     name: str  # in the table of runs, in the store and, with endings, in the summary
     meaning: str
-    summary: statistics.Summary | None = None  # over the runs of a filter; without one the summary leaves the column out
-    label: str = ""  # in tables of command line and report, with {unit} filled in; without one only the CSV files have it
+    summary: statistics.Summary | None = None  # over the runs of a filter; None leaves the column out of the summary
+    label: str = ""  # in tables of command line and report, with {unit} filled in; without one only CSV files have it
     format: Callable[[float], str] = digits
     brief: bool = False  # also in the narrow table of the command line
     figure: Literal["", "error", "scaled", "consistency"] = ""
     title: str = ""  # of its panel in a figure
-    of_reference: bool = False  # known without the filter's result, so that a failed run has it
-    measure: Callable[[RunRecord], float | np.floating[Any]] | None = None  # the attribute `name` unless given
+    of_reference: bool = False  # does not need the filter's result, so that a failed run has it
+    measure: Callable[[RunRecord], float | np.floating[Any]] | None = None  # default: the record's attribute `name`
 
     def of(self, run: RunRecord) -> float:
         """Measure the column of a run; NaN if it is unknown."""
         return float(getattr(run, self.name) if self.measure is None else self.measure(run))
 
 
+# The parts of GOSPA are p-th powers, whose mean over time comes before the root.
 def _part_of_gospa(part: str, meaning: str) -> Column:
     def measure(run: RunRecord) -> float:
         return np.nan if run.sets is None else run.sets.part(part)
 
-    return Column(f"gospa_{part}", f"part of GOSPA by {meaning}", statistics.mean, f"GOSPA: {part}{{unit}}", measure=measure)
+    return Column(
+        f"gospa_{part}",
+        f"part of GOSPA by {meaning}",
+        statistics.mean,
+        f"GOSPA: {part}{{unit}}",
+        measure=measure,
+    )
 
 
 COLUMNS = (
@@ -123,7 +132,7 @@ COLUMNS = (
     _part_of_gospa(
         "localisation",
         "the distances of assigned estimates: p-th root of its mean over time; the p-th powers of the three parts sum to "
-        "the mean of that of GOSPA",
+        "the mean p-th power of GOSPA",
     ),
     _part_of_gospa("missed", "targets without an estimate, likewise"),
     _part_of_gospa("false", "estimates without a target, likewise"),
@@ -237,12 +246,12 @@ COLUMNS = (
 BY_NAME = {column.name: column for column in COLUMNS}
 
 MEASURED = tuple(column.name for column in COLUMNS if column.name != "diverged")
-"""Names of the measured numbers; ``diverged`` is true or false, and known of a failed run."""
+"""Names of the measured numbers. Not ``diverged``: it is true or false, and a failed run has it, too."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A value at every step, kept for every run of every filter; `over_time` gives its columns over all runs."""
+    """A value at every step, stored for every run of every filter; `over_time` summarises it over all runs."""
 
     name: str
     measure: Callable[[RunRecord], Array]
@@ -266,28 +275,30 @@ SERIES = (
 
 
 def measured(run: RunRecord, of_reference: bool = False) -> dict[str, float]:
-    """Measure every column of a run, or only those `of_reference`, which a failed run has, too."""
+    """Measure every column of a run, or only the `of_reference` ones, which a failed run has, too."""
     return {column.name: column.of(run) for column in COLUMNS if column.of_reference or not of_reference}
 
 
 def series_of(run: RunRecord) -> dict[str, Array]:
     """Return the series of a run that have a value at some step, each (T,)."""
-    series = {one.name: one.measure(run) for one in SERIES}
+    series = {entry.name: entry.measure(run) for entry in SERIES}
+    # Degrees of freedom are 0, not NaN, where nothing is known; they are left out with their squares.
     return {name: values for name, values in series.items() if np.isfinite(series[name.removesuffix("_degrees")]).any()}
 
 
 def error_measures(table: pd.DataFrame) -> list[str]:
-    """Return the columns of errors that have values, the one that ranks filters first; at least the error to the truth.
+    """Return the columns of errors that have values, first the one that ranks filters; ``rmse`` if none has any.
 
     The models of a family differ in units, so their errors to the reference are in posterior standard deviations.
     """
+    # Of a family only errors in posterior standard deviations are comparable.
     figure = "error" if {"model", "models"}.isdisjoint(table) else "scaled"
     errors = [column.name for column in COLUMNS if column.figure == figure]
     return [name for name in errors if name in table and table[name].notna().any()] or ["rmse"]
 
 
 def error_measure(table: pd.DataFrame) -> str:
-    """Return the column that ranks filters: error to the reference if there is one, else to the truth; or GOSPA."""
+    """Return the column that ranks filters: the error to the reference, else the error to the truth, else GOSPA."""
     return error_measures(table)[0]
 
 
@@ -300,58 +311,64 @@ def error_phrase(measure: str) -> str:
 
 @dataclass(frozen=True)
 class Heading:
-    """A column of the summary as a table shows it; `brief` ones stand in the narrow table, too."""
+    """A column of the summary as a table shows it; `brief` ones are in the narrow table, too."""
 
     name: str
     label: str
     format: Callable[[float], str] = digits
     brief: bool = False
-    most: float = math.inf
+    cap: float = math.inf
 
     def written(self, number: float) -> str:
-        """Write a number of the column; if it is larger than `most`, only that it is."""
-        return self.format(number) if not self.most < number < math.inf else f"> 1e{math.log10(self.most):.0f}"
+        """Write a number of the column, or ``> 1e4`` if it is finite and larger than a `cap` of 10^4."""
+        return self.format(number) if not self.cap < number < math.inf else f"> 1e{math.log10(self.cap):.0f}"
 
     def value(self, row: pd.Series[Any]) -> str:
-        """Write the number of a row of the summary."""
+        """Write the column's number in a row of the summary."""
         return self.written(float(row[self.name]))
 
     def interval(self, row: pd.Series[Any]) -> tuple[str, str] | None:
-        """Write both ends of its interval; None with too few runs, for a ratio to itself, and beyond `most`."""
+        """Write both ends of the interval; None with too few runs, for the baseline's own ratio, and beyond `cap`."""
         low, high = (float(row.get(f"{self.name}_{end}", np.nan)) for end in ("low", "high"))
-        return (self.written(low), self.written(high)) if low < min(high, self.most) else None
+        # False for NaN; and the baseline's ratio to itself is 1 in all runs, so that low = high.
+        return (self.written(low), self.written(high)) if low < min(high, self.cap) else None
 
 
-RATIO = Heading("ratio", "ratio", most=1e4)
-"""The ratio to the baseline, as sentences have it."""
+RATIO = Heading("ratio", "ratio", cap=1e4)
+"""The ratio to the baseline, as it is written in sentences."""
 
 
 def headings(summary: pd.DataFrame, scenario: Scenario) -> list[Heading]:
     """Return the columns of a summary worth showing: the brief ones first, then everything measured."""
     unit = f" ({scenario.unit})" if scenario.unit else ""
+    # The narrow table begins with the number that ranks the filters, and its ratio.
     rank = error_measure(summary)
-    worth = [Heading(f"{rank}_median", f"median {error_phrase(rank)}{unit}", brief=True)]
+    columns = [Heading(f"{rank}_median", f"median {error_phrase(rank)}{unit}", brief=True)]
     if summary["filter"].nunique() > 1:
-        worth.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
+        columns.append(Heading("ratio", f"ratio to {summary['baseline'].iloc[0]}", brief=True))
     for column in COLUMNS:
         if column.name == "diverged" and scenario.targets is not None:
-            continue  # runs that failed, which are counted by themselves
+            # Of many targets only failed runs count as diverged, and these have a column of their own.
+            continue
         if column.name == "diverged" and localises(scenario):
-            worth.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
+            columns.append(Heading("diverged", "localised", lambda share: percent(1 - share), brief=True))
         elif column.label and summary[column.name].notna().any():
-            worth.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
-    worth = [replace(one, most=_largest_shown(summary[one.name])) for one in worth]
-    return sorted([*worth, Heading("failures", "failed", lambda count: f"{count:.0f}")], key=lambda one: not one.brief)
+            columns.append(Heading(column.name, column.label.format(unit=unit), column.format, column.brief))
+    columns = [replace(heading, cap=_largest_shown(summary[heading.name])) for heading in columns]
+    # `sorted` is stable: the columns keep their order within brief and other ones.
+    failed = Heading("failures", "failed", lambda count: f"{count:.0f}")
+    return sorted([*columns, failed], key=lambda heading: not heading.brief)
 
 
 def _largest_shown(values: pd.Series[float]) -> float:
-    """Return 10^4, or 10^4 times the smallest value's power of ten if that is larger: a larger number says no more."""
+    """Return the `cap` of a column: 10^4, or 10^4 times the smallest value's power of ten if that is larger."""
+    # Infinite ratios and zeros say nothing about the scale of the column.
     positive = values[(values > 0) & (values < math.inf)]
     return 10.0 ** (4 + max(0, math.floor(math.log10(positive.min())))) if len(positive) else math.inf
 
 
 def headings_of_models(models: pd.DataFrame) -> list[Heading]:
-    """Return the columns of `over_models` that some filter has."""
+    """Return the columns of `over_models` that have a value for some filter."""
     base = models["baseline"].iloc[0]
     every = [
         Heading("ratio", f"error over {base}'s", brief=True),
@@ -372,9 +389,10 @@ def headings_of_models(models: pd.DataFrame) -> list[Heading]:
         Heading("uncertain", "reference uncertain", lambda count: f"{count:.0f}"),
         Heading("unknown", "no reference", lambda count: f"{count:.0f}"),
     ]
-    return [replace(one, most=_largest_shown(models[one.name])) for one in every if models[one.name].notna().any()]
+    columns = [heading for heading in every if models[heading.name].notna().any()]
+    return [replace(heading, cap=_largest_shown(models[heading.name])) for heading in columns]
 
 
 def localises(scenario: Scenario) -> bool:
-    """Return True if localised runs are counted, as with real data, and not diverged ones."""
+    """Return True if tables count the runs that localised, as is usual with real data, not those that diverged."""
     return scenario.data is not None and scenario.divergence is not None

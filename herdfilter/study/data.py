@@ -1,7 +1,7 @@
 """Recorded data: the addresses of its files, and functions that find or download one.
 
-Modules beside the scenarios, one of each data set, are imported from here: ``herdfilter.study.data.plaza`` is
-``scenarios/plaza.py``. The files are never part of the package.
+Modules beside the scenarios, one for each data set, are imported from here: ``herdfilter.study.data.plaza`` is
+``scenarios/plaza.py``. The files are not part of the package.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SCENARIOS = _PACKAGE / "_scenarios" if (_PACKAGE / "_scenarios").is_dir() else _
 
 __path__ = [str(SCENARIOS)]  # so that the modules there are submodules of this one
 
+# Addresses of fixed versions: a file that changes would not pass its checksum.
 _GTSAM = "https://raw.githubusercontent.com/borglab/gtsam/4.2.0/examples/Data"
 _STONE_SOUP = "https://raw.githubusercontent.com/dstl/Stone-Soup/v1.9.1/docs/demos"
 _AUTOFERRY = "https://raw.githubusercontent.com/Autoferry/sensor_fusion_dataset/319ed9a587be01ac68e5b5a8233316c5f5ac79bf"
@@ -55,15 +56,15 @@ DATA_FILES: dict[str, DataFile] = {
 
 
 def locate(file: str, folder: str | os.PathLike[str] | None = None, base_url: str | None = None) -> Path:
-    """Return the path of a file: in `folder`, in the one ``HERDFILTER_DATA`` names, or downloaded (`fetch`)."""
+    """Return the path of a file in `folder`, else in the folder ``HERDFILTER_DATA`` names, else downloaded (`fetch`)."""
     named = folder or os.environ.get("HERDFILTER_DATA")
     return _find(Path(named).expanduser(), file) if named else fetch(file, base_url=base_url)
 
 
 def files_of(data_set: str) -> list[str]:
-    """Return the names of the files of a data set; an unknown one raises ValueError with the nearest name."""
-    one_of("data set", data_set, sorted({known.data_set for known in DATA_FILES.values()}))
-    return [name for name, known in DATA_FILES.items() if known.data_set == data_set]
+    """Return the names of the files of a data set; ValueError with the nearest name if it is unknown."""
+    one_of("data set", data_set, sorted({file.data_set for file in DATA_FILES.values()}))
+    return [name for name, file in DATA_FILES.items() if file.data_set == data_set]
 
 
 def fetch(
@@ -72,16 +73,16 @@ def fetch(
     source: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Path:
-    """Bring a file into a folder, compare its checksum, and return its path; a file that is there, and right, stays.
+    """Download or copy a file into a folder, check it, and return its path; an intact file that is there already is used.
 
     Parameters
     ----------
     file : str
         Name of the file, from `DATA_FILES`.
     to : path, optional
-        The folder; the user's cache unless given.
+        The folder; by default the user's cache.
     source : path, optional
-        Folder to copy the file from, in place of a download.
+        Folder to copy the file from, instead of a download.
     base_url : str, optional
         Address of the folder; by default the environment variable ``HERDFILTER_DATA_URL``, then the publisher's.
 
@@ -105,13 +106,14 @@ def fetch(
     ...     print(error)
     file: unknown 'Plaza1.mat'; did you mean 'Plaza1_.mat'?
     """
-    known = DATA_FILES[one_of("file", file, DATA_FILES)]
+    published = DATA_FILES[one_of("file", file, DATA_FILES)]
     folder = user_cache() if to is None else Path(to).expanduser()
-    if (folder / file).is_file() and checksum(folder / file) == known.sha256:
+    if (folder / file).is_file() and checksum(folder / file) == published.sha256:
         return folder / file
+    # A wrong source is an error before anything is written.
     original = None if source is None else _find(Path(source).expanduser(), file)
-    if original is not None and checksum(original) != known.sha256:
-        raise ValueError(f"{original}: expected sha256 {known.sha256}, got {checksum(original)}")
+    if original is not None and checksum(original) != published.sha256:
+        raise ValueError(f"{original}: expected sha256 {published.sha256}, got {checksum(original)}")
     try:
         check_folder(folder)
     except OSError as error:
@@ -124,10 +126,11 @@ def fetch(
         raise ImportError(
             f"download: needs the package pooch ({error}); install herdfilter[data], or name a folder that holds the data"
         ) from error
-    url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or known.base_url).rstrip('/')}/{file}"
+    url = f"{(base_url or os.environ.get('HERDFILTER_DATA_URL') or published.base_url).rstrip('/')}/{file}"
     try:
-        return Path(pooch.retrieve(url, f"sha256:{known.sha256}", file, folder))
+        return Path(pooch.retrieve(url, f"sha256:{published.sha256}", file, folder))
     except (OSError, ValueError) as error:
+        # pooch raises ValueError for a wrong checksum; an error of requests has the server's response.
         status = getattr(getattr(error, "response", None), "status_code", None)
         cause = "its checksum differs" if "hash" in str(error) else f"status {status}" if status else type(error).__name__
         kind = ValueError if isinstance(error, ValueError) else OSError
@@ -140,12 +143,12 @@ def checksum(path: Path) -> str:
 
 
 def _find(folder: Path, file: str) -> Path:
-    """Return the path of a file in a folder, or in its folder of the data set; the error lists the files that are there."""
+    """Return the path of a file in a folder or its subfolder for the data set; the error lists the files of the folder."""
     if not folder.is_dir():
         raise FileNotFoundError(f"data folder: expected a folder with {file}, got {folder}: no such folder")
-    for place in (folder, folder / (DATA_FILES[file].data_set if file in DATA_FILES else "")):
-        if (place / file).is_file():
-            return place / file
-    there = sorted(entry.name for entry in folder.iterdir())
-    listed = ", ".join(there[:5]) + (f" and {len(there) - 5} more" if len(there) > 5 else "")
+    for directory in (folder, folder / (DATA_FILES[file].data_set if file in DATA_FILES else "")):
+        if (directory / file).is_file():
+            return directory / file
+    names = sorted(entry.name for entry in folder.iterdir())
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     raise FileNotFoundError(f"data folder: expected {file} in {folder}, got {listed or 'an empty folder'}")

@@ -1,4 +1,4 @@
-"""The Monte Carlo engine: a task feeds one filter, at one particle count, with the recording of one run, and measures it."""
+"""The Monte Carlo engine: a task runs one filter, at one particle count, over the recording of one run and measures it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ __all__ = ["run_study"]
 
 _log = logging.getLogger(__name__)
 
+# A filter that runs for so many steps resamples, and so compiles all that it needs.
 _WARM_UP_STEPS = 20
 
 
@@ -71,16 +72,29 @@ def run_study(
         if tasks:
             storage.begin(scheduler)
             count = min(workers, len(tasks))
+            # A cluster's workers may share no disk; and with a time limit nothing would end a filter that hangs here.
             if "://" not in scheduler and (progress or workers > 1) and run_timeout is None:
                 _compile(study, count, progress)
-            _log.info("%s: %d runs to make, %d in the store", study.scenario.name, len(tasks), len(finished))
+            _log.info(
+                "%s: %d runs to make, %d in the store",
+                study.scenario.name,
+                len(tasks),
+                len(finished),
+            )
             batches = distribute(tasks, partial(perform, study), scheduler, count, run_timeout)
-            line = live_line(study.scenario.name, len(finished) + len(tasks), len(finished), "runs", progress)
+            line = live_line(
+                study.scenario.name,
+                len(finished) + len(tasks),
+                len(finished),
+                "runs",
+                progress,
+            )
             failed = 0
             with closing(batches), line as bar:
                 for results in batches:
+                    # Before anything else: nothing that is computed may be lost.
                     storage.add(results)
-                    failures = [(*one.task, one.row["error"]) for one in results if one.row["error"]]
+                    failures = [(*result.task, result.row["error"]) for result in results if result.row["error"]]
                     failed += len(failures)
                     bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
                     bar.update(len(results))
@@ -90,10 +104,10 @@ def run_study(
 
 
 def _compile(study: Study, count: int, visible: bool) -> None:
-    """Have each worker run another filter of this package, so that all find its compiled functions on the disk.
+    """Have each worker run a different filter of this package, so that all find its compiled functions on the disk.
 
-    The last filters come first: they compile most, and the first one, a baseline, next to nothing. Filters of the caller are
-    left to the runs.
+    The last filters come first: they compile most, and the first one, a baseline, next to nothing. A caller's own filters
+    are compiled in the runs.
     """
     names = [name for name, factory in study.filters.items() if isinstance(factory, FilterSpec)]
     tasks = [Task(name, min(study.particles), i) for i, name in enumerate(reversed(names))]
@@ -103,7 +117,7 @@ def _compile(study: Study, count: int, visible: bool) -> None:
 
 
 def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
-    """Run the filter of the first task over a few steps of run 0; its errors come again in the runs."""
+    """Run the filter of the first task over a few steps of run 0; its errors will be raised again by the runs."""
     with suppress_errors():
         model = study.build_model()
         recording = record(study.scenario, model, study.data, study.recording_rng(0)).first(_WARM_UP_STEPS)
@@ -113,18 +127,21 @@ def _warm_up(study: Study, tasks: Sequence[Task]) -> list[TaskResult]:
 
 @lru_cache(maxsize=1)
 def _thread_pools(modules: int) -> Any:
-    """Return what limits the threads of the libraries that are loaded; looked for again when there are more modules."""
+    """Return the thread pools of the loaded libraries, found again when the number of imported modules has changed."""
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return ThreadpoolController()
 
 
 def perform(
-    study: Study, tasks: Sequence[Task], seconds: float = BATCH_SECONDS, limit: float | None = None
+    study: Study,
+    tasks: Sequence[Task],
+    seconds: float = BATCH_SECONDS,
+    limit: float | None = None,
 ) -> list[TaskResult]:
-    """Do tasks in turn until the time is over, at least one; return the results.
+    """Do tasks in turn, at least one, until `seconds` have passed; return the results.
 
-    If a filter, or recording and reference of a run, take longer than the limit, the process ends (`Deadline`).
+    The process ends (`Deadline`) if a filter, or the recording and reference of a run, take longer than `limit` seconds.
     """
     results: list[TaskResult] = []
     with _thread_pools(len(sys.modules)).limit(limits=1), Deadline(limit) as deadline:
@@ -137,64 +154,73 @@ def perform(
 
 
 _warm: set[tuple[str, int, Key]] = set()
-"""Studies, seeds of models and filters that this process has compiled."""
+"""Studies, seeds of models and filters that this process has warmed up."""
 
 
 def _perform(study: Study, task: Task, restart: Callable[[], None]) -> TaskResult:
-    """Do one task, and call `restart` before each of its stages."""
+    """Do one task; `restart` begins the deadline of each stage."""
     restart()
     run = _prepared(study, task.run)
     if not isinstance(run, RunRecord):
         return TaskResult(task, run)
     restart()
     warm = (study.token, 0 if study.family is None else study.family.seed(task.run), task.key)
-    if warm not in _warm:  # so that compilation is not timed, once in a process and for each model
+    if warm not in _warm:
+        # Compilation, once in a process and for each model, must not be timed.
         _warm.add(warm)
-        with suppress_errors():  # they come again when the filter is measured, and are recorded there
+        with suppress_errors():
+            # Errors are raised again, and recorded, when the filter is measured.
             feed(study.build_filter(task, run.model), run.recording.first(_WARM_UP_STEPS))
     restart()
-    known: dict[str, Any] = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
-    known |= measured(run, of_reference=True)
+    common: dict[str, Any] = {"reference": "" if run.reference is None else (study.scenario.reference or {})["type"]}
+    common |= measured(run, of_reference=True)
     if study.family is not None:
-        known["kind"] = kind_of(run.model)
+        common["kind"] = kind_of(run.model)
     series: Mapping[str, Any] = {}
     try:
         steps = () if run.reference is None else run.reference.posteriors
         watched = watch(study.build_filter(task, run.model), run.recording, steps)
         observed = replace(run, result=watched.result, seconds=watched.seconds, watched=watched)
-        row = known | {"error": "", "traceback": ""} | measured(observed)
-        row["diverged"] = bool(row["diverged"])
+        row = common | {"error": "", "traceback": ""} | measured(observed)
+        row["diverged"] = bool(row["diverged"])  # every column is measured as a float
         series = series_of(observed)
     except Stopped:
         raise
     except BaseException as error:  # a model may raise SystemExit, too
-        row = row_of_error(error) | known
-    shown = {}
+        row = row_of_error(error) | common
+    trajectory = {}
     if task.run == 0 and task.n_particles == study.shown_particles:
         restart()
-        shown = trajectory_arrays(study, task, run)
-    return TaskResult(task, row, series, shown)
+        # The filter runs again, because the timed run keeps no particles.
+        trajectory = trajectory_arrays(study, task, run)
+    return TaskResult(task, row, series, trajectory)
 
 
 @lru_cache(maxsize=1)
 def _prepared(study: Study, run: int) -> RunRecord | dict[str, Any]:
-    """Return recording and reference of a run, without one where even its many particles lose the target.
+    """Return recording and reference of a run; the reference is None if even its many particles lose the target.
 
-    Errors of the first run are raised, because all runs have them; later ones are failures of their run, as are all errors
-    in a family of models: the row of all its tasks is returned.
+    Errors of the first run are raised, because every run would have them. An error of a later run, or of any run of a
+    family of models, is returned as the row of all its tasks.
     """
     reference = None
     try:
         model = study.build_model(run)
         recording = record(study.scenario, model, study.data, study.recording_rng(run))
         with suppress(DegenerateWeightsError):
-            reference = compute_reference(study.scenario, model, recording, study.reference_rng(run))
+            reference = compute_reference(
+                study.scenario,
+                model,
+                recording,
+                study.reference_rng(run),
+            )
     except Stopped:
         raise
     except BaseException as error:
         if run == 0 and study.family is None:
             if isinstance(error, Exception):
                 raise
+            # SystemExit of a user's model must not end the study's process without a word.
             raise ValueError(f"the first run cannot be prepared: {error_text(error)}") from error
         return row_of_error(error)
     return RunRecord(study.scenario, model, recording, reference)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """The models of a study's runs."""
+    """The models of a study's runs, one seed after the other."""
 
     first: int = 0  # seed of the first model; the next ones have the next seeds
     runs: int = 1  # of each model, one after the other
@@ -31,39 +31,45 @@ class Family:
         """Return the seed of the model of a run."""
         return self.first + run // self.runs
 
-    def place(self, run: int) -> tuple[int, int]:
-        """Return the seed of the model of a run, and the number of the run among those of this model."""
+    def seed_and_repeat(self, run: int) -> tuple[int, int]:
+        """Return the seed of a run's model, and the run's number, from 0, among the runs of this model."""
         return self.seed(run), run % self.runs
 
     def models(self, runs: int) -> int:
-        """Return the number of models of `runs` runs altogether."""
-        return -(-runs // self.runs)
+        """Return the number of models that `runs` runs have altogether."""
+        return -(-runs // self.runs)  # rounded up
 
 
-def planned_family(scenario: Any, models: int | None, first_model: int | None, runs: int) -> tuple[Family | None, int]:
+def planned_family(
+    scenario: Any,
+    models: int | None,
+    first_model: int | None,
+    runs: int,
+) -> tuple[Family | None, int]:
     """Return the family of a comparison (see `compare`; None for one model), and the number of runs of all its models."""
     if scenario.models is None:
         for name, value in (("models", models), ("first_model", first_model)):
             if value is not None:
-                one = f"expected none, since scenario {short_repr(scenario.name)} has one model"
-                raise ValueError(f"{name}: {one}, got {short_repr(value)}; use --runs for more runs of it")
+                expected = f"expected none, since scenario {short_repr(scenario.name)} has one model"
+                raise ValueError(f"{name}: {expected}, got {short_repr(value)}; use --runs for more runs of it")
         return None, runs
     count = check_count("models", scenario.models if models is None else models)
     return Family(scenario.first_model if first_model is None else first_model, runs), count * runs
 
 
 def kind_of(model: Any) -> str:
-    """Join the `labels` of a model of a family, which say its kind; empty without labels."""
+    """Return the kind of a family's model: its `labels`, joined by commas; empty without labels."""
     return ", ".join(map(str, getattr(model, "labels", None) or ()))
 
 
-RIGHT_VARIANCE = (0.8, 1.25)  # ratios of a filter's posterior variance to the true one between these count as right
+# Ratios of a filter's posterior variance to the true one between these count as right.
+RIGHT_VARIANCE = (0.8, 1.25)
 FEWEST_PARTICLES = 100  # smallest particle count that enters an exponent
 
 UNCERTAIN = 1 / 3
 """A reference is uncertain if its standard error exceeds this share of the smallest error of a filter to it.
 
-At a third it adds one part in ten to the square of that error, 5 % to the error itself.
+An uncertainty of a third adds one ninth to the square of that error, 5 % to the error itself.
 """
 
 
@@ -81,7 +87,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     Returns
     -------
     pandas.DataFrame
-        One row per filter and particle count; the page "Many models" says more about the columns, and about failed runs.
+        One row per filter and particle count; see the page "Many models" for the columns, and for failed runs.
 
         ``models``, ``compared``, ``uncertain``, ``unknown``
             Number of models; of those with a ratio, with an uncertain reference, and without any.
@@ -93,7 +99,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         ``above``, ``above_shown``
             Share of models whose ratio exceeds 1, and of those where the interval of the median over runs lies above it.
         ``variance_right``, ``variance_50``
-            Share of models whose variance is that of the reference to a quarter, and the median of their ratio.
+            Share of models whose variance is 0.8 to 1.25 times the reference's, and the median of this ratio.
         ``log_likelihood``
             Median over models of the distance of the log-likelihood from the reference's over the baseline's.
         ``lost``
@@ -101,7 +107,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         ``time``, ``time_90``, ``time_worst``
             Time of a step over the baseline's: median, quantile and maximum over models.
         ``exponent``, ``exponent_worst``
-            Slope of the logarithm of the error over that of the particle count: median over models, and the slowest.
+            Slope of the log error over the log particle count: median over models, and the slowest.
 
     Examples
     --------
@@ -122,7 +128,7 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
         raise ValueError("table: expected a column 'model', which a family of models has, got none")
     baseline = baseline_of(table, baseline)
     pairs = Pairs(table)
-    errors: Any = pairs.errors
+    errors: Any = pairs.errors  # a row for each model
     failed = table["error"].fillna("") != ""
     runs = table.assign(
         lost=failed | table["diverged"].astype(bool) if "diverged" in table else failed,
@@ -130,27 +136,30 @@ def over_models(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFram
     )
     groups = {key: group.set_index(["model", "run"]) for key, group in runs.groupby(["filter", "n_particles"], sort=False)}
     uncertainty = table.groupby("model")["reference_uncertainty"].median()
+    # A model has a reference if any of its runs has its uncertainty, or an error to it.
     is_known = table[["reference_uncertainty", error_measure(table)]].notna().any(axis=1).groupby(table["model"]).any()
     kinds: Any = table.groupby("model")["kind"].max() if "kind" in table else pd.Series("", is_known.index)
     rows = []
-    for (name, n), own in groups.items():
+    for (name, n), filter_runs in groups.items():
         smallest = errors.xs(n, axis="columns", level="n_particles").min(axis=1)
+        # Negated, because the uncertainty may be NaN, which counts as uncertain.
         uncertain = np.isfinite(smallest) & ~(UNCERTAIN * smallest >= uncertainty)
         row = {"scenario": table["scenario"].iloc[0] if "scenario" in table else "", "filter": name}
         row |= {"n_particles": n, "baseline": baseline, "models": len(is_known)}
         row |= _ratios(pairs, (name, n), (baseline, n), kinds)
         row |= {"uncertain": int(uncertain.sum()), "unknown": int((~is_known).sum())}
-        rows.append(row | _beside(own, groups[baseline, n]) | _exponents(errors[name]))
+        rows.append(row | _beside(filter_runs, groups[baseline, n]) | _exponents(errors[name]))
     return pd.DataFrame(rows)
 
 
-def _ratios(pairs: Pairs, own: Any, base: Any, kinds: Any) -> dict[str, Any]:
-    """Summarise the ratios of a filter's errors to the baseline's."""
-    ratios = pairs.ratios(own, base)
+def _ratios(pairs: Pairs, key: Any, base: Any, kinds: Any) -> dict[str, Any]:
+    """Summarise the ratios of a filter's errors to the baseline's; keys are filter and particle count."""
+    ratios = pairs.ratios(key, base)
     values = ratios.to_numpy()
-    by_model = pairs.by_run(own, base).groupby(level="model")
+    # A model is shown to be above 1 if the interval of the median over its own runs is.
+    by_model = pairs.by_run(key, base).groupby(level="model")
     lows = np.array([median_interval(runs.to_numpy())[0] for _, runs in by_model])
-    row = {"compared": len(ratios)} | pairs.compare(own, base)
+    row = {"compared": len(ratios)} | pairs.compare(key, base)
     row |= {f"ratio_{q}": _quantile(values, q) for q in (10, 50, 90)}
     row |= {"above": of(np.mean, values > 1), "above_shown": of(np.mean, lows[~np.isnan(lows)] > 1)}
     worst = ratios.sort_values(ascending=False, kind="stable")[:3]
@@ -158,13 +167,16 @@ def _ratios(pairs: Pairs, own: Any, base: Any, kinds: Any) -> dict[str, Any]:
     return row | {"worst": "; ".join(named)}
 
 
-def _beside(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
-    """Summarise variance, log-likelihood, runs lost and time of a filter's runs, by model and run, beside the baseline's."""
-    medians, base_medians = (median_by_model(runs[["variance_ratio", "distance", "ms_per_step"]]) for runs in (own, base))
+def _beside(runs: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
+    """Compare variance, log-likelihood, lost runs and time with the baseline's; both tables are indexed by model and run."""
+    measures = ["variance_ratio", "distance", "ms_per_step"]
+    medians = median_by_model(runs[measures])
+    base_medians = median_by_model(base[measures])
     variances = finite(medians["variance_ratio"])
     distances = finite(medians["distance"] / base_medians["distance"])
     times = finite(medians["ms_per_step"] / base_medians["ms_per_step"])
-    lost = own["lost"] & ~base["lost"].reindex(own.index, fill_value=True)
+    # Runs that the baseline lost, too, or lacks, are not held against the filter.
+    lost = runs["lost"] & ~base["lost"].reindex(runs.index, fill_value=True)
     low, high = RIGHT_VARIANCE
     return {
         "variance_right": of(np.mean, (variances >= low) & (variances <= high)),
@@ -178,7 +190,7 @@ def _beside(own: pd.DataFrame, base: pd.DataFrame) -> dict[str, float]:
 
 
 def _exponents(errors: Any) -> dict[str, float]:
-    """Return median and slowest exponent of the errors of a filter, with a row for each model."""
+    """Return median and slowest exponent of a filter's errors, which have a row for each model and a column for each n."""
     counts = [n for n in errors if n >= FEWEST_PARTICLES]
     values = errors[counts].to_numpy(dtype=np.float64)
     slopes: Array = np.empty(0)
@@ -188,7 +200,7 @@ def _exponents(errors: Any) -> dict[str, float]:
 
 
 def _quantile(values: Array, percent: int) -> float:
-    """Return the quantile that is the value of a model, so that it may be infinite."""
+    """Return the quantile that is one of the values: between two models it could be infinity minus infinity."""
     return float(np.percentile(values, percent, method="inverted_cdf")) if len(values) else np.nan
 
 
@@ -201,5 +213,11 @@ def verdict_over_models(models: pd.DataFrame) -> str:
     if ratios.empty:
         return f"With {n} particles there is no other filter to compare with {base}."
     best = rows.loc[ratios.idxmin()]
-    claim = comparison(best, "error", "models", best["time"], f" in the geometric mean of {best['compared']} models")
+    claim = comparison(
+        best,
+        "error",
+        "models",
+        best["time"],
+        f" in the geometric mean of {best['compared']} models",
+    )
     return f"With {n} particles {claim}; it is larger on {percent(best['above'])} of them."

@@ -1,4 +1,4 @@
-"""The machine that a study runs on: its memory, its software, and the folder where references are kept."""
+"""The machine that a study runs on: its hardware, its software, and the folder where references are cached."""
 
 from __future__ import annotations
 
@@ -30,26 +30,33 @@ _PACKAGES = ("herdfilter", "numpy", "scipy", "numba", "pandas", "joblib", "filte
 @cache
 def versions() -> dict[str, str]:
     """Return the versions of Python, SQLite and the packages that matter."""
-    found = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    installed = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def machine() -> dict[str, Any]:
     """Return system, processor, number of cores and byte order."""
     processor = platform.processor() or platform.machine()
+    # On Linux `platform` does not know the processor's name.
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as lines:
         processor = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return {"system": platform.platform(), "processor": processor, "cores": os.cpu_count(), "byteorder": sys.byteorder}
+    return {
+        "system": platform.platform(),
+        "processor": processor,
+        "cores": os.cpu_count(),
+        "byteorder": sys.byteorder,
+    }
 
 
 _log = logging.getLogger(__name__)
 
 Value = TypeVar("Value")
 
-VARIABLE = "HERDFILTER_CACHE"  # environment variable that names the folder; empty or ``off`` means that nothing is kept
+# Environment variable that names the cache's folder; empty or ``off`` disables the cache.
+VARIABLE = "HERDFILTER_CACHE"
 
 
 def remembered(
@@ -58,10 +65,10 @@ def remembered(
     from_arrays: Callable[[dict[str, Array]], Value],
     decisive: Callable[[], Any],
 ) -> Value:
-    """Return ``compute()``, from the disk if it is there for an equal value of ``decisive()``.
+    """Return ``compute()``, or its value on the disk from an earlier call with an equal ``decisive()``.
 
-    It is computed if no folder can be written, if what decides it cannot be made or pickled (the pickle is only compared),
-    or if the file is damaged.
+    It is computed if no folder can be written, if ``decisive()`` fails or cannot be pickled (the pickle is only hashed), or
+    if the file is damaged.
     """
     import joblib
 
@@ -70,23 +77,25 @@ def remembered(
         return compute()
     try:
         file = folder / f"{joblib.hash((__version__, decisive()))}.npz"
-    except Exception:  # whatever a user's class raises when it is pickled; or it was typed in at a prompt
+    except Exception:
+        # A user's class may raise anything when it is pickled; one typed in at a prompt has no source.
         return compute()
-    # The file is absent, or damaged in any way. It holds numbers alone: loading it runs no code.
+    # An absent or damaged file is ignored. Files hold numbers alone: loading one runs no code.
     with suppress(Exception), np.load(file, allow_pickle=False) as arrays:
         return from_arrays(dict(arrays))
     begin = time.perf_counter()
     value = compute()
     _log.info("a reference was computed in %.1f s: %s", time.perf_counter() - begin, file)
     parts: dict[str, Any] = to_arrays(value)
-    with suppress(OSError), written_at_once(file) as part:  # a full disk, or a folder removed in the meantime
+    with suppress(OSError), written_at_once(file) as part:
+        # The disk may be full, or the folder removed in the meantime.
         np.savez(part, **parts)
     return value
 
 
 @contextmanager
 def written_at_once(file: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that takes the place of `file` when it is complete, so that no other process finds half of it."""
+    """Yield a temporary file that replaces `file` when it is complete, so that no other process reads half of it."""
     handle, name = tempfile.mkstemp(dir=file.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as part:
@@ -106,13 +115,13 @@ def warn_if_unusable() -> None:
 
 
 def sources(model: Any) -> list[str]:
-    """Return the text of the files that define the model's classes, so that an edited model is another one; else OSError."""
+    """Return the text of the files that define the model's classes, which tells an edited model apart; OSError without."""
     classes = [cls for cls in type(model).__mro__ if cls.__module__ != "builtins"]
     return [inspect.getsource(sys.modules[cls.__module__]) for cls in classes]
 
 
 def bare(model: Any) -> Any:
-    """Return a copy of the model without the properties that it has cached: they come with use and decide nothing."""
+    """Return a copy of the model without its cached properties, which depend on its use so far and decide nothing."""
     model = copy.copy(model)
     for cls in type(model).__mro__:
         for name, attribute in vars(cls).items():
@@ -122,7 +131,7 @@ def bare(model: Any) -> Any:
 
 
 def user_cache() -> Path:
-    """Return the folder of this system for files that can be made again; OSError if it has none."""
+    """Return this system's folder for files that can be computed or downloaded again; OSError if it has none."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA", "~/AppData/Local")
     elif sys.platform == "darwin":
@@ -136,7 +145,7 @@ def user_cache() -> Path:
 
 
 def _references() -> tuple[Path | None, str]:
-    """Return the folder of references in the cache, or None and the reason why it cannot be written."""
+    """Return the cache's folder of references, or None and why it cannot be written (no reason if the cache is off)."""
     named = os.environ.get(VARIABLE)
     if named is not None and named.strip().lower() in ("", "off"):
         return None, ""
@@ -149,8 +158,9 @@ def _references() -> tuple[Path | None, str]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make a folder, and raise OSError if it takes no files."""
+    """Make a folder, and raise OSError if no file can be written into it."""
     folder.mkdir(parents=True, exist_ok=True)
+    # Writing is the only sure test: permissions do not tell of read-only or full disks.
     with tempfile.TemporaryFile(dir=folder):
         pass
 

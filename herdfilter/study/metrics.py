@@ -16,7 +16,12 @@ from herdfilter.tracking.metrics import gospa, label_switches, ospa
 __all__ = ["normalised_squares", "squared_error"]
 
 
-def squared_error(estimate: Array, target: Array, dims: Sequence[int], circular: Sequence[int] = ()) -> Array:
+def squared_error(
+    estimate: Array,
+    target: Array,
+    dims: Sequence[int],
+    circular: Sequence[int] = (),
+) -> Array:
     """Return the squared Euclidean distance at every step over the given dimensions, angles wrapped; (T, d) -> (T,).
 
     Examples
@@ -59,14 +64,15 @@ def normalised_squares(errors: Array, covariances: Array) -> Array:
     covariances = as_numbers("covariances", covariances, (None, None, None))
     errors = as_numbers("errors", errors, (None, None))
     result = np.full(len(errors), np.nan)
+    # Correlations tell a singular covariance from one whose dimensions merely differ in units.
     sd = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0.0))
-    some = np.isfinite(covariances).all(axis=(1, 2)) & (sd > 0).all(axis=1)
-    scale = sd[some]
-    values, vectors = np.linalg.eigh(covariances[some] / (scale[:, :, None] * scale[:, None, :]))
-    along = (vectors * (errors[some] / scale)[:, :, None]).sum(axis=1)
+    usable = np.isfinite(covariances).all(axis=(1, 2)) & (sd > 0).all(axis=1)
+    scale = sd[usable]
+    values, vectors = np.linalg.eigh(covariances[usable] / (scale[:, :, None] * scale[:, None, :]))
+    projections = (vectors * (errors[usable] / scale)[:, :, None]).sum(axis=1)
     regular = values[:, 0] > _SINGULAR
-    with np.errstate(over="ignore"):  # of a lost filter with a small covariance
-        result[np.flatnonzero(some)[regular]] = (along[regular] ** 2 / values[regular]).sum(axis=1)
+    with np.errstate(over="ignore"):  # a lost filter with a small covariance
+        result[np.flatnonzero(usable)[regular]] = (projections[regular] ** 2 / values[regular]).sum(axis=1)
     return result
 
 
@@ -77,27 +83,30 @@ def inside_ellipsoid(squares: Array, degrees: Array, level: float = 0.95) -> flo
     """Return the share of normalised squares (T,), NaN left out, within a Gaussian's ellipsoid of probability `level`."""
     from scipy.special import chdtri
 
-    some = np.isfinite(squares)
-    return float(np.mean(squares[some] <= chdtri(degrees[some], 1 - level))) if some.any() else np.nan
+    finite = np.isfinite(squares)
+    return float(np.mean(squares[finite] <= chdtri(degrees[finite], 1 - level))) if finite.any() else np.nan
 
 
 def energy_distance_on_line(x: Array, weights: Array, edges: Array, masses: Array) -> float:
     r"""Return the energy distance :math:`2 \int (F_n - G)^2` of points (n,) to a density that is constant in cells.
 
-    Szekely and Rizzo (2013), "Energy statistics", in one dimension. It is exact, in the unit of `x`, and for n independent
-    draws of mean ``E|X - X'| / n``. The cells have increasing `edges` (N + 1,) and probabilities `masses` (N,).
+    Szekely and Rizzo (2013), "Energy statistics", in one dimension. It is exact, and in the unit of `x`; its mean over n
+    independent draws is ``E|X - X'| / n``. The cells have increasing `edges` (N + 1,) and probabilities `masses` (N,).
     """
+    # Between neighbouring points and edges F_n is constant and G is linear.
     order = np.argsort(x)
     ends = np.sort(np.concatenate([x, edges]))
-    below = np.concatenate([[0.0], np.cumsum(weights[order])])[np.searchsorted(x[order], ends[:-1], "right")]
+    F = np.concatenate([[0.0], np.cumsum(weights[order])])[np.searchsorted(x[order], ends[:-1], "right")]
     G = np.interp(ends, edges, np.concatenate([[0.0], np.cumsum(masses)]))
-    first, last = below - G[:-1], below - G[1:]
+    first = F - G[:-1]
+    last = F - G[1:]
+    # The integral of a squared linear function from a to b over an interval is a third of a^2 + ab + b^2, times its length.
     return float(2 / 3 * (np.diff(ends) @ (first**2 + first * last + last**2)))
 
 
 @dataclass(frozen=True, eq=False)
 class SetErrors:
-    """Distances of the estimates of a run to its targets; over time each (T,), in the unit of the error."""
+    """Distances of the estimates of a run to its targets; each array is over time, (T,), in the unit of the error."""
 
     gospa: Array
     ospa: Array
@@ -113,16 +122,23 @@ class SetErrors:
         return float(np.mean(getattr(self, name)) ** (1 / self.order))
 
 
-def set_errors(truth: Array, estimates: Array, targets: Targets, dims: Sequence[int]) -> SetErrors:
+def set_errors(
+    truth: Array,
+    estimates: Array,
+    targets: Targets,
+    dims: Sequence[int],
+) -> SetErrors:
     """Compare labelled estimates (T, labels, d) with targets (T, targets, d) over `dims`; absent ones are NaN."""
-    x, y = truth[..., list(dims)], estimates[..., list(dims)]
+    x = truth[..., list(dims)]
+    y = estimates[..., list(dims)]
     points = [row[~np.isnan(row).any(axis=1)] for row in y]
     labels = [np.flatnonzero(~np.isnan(row).any(axis=1)).tolist() for row in y]
-    c, p = targets.cutoff, targets.gospa_order
-    steps = [gospa(row, found, c, p) for row, found in zip(x, points, strict=True)]
+    c = targets.cutoff
+    p = targets.gospa_order
+    steps = [gospa(row, at_step, c, p) for row, at_step in zip(x, points, strict=True)]
     distances, localisation, missed, false = (np.array(values) for values in zip(*steps, strict=True))
-    ospas = np.array([ospa(row, found, c, targets.ospa_order) for row, found in zip(x, points, strict=True)])
-    cardinality = np.array([len(found) for found in points], dtype=float) - count(truth)
+    ospas = np.array([ospa(row, at_step, c, targets.ospa_order) for row, at_step in zip(x, points, strict=True)])
+    cardinality = np.array([len(at_step) for at_step in points], dtype=float) - count(truth)
     switches = label_switches(x, points, labels, c)
     return SetErrors(distances, ospas, localisation, missed, false, cardinality, switches, p)
 
@@ -136,14 +152,14 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
     """Return the estimates of a tracker as one array (T, labels, d), labels in the order in which they appear.
 
     The result of its ``run`` has ``means``, an array (m, d) for each step, and ``labels``, m different hashable ones for
-    each step; ValueError if they do not fit, or an estimate is not finite. The array is NaN at steps without a label.
+    each step; ValueError if they do not fit, or an estimate is not finite. A label is NaN at steps without an estimate.
     """
     for name in ("means", "labels"):
-        given = getattr(result, name, None)
-        if given is None or len(given) != steps:
-            got = "none" if given is None else len(given)
+        values = getattr(result, name, None)
+        if values is None or len(values) != steps:
+            got = "none" if values is None else len(values)
             raise ValueError(f"{name}: expected one entry for each of {steps} steps from a tracker, got {got}")
-    places: dict[Any, int] = {}
+    label_indices: dict[Any, int] = {}
     entries = []
     for step, (means, labels) in enumerate(zip(result.means, result.labels, strict=True)):
         points = as_array("means", means, (None, dim)) if len(means) else np.empty((0, dim))
@@ -151,8 +167,8 @@ def labelled_estimates(result: Any, steps: int, dim: int) -> Array:
             expected = f"{len(points)} different ones at step {step + 1}"
             raise ValueError(f"labels: expected {expected}, got {short_repr(list(labels))}")
         for label, point in zip(labels, points, strict=True):
-            entries.append((step, places.setdefault(label, len(places)), point))
-    estimates = np.full((steps, len(places), dim), np.nan)
-    for step, place, point in entries:
-        estimates[step, place] = point
+            entries.append((step, label_indices.setdefault(label, len(label_indices)), point))
+    estimates = np.full((steps, len(label_indices), dim), np.nan)
+    for step, label_index, point in entries:
+        estimates[step, label_index] = point
     return estimates

@@ -2,7 +2,7 @@
 
 The recording of a run, its reference, and every filter and particle count in it each have their own
 `numpy.random.SeedSequence`, whatever the order of the work. So a table is the same for any number of workers, and the rows
-of a filter, or of a model of a family, are the same whichever others stand beside it.
+of a filter, or of a model of a family, do not depend on the others that it is compared with.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from herdfilter.study.tasks import Key, Task
 
 __all__ = ["plan_study"]
 
+# These numbers enter every seed: a new purpose gets a new number.
 _RECORDING, _REFERENCE, _FILTER = range(3)  # purposes of seeds
 
 
@@ -54,7 +55,7 @@ class Study:
 
     @property
     def keys(self) -> list[Key]:
-        """Every filter with every particle count of its own."""
+        """Every filter with each of its particle counts."""
         return [(name, n) for name in self.filters for n in (*self.particles, *self.more.get(name, ()))]
 
     @property
@@ -68,15 +69,17 @@ class Study:
         return self.particles[len(self.particles) // 2]
 
     def build_model(self, run: int = 0) -> Any:
-        """Build the model of a run: the scenario's, with what the data bring along, or that of its family."""
-        drawn = {} if self.family is None else {"seed": self.family.seed(run)}
-        return self.scenario.build_model(**drawn, **({} if self.data is None else self.data.model_arguments))
+        """Build the model of a run: the scenario's, with the arguments from its data, or that of its family."""
+        seed = {} if self.family is None else {"seed": self.family.seed(run)}
+        return self.scenario.build_model(**seed, **({} if self.data is None else self.data.model_arguments))
 
     def build_filter(self, task: Task, model: Any) -> Any:
         """Build the filter of a task."""
         build = self.filters[task.filter]
+        # Trackers know where targets are born and how they survive.
         options = {} if self.scenario.targets is None else self.scenario.targets.for_tracker()
-        if not isinstance(build, specifications.FilterSpec):  # a caller's own takes what it needs
+        if not isinstance(build, specifications.FilterSpec):
+            # A caller's function need not take all of a tracker's options.
             options = {name: value for name, value in options.items() if specifications.takes_keyword(build, name)}
         return build(model, task.n_particles, self.filter_rng(task.run, task.key), **options)
 
@@ -89,19 +92,21 @@ class Study:
         return self._rng(run, _REFERENCE)
 
     def filter_rng(self, run: int, key: Key) -> np.random.Generator:
-        """Return the generator of one filter in one run; it depends on the filter's name, not on its place in the list."""
+        """Return the generator of one filter in one run; it depends on the filter's name, not its position in the list."""
+        # A CRC, because Python's hash of a text differs from process to process.
         return self._rng(run, _FILTER, zlib.crc32(key[0].encode()), key[1])
 
     def _rng(self, run: int, *purpose: int) -> np.random.Generator:
-        place = (run,) if self.family is None else self.family.place(run)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*place, *purpose)))
+        # The model's seed instead of the run's number, so that a model has the same runs whichever the first one is.
+        run_key = (run,) if self.family is None else self.family.seed_and_repeat(run)
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*run_key, *purpose)))
 
     def describe(self) -> dict[str, Any]:
-        """Return all that decides the outcome, and what figures need, in terms of JSON."""
+        """Return everything that decides the outcome, or that figures need, as JSON data."""
         model = self.build_model()
         try:
-            own = type(model).__module__.startswith("herdfilter.")
-            model_digest = digest(type(model) if own else machine.sources(model))
+            is_packaged = type(model).__module__.startswith("herdfilter.")
+            model_digest = digest(type(model) if is_packaged else machine.sources(model))
         except (OSError, TypeError):  # typed in at a prompt, or compiled
             model_digest = digest(type(model))
         description = {
@@ -122,7 +127,7 @@ class Study:
 
     @classmethod
     def described(cls, description: Mapping[str, Any]) -> Study:
-        """Return the study of a description: it can be looked at, but not run."""
+        """Rebuild the study of a description; it can be looked at, but not run."""
         table = dict(description["scenario"])
         name = table.pop("name")
         return cls(
@@ -175,11 +180,16 @@ def plan_study(
 
 
 def _try_parts(study: Study) -> None:
-    """Build model, filters and reference, and make the first step, so that what goes wrong in every run does so now."""
-    scenario, model = study.scenario, study.build_model()
+    """Build model, filters and reference, and make the first step, so that what would fail in every run fails now."""
+    scenario = study.scenario
+    model = study.build_model()
     check_beside_model(scenario, model.dim)
-    own = specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
-    every = own | dict(study.filters) if study.family is None else {}  # a family's filter may support other models only
+    # The scenario's own filters, too, even if this comparison leaves them out: a mistake in its file is found at once.
+    declared = (
+        specifications.resolve_filters([*scenario.filter], scenario.filter, scenario.modules) if scenario.filter else {}
+    )
+    # A filter may support only some models of a family.
+    every = declared | dict(study.filters) if study.family is None else {}
     for name in every:
         with prefix_errors(f"filter {name}: "):
             replace(study, filters=every).build_filter(Task(name, study.particles[0], 0), model)
@@ -196,7 +206,7 @@ def _try_parts(study: Study) -> None:
 
 
 def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
-    """Return the particle counts, each once; `particles` may be a single one."""
+    """Return the particle counts, each once; `particles` may be a single number."""
     values = [particles] if isinstance(particles, (str, bytes)) or not isinstance(particles, Iterable) else particles
     counts = tuple(dict.fromkeys([check_count("particles", n) for n in values]))
     if not counts:
@@ -207,7 +217,7 @@ def _counts(particles: int | Iterable[int]) -> tuple[int, ...]:
 def encoded(value: Any) -> Any:
     """Encode what JSON lacks: objects by their public attributes, functions by name and digest of their text.
 
-    Names that a function reads from its module are not part of it.
+    The globals that a function reads are not part of its digest.
     """
     match value:
         case np.generic() | np.ndarray():
@@ -218,6 +228,7 @@ def encoded(value: Any) -> Any:
             return list(value)
         case functools.partial():
             return {"partial": value.func, "args": value.args, "keywords": value.keywords}
+        # Functions made by one `def` differ in the variables that they captured.
         case FunctionType() if value.__closure__:
             return {"function": digest(value), "captured": [cell.cell_contents for cell in value.__closure__]}
         case FunctionType() | type():
@@ -227,6 +238,7 @@ def encoded(value: Any) -> Any:
     elif hasattr(value, "__dict__"):
         attributes = vars(value)
     else:
+        # The address in it differs in every process.
         return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
     public = {k: v for k, v in attributes.items() if not k.startswith("_")}
     cls = type(value)
@@ -239,7 +251,7 @@ _TABLE_MODULES = tuple(f"herdfilter.study.{name}" for name in ("scenario", "tabl
 def digest(value: Any) -> str:
     """Return a short text that tells values apart: name and text of a function, class or module, contents of anything else.
 
-    A part of this package is told by its name, because the version of the package is recorded.
+    Of a part of this package it is the name alone, because the package's version is recorded.
     """
     if isinstance(value, ModuleType):
         name = value.__name__
@@ -263,8 +275,9 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
     """Name the differences between two descriptions, as in ``steps: 100 there, 50 now``."""
     import pandas as pd
 
+    # Nested tables become flat, so that a difference is named by its full key.
     before, after = (pd.json_normalize(dict(description)).to_dict("records")[0] for description in (old, new))
     for key in dict.fromkeys([*before, *after]):
-        there, now = (json.dumps(values[key]) if key in values else "nothing" for values in (before, after))
-        if there != now:
-            yield f"{key}: {shortened(there, 60)} there, {shortened(now, 60)} now"
+        stored, now = (json.dumps(values[key]) if key in values else "nothing" for values in (before, after))
+        if stored != now:
+            yield f"{key}: {shortened(stored, 60)} there, {shortened(now, 60)} now"

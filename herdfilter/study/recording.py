@@ -40,7 +40,7 @@ class Recording:
     controls : ndarray of shape (T, c), optional
         Control inputs of the transitions.
     sensors : sequence of Sensor, length T, optional
-        Sensor of each observation; the model observes unless given.
+        Sensor of each observation; by default the model observes.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class Recording:
 
     @property
     def input(self) -> tuple[Any, dict[str, Any]]:
-        """Arguments of the ``run`` of a filter: observations, or readings of sensors, and keywords."""
+        """Arguments of a filter's ``run``: observations, or with sensors readings (time, sensor, z), and keywords."""
         if self.sensors is None:
             return self.observations, {"dt": self.dt, "controls": self.controls}
         readings = list(zip(self.times, self.sensors, self.observations, strict=True))
@@ -98,7 +98,13 @@ class Recording:
             return None if values is None else values[:steps]
 
         dt = self.dt if np.ndim(self.dt) == 0 else cut(self.dt)
-        return Recording(cut(self.truth), cut(self.observations), dt, cut(self.controls), cut(self.sensors))
+        return Recording(
+            cut(self.truth),
+            cut(self.observations),
+            dt,
+            cut(self.controls),
+            cut(self.sensors),
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,15 +129,15 @@ class DataSet:
 
 
 def feed(estimator: Any, recording: Recording, **options: Any) -> Any:
-    """Run a filter over a recording, with those of the further `options` that its ``run`` takes."""
-    taken = inspect.signature(estimator.run).parameters
+    """Run a filter over a recording, with those of the further `options` that its ``run`` accepts."""
+    accepted = inspect.signature(estimator.run).parameters
     observations, arguments = recording.input
     with hold_warnings():
-        return estimator.run(observations, **arguments, **{k: v for k, v in options.items() if k in taken})
+        return estimator.run(observations, **arguments, **{k: v for k, v in options.items() if k in accepted})
 
 
 def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
-    """Load the real data of a scenario; None if it is simulated, which takes no folder."""
+    """Load the real data of a scenario; None if it is simulated, when `folder` must be None, too."""
     if folder is not None and (not isinstance(folder, (str, Path)) or not str(folder)):
         raise ValueError(f"data: expected a folder, got {short_repr(folder)}")
     if scenario.data is None:
@@ -142,6 +148,7 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
     options = {k: v for k, v in scenario.data.items() if k != "type"}
     check_keywords("[data]", load, options, added=("folder",))
     loaded = load(None if folder is None else Path(folder), **options)
+    # A loader may return an object of its own that holds the data set and more.
     data = getattr(loaded, "data_set", loaded)
     if not isinstance(data, DataSet):
         raise TypeError(f"[data] type: expected a function that returns a DataSet, got {short_repr(loaded)} from it")
@@ -149,14 +156,20 @@ def load_data(scenario: Scenario, folder: str | Path | None) -> DataSet | None:
 
 
 def record(
-    scenario: Scenario, model: Any, data: DataSet | None, rng: np.random.Generator, steps: int | None = None
+    scenario: Scenario,
+    model: Any,
+    data: DataSet | None,
+    rng: np.random.Generator,
+    steps: int | None = None,
 ) -> Recording:
     """Return the recording of one run, simulated with `rng` or real, or its first `steps` steps."""
     if data is not None:
         recorded = data.recording if steps is None else data.recording.first(steps)
         if recorded.scans is not None or np.shape(recorded.observations)[1] > 0:
             return recorded
+        # The data are a path without observations.
         return replace(recorded, observations=simulate_observations(model, recorded.truth, rng))
+    # The truth may come from another model than the filters'; of a family it must be the one with the same seed.
     simulated = scenario.simulated
     if simulated is not scenario:
         model = simulated.build_model(**({} if scenario.models is None else {"seed": model.seed}))
@@ -164,5 +177,11 @@ def record(
     if scenario.targets is not None:
         truth = scenario.targets.simulate_truth(model, steps, rng, scenario.dt)
         return Recording(truth, simulate_scans(model, truth, rng), scenario.dt)
-    truth, observations = simulate(model, steps, rng, dt=scenario.dt, initial=scenario.initial_truth)
+    truth, observations = simulate(
+        model,
+        steps,
+        rng,
+        dt=scenario.dt,
+        initial=scenario.initial_truth,
+    )
     return Recording(truth, observations, scenario.dt, simulated_controls(model, steps))

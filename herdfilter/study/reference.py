@@ -1,4 +1,4 @@
-"""References: the posterior of a run, exact or from very many particles, for comparison with estimates."""
+"""References: the posterior of a run, exact or from very many particles, with which estimates are compared."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class LineDensity:
 class Reference:
     """Posterior of one run.
 
-    `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. `posteriors` has the exact
-    posterior at a few steps (`snapshot_steps`), by their index from 0; a grid has them in one dimension only.
+    `error` is the standard error of the means: zero if they are exact, NaN if it is unknown. `posteriors` maps the index,
+    from 0, of a few steps (`snapshot_steps`) to the exact posterior there; a grid has it in one dimension only.
     """
 
     means: Array  # (T, d)
@@ -64,11 +64,12 @@ class Reference:
 
 def snapshot_steps(steps: int) -> list[int]:
     """Return indices, from 0, of up to `SNAPSHOTS` evenly spaced steps, the last among them."""
+    # Rounded up; a run with fewer steps than snapshots gives some of them twice.
     return sorted({-(-steps * (i + 1) // SNAPSHOTS) - 1 for i in range(SNAPSHOTS)}) if steps else []
 
 
 def to_arrays(reference: Reference) -> dict[str, Array]:
-    """Return a reference, whose posteriors are densities on the line, as arrays of numbers."""
+    """Return a reference, whose posteriors must be densities on the line, as arrays of numbers for the cache."""
     arrays = {name: np.asarray(getattr(reference, name)) for name in ("means", "error", "log_likelihood")}
     if reference.covariances is not None:
         arrays["covariances"] = reference.covariances
@@ -81,13 +82,19 @@ def to_arrays(reference: Reference) -> dict[str, Array]:
 
 
 def from_arrays(arrays: Mapping[str, Array]) -> Reference:
-    """Return the reference of arrays."""
+    """Return the reference of `to_arrays`."""
     posteriors: dict[int, GaussianMixture | LineDensity] = {}
     if "steps" in arrays:
         densities = map(LineDensity, arrays["edges"], arrays["masses"])
         posteriors.update(zip(arrays["steps"].astype(int).tolist(), densities, strict=True))
     log_likelihood = float(arrays["log_likelihood"])
-    return Reference(arrays["means"], log_likelihood, arrays["error"], arrays.get("covariances"), posteriors)
+    return Reference(
+        arrays["means"],
+        log_likelihood,
+        arrays["error"],
+        arrays.get("covariances"),
+        posteriors,
+    )
 
 
 def _grid(
@@ -99,18 +106,30 @@ def _grid(
     upper: float | Sequence[float],
     points: int | Sequence[int],
 ) -> Reference:
-    """Compute the posterior, exact up to the resolution of a grid of `points` from `lower` to `upper`."""
+    """Compute the posterior on a grid of `points` from `lower` to `upper`, exact up to its resolution."""
     from herdfilter.filters.grid import GridFilter
 
     grid = GridFilter(model, lower, upper, points)
-    result = grid.run(recording.observations, recording.dt, recording.controls, keep_masses=len(grid.shape) == 1)
+    result = grid.run(
+        recording.observations,
+        recording.dt,
+        recording.controls,
+        keep_masses=len(grid.shape) == 1,
+    )
     posteriors = {}
     if result.masses is not None:
         h = grid.spacing[0]
+        # A grid point is the centre of its cell.
         edges = np.append(grid.x[:, 0] - h / 2, grid.x[-1, 0] + h / 2)
         posteriors = {k: LineDensity(edges, result.masses[k].copy()) for k in snapshot_steps(len(recording))}
     exact = np.zeros_like(result.means)
-    return Reference(result.means, float(result.log_likelihood), exact, result.covariances, posteriors)
+    return Reference(
+        result.means,
+        float(result.log_likelihood),
+        exact,
+        result.covariances,
+        posteriors,
+    )
 
 
 def _large(
@@ -124,27 +143,28 @@ def _large(
 ) -> Reference:
     """Average `repeats` filters of the catalogue with `n` particles, independent of each other and of those compared.
 
-    A filter (name or table) must draw at random, or the error comes out too small; of a list, the first that fits is used.
+    A filter (name or table) must draw at random, or the error comes out too small; of a list, the first that supports the
+    model is used.
     Likelihoods are averaged, not their logs: each filter's is unbiased (Del Moral 2004, "Feynman-Kac formulae").
     """
     build = filter_for(filter, model)
     results = [feed(build(model, n, seeded), recording) for seeded in rng.spawn(repeats)]
     means, spread = _averaged(np.array([result.means for result in results]), circular_dims(model))
     error = np.sqrt(np.diagonal(spread, axis1=1, axis2=2) / repeats)
-    # A filter's covariance is about its own mean, and too small by the variance of this mean, which the spread gives back.
-    inside = np.mean([result.covariances for result in results], axis=0)
-    covariances = inside + (0.0 if repeats == 1 else spread)
+    # A filter's covariance is about its own mean, and too small by the variance of that mean, which the spread estimates.
+    within = np.mean([result.covariances for result in results], axis=0)
+    covariances = within + (0.0 if repeats == 1 else spread)
     logs = np.array([result.log_likelihood for result in results])
     log_likelihood = float(np.log(np.exp(logs - logs.max()).mean()) + logs.max())
     return Reference(means, log_likelihood, error, covariances)
 
 
 def filter_for(names: Any, model: Any) -> FilterFactory:
-    """Return the first of these filters, names or tables, that supports the model, or raise the last one's error."""
+    """Return the factory of the first of these filters, names or tables, that supports the model; else raise its error."""
     names = _as_list(names)
     for name in names:
         build = resolve_filters({"reference": name})["reference"]
-        try:
+        try:  # building is the test: a filter checks the model it gets
             build(model, 2, np.random.default_rng(0))
         except (TypeError, ValueError):
             if name == names[-1]:
@@ -155,10 +175,11 @@ def filter_for(names: Any, model: Any) -> FilterFactory:
 
 
 def _averaged(estimates: Array, circular: Sequence[int]) -> tuple[Array, Array]:
-    """Return mean (T, d) of independent estimates (m, T, d), circular for angles, and sample covariance (T, d, d)."""
+    """Return mean (T, d), circular for angles, and sample covariance (T, d, d) of independent estimates (m, T, d)."""
     m = len(estimates)
     steps = [moments(x, np.full(m, 1 / m), circular) for x in estimates.swapaxes(0, 1)]
     spread = np.array([covariance for _, covariance in steps])
+    # `moments` divides by m, not m - 1; one estimate has no spread.
     return np.array([mean for mean, _ in steps]), spread * (m / (m - 1) if m > 1 else np.nan)
 
 
@@ -171,10 +192,11 @@ def _grid_or_large(
     repeats: int = 2,
     filter: Any = "bootstrap",  # noqa: A002
 ) -> Reference:
-    """Compute the posterior on the grid that the model names in `grid`; with many particles if that fails."""
+    """Compute the posterior on the grid that the model names in `grid`; with many particles if there is none or it fails."""
     grid = getattr(model, "grid", None)
     if grid is not None:
-        with suppress(ValueError):  # too coarse for the noise, or left by the state
+        with suppress(ValueError):
+            # The grid is too coarse for the noise, or the state leaves it.
             return _grid(model, recording, rng, **grid)
     return _large(model, recording, rng, n=n, repeats=repeats, filter=filter)
 
@@ -191,26 +213,29 @@ def _exact_or_guided(
 ) -> Reference:
     """Compute the posterior exactly, by a Kalman filter or on the model's grid; else take the better of two large ones.
 
-    The one is of `filter`. The other is of a filter that looks at the observation, `guided`: mostly it has less spread, but
-    it may miss a part of the posterior. It is taken if its standard error is the smaller one and the two agree.
+    The second large reference uses `guided`, a filter whose proposal looks at the observation: it mostly has less spread
+    than `filter`, but may miss a part of the posterior. It is taken if its standard error is smaller and the two agree.
     """
     with suppress(TypeError, ValueError):
         return _kalman(model, recording, rng)
     blind = _grid_or_large(model, recording, rng, n=n, repeats=repeats, filter=filter)
-    if blind.error.any():
+    if blind.error.any():  # not exact on a grid
         with suppress(TypeError, ValueError, DegenerateWeightsError):
-            other = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
-            if _is_better(other, blind, circular_dims(model)):
-                return other
+            informed = _large(model, recording, rng, n=n, repeats=repeats, filter=guided)
+            if _is_better(informed, blind, circular_dims(model)):
+                return informed
     return blind
 
 
 def _is_better(first: Reference, second: Reference, circular: Sequence[int]) -> bool:
     """Return True if the `first` one has the smaller standard error and the two agree."""
-    spreads = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)  # over time
+    # Squares are summed in units of the variance, averaged over time, so that dimensions of any unit count alike.
+    variances = np.diagonal(np.asarray(second.covariances), axis1=1, axis2=2).mean(axis=0)
     squares = first.error**2, second.error**2, wrap_angles(first.means - second.means, circular) ** 2
-    own, other, apart = (np.divide(x, spreads, out=np.zeros_like(x), where=spreads > 0).sum() for x in squares)
-    return bool(own < other and apart <= AGREEMENT**2 * (own + other))
+    first_error, second_error, distance = (
+        np.divide(x, variances, out=np.zeros_like(x), where=variances > 0).sum() for x in squares
+    )
+    return bool(first_error < second_error and distance <= AGREEMENT**2 * (first_error + second_error))
 
 
 def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Reference:
@@ -219,43 +244,59 @@ def _kalman(model: Any, recording: Recording, rng: np.random.Generator) -> Refer
     require_constant_noise(model, "the Kalman reference")
     if not isinstance(model.initial, GaussianMixture) or len(model.initial) > 1:
         raise ValueError(f"initial: expected one Gaussian for the Kalman reference, got {short_repr(model.initial)}")
-    x, P = model.initial.mean, model.initial.covariance
+    x = model.initial.mean
+    P = model.initial.covariance
     dts = np.broadcast_to(recording.dt, len(recording))
     controls = [None] * len(recording) if recording.controls is None else recording.controls
-    means, covariances, log_likelihood = [], [], 0.0
+    means = []
+    covariances = []
+    log_likelihood = 0.0
     for step, (z, dt, control) in enumerate(zip(recording.observations, dts, controls, strict=True), start=1):
         F, shift = _affine(model.dim, model.transition_mean, dt, control, step)
-        x, P = F @ x + shift, F @ P @ F.T + model.transition_covariance(dt, step)
+        x = F @ x + shift
+        P = F @ P @ F.T + model.transition_covariance(dt, step)
         observed = np.flatnonzero(np.isfinite(z))
         if len(observed):
             H, offset = _affine(model.dim, model.observation_mean, step)
             R = np.asarray(model.observation_covariance(step))[np.ix_(observed, observed)]
-            residual, H = (z - offset)[observed] - H[observed] @ x, H[observed]
-            if Measurement(model).has_likelihood:  # else it is Gaussian
+            H = H[observed]
+            residual = (z - offset)[observed] - H @ x
+            # A likelihood of the model's own must be this Gaussian's up to a constant, as a few states around x tell.
+            if Measurement(model).has_likelihood:
                 states = x + np.sqrt(np.diagonal(P)) * np.array([[0.0], [1.0], [-2.0]])
-                known = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
-                given = Measurement(model).log_likelihood(z, states, step)
-                if not (np.isfinite(given).all() and np.ptp(given - known) <= 1e-6 * (1 + np.ptp(known))):
+                gaussian = contract.gaussian_log_density((z - offset)[observed] - states @ H.T, R[None], step)
+                stated = Measurement(model).log_likelihood(z, states, step)
+                if not (np.isfinite(stated).all() and np.ptp(stated - gaussian) <= 1e-6 * (1 + np.ptp(gaussian))):
                     raise ValueError(f"log_likelihood: expected a Gaussian's for the Kalman reference, got another, {step=}")
             S = H @ P @ H.T + R
             gain = np.linalg.solve(S, H @ P).T
             quadratic = residual @ np.linalg.solve(S, residual)
-            left = np.eye(model.dim) - gain @ H  # the form of Joseph, which stays positive definite
-            x, P = x + gain @ residual, left @ P @ left.T + gain @ R @ gain.T
+            x = x + gain @ residual
+            # Joseph's form, which stays positive definite.
+            reduction = np.eye(model.dim) - gain @ H
+            P = reduction @ P @ reduction.T + gain @ R @ gain.T
             log_likelihood -= 0.5 * float(quadratic + np.linalg.slogdet(2 * np.pi * S)[1])
         means.append(x)
         covariances.append(0.5 * (P + P.T))
     posteriors = {
         k: GaussianMixture.unchecked(np.ones(1), means[k][None], covariances[k]) for k in snapshot_steps(len(means))
     }
-    return Reference(np.array(means), log_likelihood, np.zeros_like(means), np.array(covariances), posteriors)
+    return Reference(
+        np.array(means),
+        log_likelihood,
+        np.zeros_like(means),
+        np.array(covariances),
+        posteriors,
+    )
 
 
 def _affine(dim: int, function: Callable[..., Array], *arguments: Any) -> tuple[Array, Array]:
-    """Return matrix and offset of an affine function of states (n, dim)."""
+    """Return matrix and offset of an affine function of states (n, dim); ValueError for other functions."""
+    # Its values at 0 and the unit vectors determine it; one further state tells whether it is affine.
     probes = np.vstack([np.zeros(dim), np.eye(dim), np.full(dim, -2.0)])
     values = np.asarray(function(probes, *arguments), dtype=float)
-    offset, matrix = values[0], (values[1:-1] - values[0]).T
+    offset = values[0]
+    matrix = (values[1:-1] - offset).T
     gap = np.abs(offset - 2 * matrix.sum(axis=1) - values[-1])
     if not (gap <= 1e-9 * (1 + np.abs(values).max()) + 1e-5 * np.abs(values[-1])).all():
         raise ValueError("reference: expected a linear model for type 'kalman', got a nonlinear one")
@@ -271,11 +312,17 @@ REFERENCES: dict[str, Callable[..., Reference]] = {
 }
 """Type of reference -> function of model, recording, generator and the keys of ``[reference]``."""
 
-CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")  # the Kalman filter takes less time than the disk
-CACHE_VERSION = 5  # to be raised when `to_arrays` changes
+# The Kalman filter is faster than the disk.
+CACHED_TYPES = ("grid", "large", "grid-or-large", "exact-or-guided")
+CACHE_VERSION = 5  # raise this when `to_arrays` changes
 
 
-def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng: np.random.Generator) -> Reference | None:
+def compute_reference(
+    scenario: Scenario,
+    model: Any,
+    recording: Recording,
+    rng: np.random.Generator,
+) -> Reference | None:
     """Compute the reference of one run, or read it from the cache; None if the scenario does not ask for one."""
     if scenario.reference is None:
         return None
@@ -290,7 +337,8 @@ def compute_reference(scenario: Scenario, model: Any, recording: Recording, rng:
     def decisive() -> tuple[Any, ...]:
         sensors = None if recording.sensors is None else [machine.bare(sensor) for sensor in recording.sensors]
         observed = recording.observations, recording.dt, recording.controls, sensors
-        state = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)  # also of generators spawned
+        # The seed sequence, too: it decides the generators that a reference spawns.
+        state = rng.bit_generator.state, getattr(rng.bit_generator.seed_seq, "state", None)
         return CACHE_VERSION, machine.bare(model), machine.sources(model), observed, scenario.reference, state
 
     return machine.remembered(compute, to_arrays, from_arrays, decisive)
@@ -323,9 +371,9 @@ def check_reference(scenario: Scenario) -> None:
 
 
 def try_reference(scenario: Scenario, model: Any, first: Recording) -> None:
-    """Raise the errors that the reference of every run would raise, at the `first` step of one.
+    """Raise the errors that the reference of every run would raise, with the `first` step of a recording.
 
-    A filter with many particles is only built: it may lose the target in any run.
+    A filter with many particles is built but not run: losing the target in one run does not mean losing it in all.
     """
     if scenario.reference is None:
         return
@@ -344,12 +392,13 @@ def _as_list(names: Any) -> list[Any]:
 
 
 def _draws_at_random(name: Any) -> bool:
-    """Return True if a name or table is of a particle filter whose second step, on a chain, uses its generator."""
-    rng, states = np.random.default_rng(0), []
+    """Return True if a name or table is of a particle filter whose second step, on a linear model, uses its generator."""
+    rng = np.random.default_rng(0)
+    states = []
     build = resolve_filters({"reference": name})["reference"]
     try:
         particle_filter = build(linear_chain(1), 8, rng)
-    except TypeError:  # it asks for linear dimensions
+    except TypeError:  # a Rao-Blackwellised filter needs conditionally linear dimensions
         particle_filter = build(ConditionallyLinear(linear_chain(2), [1]), 8, rng)
     if not isinstance(particle_filter, ParticleFilter):
         return False
@@ -358,4 +407,5 @@ def _draws_at_random(name: Any) -> bool:
         with suppress(DegenerateWeightsError):
             particle_filter.update(np.zeros(particle_filter.model.dim))
         states.append(rng.bit_generator.state["state"])
+    # The first step may draw initial particles at random even where later steps do not.
     return bool(states[0] != states[1])

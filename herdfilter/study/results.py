@@ -31,31 +31,37 @@ if TYPE_CHECKING:
 __all__ = ["StudyResult"]
 
 LEAST_COUNTS = 4
-"""Particle counts from which on slopes are fitted: a line through fewer shows little but chance."""
+"""Smallest number of particle counts for which slopes are fitted: a line through fewer shows little but chance."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """The first run in full at one particle count, for figures; arrays by the names of the filters that did not fail.
 
-    The recording has truth and times but no observations, and the reference only its means.
-    Of many targets estimates are (T, labels, d), NaN if a label has none, the labels in the order of first appearance.
+    The recording has truth and times but no observations, and the reference only its means. Estimates of many targets are
+    (T, labels, d), NaN where a label has none, with the labels in the order of first appearance.
     """
 
     recording: Recording
     reference: Reference | None
     n_particles: int
     estimates: Mapping[str, Array]  # posterior means (T, d)
-    particles: Mapping[str, Array]  # (T, n, d), of the filters that keep them
+    particles: Mapping[str, Array]  # (T, n, d), of the filters that store them
     weights: Mapping[str, Array] = field(default_factory=dict)  # (T, n)
-    positions: list[Array] | None = None  # detections (k, 2) of every scan in the plane drawn; None if they lie in none
+    positions: list[Array] | None = None  # detections (k, 2) of every scan in the plane drawn; None if they are no positions
 
     __repr__ = fields_in_line
 
     @classmethod
-    def of_arrays(cls, arrays: Mapping[tuple[str, str], Array], filters: Iterable[str], n_particles: int) -> Trajectory:
-        """Make a trajectory of the arrays of `TaskResult.shown`, with the filters in the order given."""
+    def of_arrays(
+        cls,
+        arrays: Mapping[tuple[str, str], Array],
+        filters: Iterable[str],
+        n_particles: int,
+    ) -> Trajectory:
+        """Make a trajectory of the arrays of `TaskResult.trajectory`, with the filters in this order."""
         truth = arrays["", "truth"]
+        # Figures need no observations and no errors of the reference.
         unknown = np.full((len(truth), 1), np.nan)
         recording = Recording(truth, unknown, arrays["", "dt"])
         reference = None
@@ -81,14 +87,14 @@ class StudyResult:
     runs : pandas.DataFrame
         One row per filter, particle count and run (see `herdfilter.compare`).
     series : mapping
-        (filter, n) -> name -> array (runs, T), read when it is asked for; rows of failed runs are NaN, and a filter all of
-        whose runs failed is left out.
+        (filter, n) -> name -> array (runs, T), read from the store on access; rows of failed runs are NaN, and a filter all
+        of whose runs failed is left out.
     trajectory : Trajectory
         The first run.
     description : mapping
         The study as it was planned (`Study.describe`); `study` has the runs that all filters have finished.
     sessions : sequence of mapping
-        ``started``, ``executor``, ``versions`` and ``machine`` of every time that somebody worked on it.
+        ``started``, ``executor``, ``versions`` and ``machine`` of every session of computing.
 
     Examples
     --------
@@ -125,7 +131,8 @@ class StudyResult:
 
     @cached_property
     def slopes(self) -> dict[str, pd.DataFrame]:
-        """Measure -> fitted slopes (see `fitted_slopes`), the measure that ranks filters first; none below four counts."""
+        """Measure -> fitted slopes (see `fitted_slopes`), first the measure that ranks filters; empty below four counts."""
+        # An empty mapping, so that pages and figures need no further check.
         enough = len(self.study.particles) >= LEAST_COUNTS
         return {measure: fitted_slopes(self.runs, measure) for measure in error_measures(self.runs) if enough}
 
@@ -135,9 +142,9 @@ READINGS: tuple[Callable[[Array], Array], ...] = (
     lambda z: z[:, ::-1],
     lambda z: z[:, :1] * np.column_stack([np.cos(z[:, 1]), np.sin(z[:, 1])]),
 )
-"""Meanings of the two entries of a detection: a position, in either order, or range and bearing; (k, 2) -> (k, 2)."""
+"""What the two entries of a detection may mean: a position, in either order, or range and bearing; (k, 2) -> (k, 2)."""
 
-_SAME_PLACE = 1e-9  # relative difference up to which two positions are the same
+_SAME_POSITION = 1e-9  # relative difference up to which two positions are the same
 
 
 def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Array] | None:
@@ -149,19 +156,21 @@ def positions(model: Any, recording: Recording, plane: Sequence[int]) -> list[Ar
     if recording.scans is None or max(plane) >= dim or not contract.has(model, ("observation_mean",)):
         return None
     states = recording.truth[np.isfinite(recording.truth).all(axis=-1)]
-    places = states[:, list(plane)]
-    with suppress(Exception):  # a model of the user's own
+    true_positions = states[:, list(plane)]
+    with suppress(Exception):
+        # A user's model may raise anything, and a figure is not worth an error.
         observations = np.asarray(model.observation_mean(states, 1), dtype=np.float64)
         if observations.shape == (len(states), 2) and len(states):
             for read in READINGS:
-                apart = places - read(observations)
-                if np.ptp(apart, axis=0).max() <= _SAME_PLACE * np.abs(places).max():
-                    return [read(scan.reshape(-1, 2)) + apart.mean(axis=0) for scan in recording.scans]
+                # A reading fits if it is off by the same vector everywhere: the sensor's position.
+                offsets = true_positions - read(observations)
+                if np.ptp(offsets, axis=0).max() <= _SAME_POSITION * np.abs(true_positions).max():
+                    return [read(scan.reshape(-1, 2)) + offsets.mean(axis=0) for scan in recording.scans]
     return None
 
 
 def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[str, str], Array]:
-    """Run a filter once more, and return the arrays of `TaskResult.shown`."""
+    """Run a filter once more, and return the arrays of `TaskResult.trajectory`."""
     recording = run.recording
     arrays: dict[tuple[str, str], Any] = {
         ("", "truth"): recording.truth,
@@ -173,7 +182,7 @@ def trajectory_arrays(study: Study, task: Task, run: RunRecord) -> dict[tuple[st
         arrays["", "scan_ends"] = np.cumsum([len(scan) for scan in scans])
     if run.reference is not None:
         arrays["", "reference"] = run.reference.means
-    with suppress_errors():  # they came when the filter was measured, too
+    with suppress_errors():  # they were recorded when the filter was measured
         result = feed(study.build_filter(task, run.model), recording, keep_particles=True)
         if recording.many:
             steps, _, dim = recording.truth.shape

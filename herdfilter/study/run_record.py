@@ -1,4 +1,4 @@
-"""The record of one filter in one run: predictions of every observation, errors over time, and numbers of the run."""
+"""The record of one filter in one run: its predicted observations, its errors over time, and the numbers of the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from herdfilter.study.scenario import Scenario
 
 @dataclass(frozen=True, eq=False)
 class WatchedRun:
-    """The result of a filter's ``run``, the time that it took without the watching, and observations on the way.
+    """The result of a filter's ``run``, its time without that of the watching, and what was seen on the way.
 
     The normalised innovations squared are NaN if nothing was observed, or filter or model do not predict observations.
     """
@@ -36,15 +36,15 @@ class WatchedRun:
     result: Any
     seconds: float
     nis: Array  # (T,)
-    nis_degrees: Array  # (T,), number of entries observed; 0 where it is NaN
-    particles: Mapping[int, tuple[Array, Array]]  # step, from 0 -> particles (n, d), weights (n,), of the steps asked for
+    nis_degrees: Array  # (T,), number of entries observed; 0 where `nis` is NaN
+    particles: Mapping[int, tuple[Array, Array]]  # index of a step, from 0 -> particles (n, d), weights (n,)
 
 
 def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> WatchedRun:
     """Run a filter over a recording, compare observations with predictions, and keep the particles at `steps`, from 0.
 
-    Its estimates are the same as without. Only filters of this package whose ``run`` takes a `watcher` are looked into;
-    scans are not compared. A proposal that uses the observation costs a whole further prediction, others a fraction.
+    Watching does not change the estimates. It needs a filter whose ``run`` takes a `watcher`; scans are not compared.
+    Where the proposal uses the observation, each step costs a whole further prediction, else a fraction of one.
     """
     watcher = _Watcher(frozenset(steps), recording.scans is None and recording.sensors is None)
     start = time.perf_counter()
@@ -55,10 +55,11 @@ def watch(estimator: Any, recording: Recording, steps: Collection[int] = ()) -> 
 
 
 class _Watcher:
-    """Looks at a filter of this package; `seconds` is the time spent on that."""
+    """Collects predicted observations and particles while a filter runs; `seconds` is the time spent on that."""
 
     def __init__(self, steps: frozenset[int], nis: bool) -> None:
-        self.steps, self.nis = steps, nis
+        self.steps = steps
+        self.nis = nis
         self.seconds = 0.0
         self.predictions: dict[int, tuple[Array, Array]] = {}
         self.particles: dict[int, tuple[Array, Array]] = {}
@@ -67,7 +68,7 @@ class _Watcher:
         if not self.nis or z is None:
             return
         start = time.perf_counter()
-        with suppress(Exception):  # the filter's own errors are raised by its run
+        with suppress(Exception):  # the run itself will raise the filter's errors
             prediction = estimator.predicted_observation()
             if prediction is not None:
                 self.predictions[estimator.step - 1] = prediction
@@ -77,14 +78,16 @@ class _Watcher:
         k = estimator.step - 1
         if k in self.steps and hasattr(estimator, "particles"):
             x = estimator.particles
+            # An ensemble filter has particles without weights.
             self.particles[k] = x, estimator.weights if hasattr(estimator, "weights") else np.full(len(x), 1 / len(x))
 
 
 def _normalised_innovations(
     estimator: Any, recording: Recording, predictions: Mapping[int, tuple[Array, Array]]
 ) -> tuple[Array, Array]:
-    """Return squares of the innovations in units of their predicted covariances, and their degrees of freedom, each (T,)."""
-    nis, degrees = np.full(len(recording), np.nan), np.zeros(len(recording))
+    """Return normalised innovations squared and their degrees of freedom, each (T,)."""
+    nis = np.full(len(recording), np.nan)
+    degrees = np.zeros(len(recording))
     if recording.scans is not None:
         return nis, degrees
     observations = np.asarray(recording.observations)
@@ -93,12 +96,15 @@ def _normalised_innovations(
     size = observations.shape[1]
     steps = np.array([k for k, (mean, _) in predictions.items() if len(mean) == size], dtype=np.int64)
     finite = np.isfinite(observations[steps])
+    # Steps that lack the same entries are computed in one call.
     for pattern in np.unique(finite, axis=0):
-        observed, same = np.flatnonzero(pattern), steps[(finite == pattern).all(axis=1)]
+        observed = np.flatnonzero(pattern)
+        same = steps[(finite == pattern).all(axis=1)]
         if not len(observed) or not (partial or len(observed) == size):
             continue
         means = np.array([predictions[k][0] for k in same])
         covariances = np.array([predictions[k][1] for k in same])
+        # Bearings differ by less than half a turn.
         innovations = wrap_angles(observations[same] - means, Measurement(model).circular(size))
         part = np.ix_(np.arange(len(same)), observed, observed)
         nis[same] = metrics.normalised_squares(innovations[:, observed], covariances[part])
@@ -107,25 +113,26 @@ def _normalised_innovations(
 
 
 SMALLEST_RATIO = 1e-6
-"""Ratios of variances are clipped below here: particles that all coincide have a variance of 0, without a logarithm."""
+"""Ratios of variances are clipped below at this: particles that all coincide have variance 0, which has no logarithm."""
 
-SD_FLOOR = 1e-3  # least standard deviation of the posterior at a step, as a share of its root mean square over time
+# Least standard deviation of the posterior at a step, as a share of its RMS over time.
+SD_FLOOR = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
     """All data of one filter in one run; columns and series are functions of it.
 
-    Attributes "over time" have one value for each step, shape (T,), and NaN where it is unknown; so have numbers.
+    Attributes "over time" have one value for each step, shape (T,). Unknown values are NaN.
     """
 
-    scenario: Scenario  # says which dimensions count, and when a run diverged
+    scenario: Scenario  # says in which dimensions errors count, and when a run diverged
     model: Any
     recording: Recording
     reference: Reference | None = None
-    result: Any = None  # of the filter's `run`: as a `FilterResult`; a tracker's has means and labels for each step
-    seconds: float = np.nan  # that the filter took
-    watched: WatchedRun | None = None  # innovations and particles seen on the way
+    result: Any = None  # of the filter's `run`: like a `FilterResult`; a tracker's has means and labels for each step
+    seconds: float = np.nan  # duration of the filter's run
+    watched: WatchedRun | None = None  # innovations and particles
 
     @cached_property
     def means(self) -> Array:
@@ -134,14 +141,15 @@ class RunRecord:
 
     @property
     def covariances(self) -> Array | None:
-        """Covariances of the estimates (T, d, d), if the result has any; none of many targets."""
-        given = None if self.recording.many else getattr(self.result, "covariances", None)
-        return None if given is None else np.asarray(given, dtype=np.float64)
+        """Covariances of the estimates (T, d, d); None for many targets, or if the result has none."""
+        covariances = None if self.recording.many else getattr(self.result, "covariances", None)
+        return None if covariances is None else np.asarray(covariances, dtype=np.float64)
 
     @cached_property
     def sets(self) -> metrics.SetErrors | None:
         """Distances of the estimates to many targets; None with one target."""
-        targets, truth = self.scenario.targets, self.recording.truth
+        targets = self.scenario.targets
+        truth = self.recording.truth
         if targets is None:
             return None
         estimates = metrics.labelled_estimates(self.result, len(truth), truth.shape[2])
@@ -165,8 +173,8 @@ class RunRecord:
     def posterior_sd(self) -> Array:
         """Standard deviations of the reference (T, k) in the k dimensions whose error counts; NaN where they are unknown.
 
-        They are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A dimension that is known
-        at all steps is NaN, and does not count.
+        They are clipped below at 1/1000 of their RMS over time, so that no single step dominates. A dimension without
+        uncertainty at any step is NaN, and does not count.
         """
         dims = self.dims
         if self.reference is None or self.reference.covariances is None:
@@ -206,12 +214,13 @@ class RunRecord:
     @cached_property
     def ess(self) -> Array:
         """Effective sample size; over time."""
+        # NaN for a filter without particles; a single number holds for all steps.
         ess = np.asarray(getattr(self.result, "ess", np.nan), dtype=np.float64)
         return np.broadcast_to(ess, len(self.recording)).copy()
 
     @cached_property
     def energy_distances(self) -> Array:
-        """Energy distance of the particles to the exact posterior, at the steps that keep it; over time.
+        """Energy distance of the particles to the exact posterior, at the steps where the reference has it; over time.
 
         It is in units of the posterior's standard deviation in each dimension.
         """
@@ -224,12 +233,12 @@ class RunRecord:
 
     @property
     def final_rmse(self) -> float:
-        """Root mean square of the error to the truth over the final part of the run, which the scenario's bound names."""
+        """Root mean square of the error to the truth over the final part of the run, as in the scenario's `divergence`."""
         bound = self.scenario.divergence
         if bound is None:
             return np.nan
         squares = self.truth
-        if bound.in_spreads:
+        if bound.in_spreads:  # models of a family differ in units
             errors = wrap_angles(self.means - self.recording.truth, circular_dims(self.model)) / self.model.spread
             squares = np.asarray((errors[:, self.dims] ** 2).mean(axis=1))
         return metrics.root_mean(squares[-max(1, round(bound.final_part * len(self.recording))) :])
@@ -247,7 +256,7 @@ class RunRecord:
 
     @property
     def reference_error_sd(self) -> float:
-        """Root mean square, over time and the dimensions that count, of the error to the reference in `posterior_sd`."""
+        """RMS error to the reference in units of `posterior_sd`, over time and the dimensions whose error counts."""
         if self.reference is None:
             return np.nan
         errors = wrap_angles(self.means - self.reference.means, circular_dims(self.model))[:, self.dims]
@@ -255,7 +264,7 @@ class RunRecord:
 
     @property
     def reference_uncertainty(self) -> float:
-        """Standard error of the reference's own posterior mean, taken as `reference_error_sd` is."""
+        """Standard error of the reference's own posterior mean, in the unit and averages of `reference_error_sd`."""
         if self.reference is None:
             return np.nan
         return _root_mean_square(self.reference.error[:, self.dims] / self.posterior_sd)
@@ -274,21 +283,21 @@ class RunRecord:
     def variance_ratio(self) -> float:
         """Geometric mean, over time and the dimensions whose error counts, of the filter's variance over the reference's.
 
-        Half and twice the right variance count alike, and a filter that is sure of itself at some steps is not excused by
-        others at which it is too modest.
+        Half and twice the right variance are equally wrong. Variances too small at some steps cannot make up in a sum for
+        those too large at others.
         """
         if self.covariances is None:
             return np.nan
-        own = np.diagonal(self.covariances, axis1=1, axis2=2)[:, self.dims]
-        ratios = own / self.posterior_sd**2
+        variances = np.diagonal(self.covariances, axis1=1, axis2=2)[:, self.dims]
+        ratios = variances / self.posterior_sd**2
         logs = np.log(np.maximum(ratios[np.isfinite(ratios)], SMALLEST_RATIO))
         return float(np.exp(logs.mean())) if logs.size else np.nan
 
     @property
     def energy_distance(self) -> float:
-        """Energy distance to the exact posterior, mean over the steps that keep it."""
-        known = self.energy_distances[~np.isnan(self.energy_distances)]
-        return float(known.mean()) if len(known) else np.nan
+        """Energy distance to the exact posterior, mean over the steps where the reference has it."""
+        distances = self.energy_distances[~np.isnan(self.energy_distances)]
+        return float(distances.mean()) if len(distances) else np.nan
 
     @property
     def _all_nan(self) -> Array:
@@ -305,8 +314,8 @@ def normalised_mean(squares: Array, degrees: Array) -> float:
 
 
 def _root_mean_square(values: Array) -> float:
-    known = values[~np.isnan(values)]
-    return metrics.root_mean(known**2) if known.size else np.nan
+    values = values[~np.isnan(values)]
+    return metrics.root_mean(values**2) if values.size else np.nan
 
 
 def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weights: Array) -> float:
@@ -319,6 +328,7 @@ def energy_distance_to(posterior: GaussianMixture | LineDensity, x: Array, weigh
     covariance = posterior.covariance
     sd = np.sqrt(np.diagonal(covariance))
     sd = np.where(sd > 0, sd, 1.0)
+    # The posterior of the Kalman reference is one Gaussian: standardised it has mean 0.
     centred = Points.unchecked((x - posterior.mean) / sd, weights)
     normal = GaussianMixture.unchecked(np.ones(1), np.zeros((1, len(sd))), covariance / np.outer(sd, sd))
     return energy_distance(centred, normal)

@@ -1,7 +1,7 @@
-"""Scenarios: one experiment a TOML file, with its source; the page "A scenario of your own" lists all keys.
+"""Scenarios: each TOML file is one experiment, with its source; the page "A scenario of your own" lists all keys.
 
-A file runs the code that it names: a Python file in ``type``, and the modules under ``imports``. Beside those, only the
-public classes of herdfilter can be named in it.
+Loading a file runs the code that it names: a Python file in ``type``, and the modules under ``imports``. Apart from those,
+only the public classes of herdfilter can be named in it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _check_different(key: str, dims: Sequence[int]) -> None:
 TypedTable = Annotated[Mapping[str, Any], _check_typed]
 
 EXCLUDED = {"data": ("models", "truth"), "targets": ("models", "truth", "reference", "divergence")}
-"""Table -> the keys that cannot stand beside it."""
+"""Table -> the keys that cannot be combined with it."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,7 @@ class Scenario:
         if self.models is not None and "seed" in self.model:
             seed = short_repr(self.model["seed"])
             raise ValueError(f"model.seed: cannot be combined with `models`, which seed themselves (got {seed})")
+        # Recorded data and targets bring a truth of their own, and sets of targets have no posterior mean.
         for table, excluded in EXCLUDED.items():
             for key in excluded:
                 if getattr(self, table) is not None and getattr(self, key) is not None:
@@ -122,7 +123,8 @@ class Scenario:
 
     @property
     def simulated(self) -> Scenario:
-        """The scenario of the model that simulates, which has the keys of ``[truth] model`` besides; itself without any."""
+        """The scenario whose model simulates the truth: with the keys of ``[truth] model``; itself if there are none."""
+        # `self` without changes, so that a caller can tell by identity.
         changes = {} if self.truth is None else self.truth.model
         return replace(self, model={**self.model, **changes}) if changes else self
 
@@ -136,7 +138,7 @@ class Scenario:
             return self.modules.resolve(name)
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Import the module of the recorded data in a worker, too: a study holds data beside its scenario."""
+        """Import the data loader's module in a worker, too: a study is sent with data of that module's classes."""
         vars(self).update(state)
         if self.data is not None:
             with suppress(Exception):
@@ -147,24 +149,28 @@ class Scenario:
         return tuple(range(dim)) if self.error_dims is None else self.error_dims
 
     def steps_of(self, model: Any) -> int:
-        """Count the steps of a simulated run; the models of a family say in `steps` how many they should have."""
+        """Return the number of steps of a simulated run; a model of a family may have its own in its attribute `steps`."""
         return self.steps if self.models is None else check_count("steps", getattr(model, "steps", self.steps))
 
     @property
     def plane(self) -> tuple[int, int]:
         """Dimensions in which a path is drawn: the first two whose error counts, if there are two."""
+        # One dimension alone gives no plane; then the first two of the state are drawn.
         i, j = self.error_dims[:2] if self.error_dims and len(self.error_dims) > 1 else (0, 1)
         return i, j
 
     def build_model(self, **arguments: Any) -> Any:
-        """Build the model from its table, with further `arguments` of real data (as beacons) or the seed in a family."""
-        drawn = {} if self.models is None else {"seed": self.first_model}
-        keywords = {k: v for k, v in self.model.items() if k != "type"} | drawn | arguments
+        """Build the model from its table, with `arguments` from real data (such as beacons) or a family's seed."""
+        seed = {} if self.models is None else {"seed": self.first_model}
+        # Later ones win: data and seeds replace keys of the file.
+        keywords = {k: v for k, v in self.model.items() if k != "type"} | seed | arguments
         name = str(self.model["type"])
         with prefix_errors(f"{self.name}.toml: model type: ", Exception, SystemExit):
+            # SystemExit: a user's module may contain anything.
             cls = self.modules.resolve(name)
         with prefix_errors(f"{self.name}.toml: model {short_repr(name)}: ", Exception, SystemExit):
-            if isinstance(keywords.get("model"), str):  # within the clutter
+            if isinstance(keywords.get("model"), str):
+                # The model inside WithClutter is an expression.
                 keywords["model"] = evaluate(keywords["model"], self.modules)
             check_keywords("arguments", cls, keywords)
             model = cls(**keywords)
@@ -197,6 +203,7 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
             'put your model into hf.study.Scenario("name", "title", {"type": "file.py:function"})'
         )
     text = os.fspath(scenario)
+    # A name of the registry has neither ending nor folder.
     if text.endswith(".toml") or os.sep in text:
         path = Path(text).expanduser()
         if not os.path.isfile(path):
@@ -204,12 +211,13 @@ def load_scenario(scenario: str | os.PathLike[str] | Scenario) -> Scenario:
     else:
         files = scenario_files()
         path = files[one_of("scenario", text, files)]
+    # Deeply nested tables exhaust the recursion of tomllib; editors on Windows may write a byte order mark (utf-8-sig).
     with prefix_errors(f"{shortened(path.name, 80)}: ", RecursionError):
         return scenario_from_table(path, tomllib.loads(path.read_text(encoding="utf-8-sig")))
 
 
 def scenario_from_table(path: Path, table: dict[str, Any]) -> Scenario:
-    """Return the scenario of the table of its file."""
+    """Return the scenario of a TOML file, read into `table`."""
     check_keywords("scenario", Scenario, table, added=("name", "folder"))
     return Scenario(**table, name=path.stem, folder=path.resolve().parent)
 

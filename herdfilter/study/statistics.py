@@ -23,16 +23,21 @@ Summary = Callable[[str, "pd.DataFrame"], dict[str, float]]
 
 
 def bootstrap_interval(
-    values: Array, statistic: Callable[..., Array], level: float = 0.95, resamples: int = 2000, seed: int = 0
+    values: Array,
+    statistic: Callable[..., Array],
+    level: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
 ) -> tuple[float, float]:
     """Return the bootstrap interval of a statistic of finite values (runs,), bias-corrected and accelerated.
 
     Efron and Tibshirani (1993), "An introduction to the bootstrap", section 14.3. With few runs and heavy tails it covers
-    less than its level says: at 95 %, the root mean square of exponential errors in 77 % of the cases with 10 runs, in
-    91 % with 100. The `statistic` takes ``axis=-1`` and is proportional to its values. NaN with fewer than six runs.
+    less than its level says: at 95 %, it covers the root mean square of exponential errors in 77 % of the cases with 10
+    runs, in 91 % with 100. The `statistic` takes ``axis=-1`` and scales with its values. NaN with fewer than six runs.
     """
     if len(values) < LEAST_RUNS:
         return np.nan, np.nan
+    # BCa is undefined if all resamples are equal.
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     from scipy.stats import bootstrap
@@ -43,7 +48,8 @@ def bootstrap_interval(
         (values / unit,),
         statistic,
         n_resamples=resamples,
-        batch=max(1, 2**16 // len(values)),  # numbers that fit into the cache
+        # So that a batch fits into the processor's cache.
+        batch=max(1, 2**16 // len(values)),
         vectorized=True,
         confidence_level=level,
         rng=np.random.default_rng(seed),
@@ -57,6 +63,7 @@ def median_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
     It covers at least its level for any continuous distribution (`scipy.stats.quantile_test`); NaN with too few runs: fewer
     than six at 95 %, and at any lower level.
     """
+    # The number of values below the median is binomial, whatever their distribution.
     ranks = _ranks(len(values), level) if len(values) >= LEAST_RUNS else None
     if ranks is None:
         return np.nan, np.nan
@@ -79,26 +86,27 @@ def mean_interval(values: Array, level: float = 0.95) -> tuple[float, float]:
 
     if len(values) < LEAST_RUNS:
         return np.nan, np.nan
-    half = t.ppf((1 + level) / 2, len(values) - 1) * sem(values)
-    return float(values.mean() - half), float(values.mean() + half)
+    half_width = t.ppf((1 + level) / 2, len(values) - 1) * sem(values)
+    return float(values.mean() - half_width), float(values.mean() + half_width)
 
 
 def chi_square_band(degrees: ArrayLike, level: float = 0.95) -> tuple[Array, Array]:
     """Return the band around 1 of a sum of normalised squares over its degrees of freedom, for a consistent Gaussian filter.
 
-    The degrees are runs times d for NEES over independent runs, and the number of entries observed for NIS. Both sides
-    outside have the same probability. NaN without a degree of freedom.
+    The degrees are runs times d for NEES over independent runs, and the number of entries observed for NIS. Values above and
+    below the band are equally probable. NaN without a degree of freedom.
     """
     from scipy.special import chdtri
 
     degrees = np.asarray(degrees, dtype=np.float64)
     degrees = np.where(degrees > 0, degrees, np.nan)
     tail = (1 - level) / 2
+    # `chdtri` inverts the survival function, so that its arguments are upper tails.
     return chdtri(degrees, 1 - tail) / degrees, chdtri(degrees, tail) / degrees
 
 
 def over_runs(name: str, runs: pd.DataFrame, statistic: str, **options: Any) -> dict[str, float]:
-    """Return a statistic over runs, a method of the column."""
+    """Return a statistic over runs; `statistic` is the name of a method of pandas.Series."""
     return {name: float(getattr(runs[name], statistic)(**options))}
 
 
@@ -138,11 +146,11 @@ rms_and_median = partial(with_interval, statistic=root_mean_square, beside_media
 
 
 def mean_beside_band(degrees: str) -> Summary:
-    """Return the summary of normalised squares by mean, bootstrap interval and band; column `degrees` has their degrees."""
+    """Return the summary of normalised squares by mean, bootstrap interval and band; `degrees` names a column."""
 
     def summary(name: str, runs: pd.DataFrame) -> dict[str, float]:
-        some = np.isfinite(np.asarray(runs[name], dtype=np.float64))
-        band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[some].sum())
+        has_value = np.isfinite(np.asarray(runs[name], dtype=np.float64))
+        band = chi_square_band(np.asarray(runs[degrees], dtype=np.float64)[has_value].sum())
         ends = {f"{name}_band_low": float(band[0]), f"{name}_band_high": float(band[1])}
         return mean_with_interval(name, runs) | ends
 
@@ -152,12 +160,16 @@ def mean_beside_band(degrees: str) -> Summary:
 def paired_median(name: str, values: Array, level: float = 0.95) -> dict[str, float]:
     """Return the median of values, one per run, with its exact interval; NaN between infinities of opposite sign."""
     low, high = median_interval(values, level)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore"):  # the middle of -inf and inf
         return {name: of(np.median, values), f"{name}_low": low, f"{name}_high": high}
 
 
 def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, float]:
-    """Return the geometric mean of the finite ratios, with Student's interval of the logs; infinite ones raise its end."""
+    """Return the geometric mean of the finite ratios with Student's interval of the logs.
+
+    Infinite ratios (a failed run) make the upper end of the interval infinite.
+    """
+    # In logarithms a ratio and its inverse count alike.
     logs = np.log(ratios[(ratios > 0) & np.isfinite(ratios)])
     low, high = mean_interval(logs, level)
     ends = np.exp([of(np.mean, logs), low, high + (np.inf if np.isinf(ratios).any() else 0.0)])
@@ -166,6 +178,7 @@ def geometric_mean(name: str, ratios: Array, level: float = 0.95) -> dict[str, f
 
 def paired_ratios(first: Array, second: Array) -> Array:
     """Divide errors of the same runs: infinite if only the second is 0, 1 if both are, NaN if both are infinite."""
+    # The values where the second error is 0, which are not overwritten.
     ratios = np.where(first > 0, np.inf, 1.0)
     with np.errstate(invalid="ignore"):
         np.divide(first, second, out=ratios, where=second > 0)
@@ -173,7 +186,7 @@ def paired_ratios(first: Array, second: Array) -> Array:
 
 
 def of(statistic: Any, values: np.ndarray) -> float:
-    """Return a statistic of values; NaN without values."""
+    """Return a statistic of values; NaN if there are none."""
     return float(statistic(values)) if len(values) else np.nan
 
 
@@ -186,7 +199,7 @@ def finite(values: pd.Series[float]) -> Array:
 def log_slopes(counts: ArrayLike, errors: Array) -> Array:
     """Return the least-squares slope of each row of positive errors (m, k) over k particle counts, in logarithms; (m,)."""
     x = np.log(np.asarray(counts, dtype=np.float64))
-    x -= x.mean()
+    x -= x.mean()  # so that the errors need not be centred, too
     return np.asarray(np.log(errors) @ x / (x @ x))
 
 
@@ -194,10 +207,10 @@ def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.
     """Fit the logarithm of the error over the logarithm of the particle count, by least squares in every run.
 
     The particle counts of a run share its truth and observations, so each run gives one slope, and the interval is
-    Student's over runs. The mean of the slopes is the least-squares slope through the geometric means of the errors;
-    independent draws have a slope of -0.5 once there are many. There is one row per filter: ``filter``, ``runs`` (those with
-    an error above 0 at every particle count), ``slope``, ``slope_low``, ``slope_high``. The slope is NaN with fewer than two
-    particle counts, its interval with fewer than six runs.
+    Student's over runs. The mean of the slopes is the least-squares slope through the geometric means of the errors; with
+    many independent draws it tends to -0.5. There is one row per filter: ``filter``, ``runs`` (those with an error above 0
+    at every particle count), ``slope``, ``slope_low``, ``slope_high``. The slope is NaN with fewer than two particle counts,
+    its interval with fewer than six runs.
     """
     import pandas as pd
 
@@ -208,7 +221,13 @@ def fitted_slopes(table: pd.DataFrame, measure: str, level: float = 0.95) -> pd.
         values = values[(np.isfinite(values) & (values > 0)).all(axis=1)]
         slopes = log_slopes(errors.columns, values) if values.shape[1] > 1 else np.empty(0)
         low, high = mean_interval(slopes, level)
-        row = {"filter": name, "runs": len(values), "slope": of(np.mean, slopes), "slope_low": low, "slope_high": high}
+        row = {
+            "filter": name,
+            "runs": len(values),
+            "slope": of(np.mean, slopes),
+            "slope_low": low,
+            "slope_high": high,
+        }
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -247,7 +266,7 @@ def mean_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
 
 
 def rms_over_time(column: str) -> SeriesSummary:
-    """Return the summary of squared errors: root mean square, and median and quantiles of their roots."""
+    """Return the summary of squared errors as `column`: root mean square, and median and quantiles of their roots."""
 
     def summary(name: str, runs: AllRuns) -> dict[str, Array]:
         squared = runs.values(name)
@@ -258,7 +277,9 @@ def rms_over_time(column: str) -> SeriesSummary:
 
 def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
     """Return mean, median, quantiles and chi-square band of normalised squares over their degrees of freedom."""
-    squares, degrees = runs.values(name), runs.values(f"{name}_degrees")
+    squares = runs.values(name)
+    degrees = runs.values(f"{name}_degrees")
+    # A ratio of sums, so that runs that observed more count more.
     total = np.nansum(degrees, axis=0)
     low, high = chi_square_band(total, runs.level)
     mean = {name: np.nansum(squares, axis=0) / np.where(total > 0, total, np.nan)}
@@ -269,9 +290,9 @@ def normalised_over_time(name: str, runs: AllRuns) -> dict[str, Array]:
 def _quantile_band(name: str, values: Array, quantiles: tuple[float, float]) -> dict[str, Array]:
     """Return median and quantiles over the rows of values (runs, T), NaN left out."""
     result = np.full((3, values.shape[1]), np.nan)
-    some = np.isfinite(values).any(axis=0)
-    if some.any():
-        result[:, some] = np.nanquantile(values[:, some], (0.5, *quantiles), axis=0)
+    has_value = np.isfinite(values).any(axis=0)  # numpy warns of steps without any
+    if has_value.any():
+        result[:, has_value] = np.nanquantile(values[:, has_value], (0.5, *quantiles), axis=0)
     return {f"{name}_median": result[0], f"{name}_low": result[1], f"{name}_high": result[2]}
 
 

@@ -1,11 +1,11 @@
-"""The store of a study: one SQLite file, which one process writes task by task, and any number read.
+"""The store of a study: one SQLite file, which one process writes task by task, and any number may read.
 
 The schema, version 3 (``PRAGMA user_version``; ``PRAGMA application_id`` marks a file of this kind):
 
 ``study (name, value)``
     ``configuration``: the description of the study, JSON (`Study.describe`).
 ``sessions (session)``
-    One row each time that somebody worked on it: start in UTC, executor, package versions and machine, JSON.
+    One row for every session of computing: start in UTC, executor, package versions and machine, JSON.
 ``runs (filter, n_particles, run, reference, diverged, error, traceback, kind, ...)``
     One row per finished task. ``error`` is empty unless the run failed, ``kind`` is the kind of a family's model. Every
     number measured (see `herdfilter.compare`) has a column, NULL if unknown.
@@ -44,7 +44,7 @@ __all__ = ["FILE_NAME", "Store", "open_for_reading"]
 FILE_NAME = "study.sqlite"
 """Name of the store in an output folder."""
 
-BUSY_SECONDS = 30.0  # how long to wait for a program that locks the file
+BUSY_SECONDS = 30.0  # time to wait for another program that locks the file
 
 KIND = 0x68657264  # "herd"
 VERSION = 3
@@ -72,20 +72,27 @@ def schema() -> str:
 
 
 class StoreError(ValueError):
-    """A file is no store, is damaged, has another version or another study, or cannot be written."""
+    """A file is not a store, is damaged, has another version or another study, or cannot be written."""
 
 
 def connect(path: Path | None, options: str = "") -> sqlite3.Connection:
     """Open a database, in memory without a path; `options` are those of an SQLite address, such as ``?mode=rw``."""
     address = ":memory:" if path is None else path.resolve().as_uri() + options
     try:
-        return sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        # Transactions are our own; and the generator of a study may be closed in another thread than its first.
+        return sqlite3.connect(
+            address,
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
     except sqlite3.Error as error:
         raise StoreError(f"{path}: cannot be opened ({error})") from error
 
 
 _DAMAGE = (sqlite3.Error, zlib.error, LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError)
-"""Errors that damaged contents raise when they are read."""
+"""Errors that reading damaged contents may raise."""
 
 
 class Store:
@@ -107,7 +114,7 @@ class Store:
 
     @contextmanager
     def _undamaged(self) -> Iterator[None]:
-        """Raise StoreError for any error that contents of the file raise: SQLite does not see damage inside a value."""
+        """Turn errors of damaged contents into StoreError: SQLite itself does not see damage inside a value."""
         try:
             yield
         except StoreError:
@@ -116,8 +123,8 @@ class Store:
             raise StoreError(f"{self.name}: damaged store ({type(error).__name__}: {error})") from error
 
     def check(self, empty: bool) -> None:
-        """Raise StoreError unless this is an intact store of this version, or may be empty and is."""
-        # One statement sees one moment: another process may be creating it.
+        """Raise StoreError unless this is an intact store of this version, or with `empty` has nothing in it."""
+        # One statement, which sees one moment: another process may be creating the store.
         question = (
             "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema) "
             "FROM pragma_application_id, pragma_user_version"
@@ -125,7 +132,8 @@ class Store:
         try:
             kind, version, tables = self._connection.execute(question).fetchone()
             flaw = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # text that is damaged, too
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # UnicodeDecodeError: the report of a flaw may quote damaged text.
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
                 raise StoreError(f"{self.name}: locked by another program; end that, or wait") from error
             raise StoreError(f"{self.name}: not a store of herdfilter, or damaged ({error})") from error
@@ -147,21 +155,21 @@ class Store:
         with self._undamaged():
             (text,) = self._connection.execute("SELECT value FROM study WHERE name = 'configuration'").fetchone()
             description: dict[str, Any] = json.loads(text)
-            Study.described(description)
+            Study.described(description)  # raises an error if it is damaged
         return description
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Return start, executor, versions of packages and machine of every time that somebody worked on it."""
+        """Return start, executor, versions of packages and machine of every session of computing."""
         with self._undamaged():
             rows = self._connection.execute("SELECT session FROM sessions ORDER BY rowid")
             return [json.loads(text) for (text,) in rows]
 
     def begun(self) -> bool:
-        """Return True if anything is in it."""
+        """Return True unless the store is empty."""
         return bool(self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0])
 
     def finished(self) -> set[Task]:
-        """Return the tasks that are done."""
+        """Return the finished tasks."""
         with self._undamaged():
             return {Task(*row) for row in self._connection.execute("SELECT filter, n_particles, run FROM runs")}
 
@@ -173,6 +181,7 @@ class Store:
             description = self.description()
             study = Study.described(description)
             table = pd.read_sql_query("SELECT * FROM runs", self._connection)
+            # A column that is NULL throughout would be one of objects.
             numbers = [name for name in MEASURED if name in table]
             table = table.astype(dict.fromkeys(numbers, np.float64) | {"diverged": bool})
             table["scenario"] = description["scenario"]["name"]
@@ -182,6 +191,7 @@ class Store:
                 table["model"] = [study.family.seed(run) for run in table["run"]]
                 table["kind"] = table["kind"].fillna("").astype(str)
                 family = ["model", "kind"]
+            # SQLite returns the order of completion.
             order = {key: i for i, key in enumerate(study.keys)}
             table["key"] = [order[key] for key in zip(table["filter"], table["n_particles"], strict=True)]
             table = table.sort_values(["key", "run"], ignore_index=True)
@@ -194,6 +204,7 @@ class Store:
             description = self.description()
             study = Study.described(description)
             table = self.table()
+            # Filters are compared run by run, so that a run counts when all of them have finished it.
             sizes = table.groupby("run").size()
             complete = [int(run) for run in sizes.index[sizes == len(study.keys)]]
             if 0 not in complete:
@@ -204,6 +215,7 @@ class Store:
             if len(complete) < study.runs:
                 study = replace(study, runs=len(complete))
                 table = table[table["run"].isin(complete)].reset_index(drop=True)
+            # A filter all of whose runs failed has no series.
             finished = set(table[table["error"] == ""][["filter", "n_particles"]].itertuples(index=False, name=None))
             keys = [key for key in study.keys if key in finished]
             series: Mapping[Key, Mapping[str, Array]]
@@ -211,10 +223,18 @@ class Store:
                 series = {key: self.series(key, complete) for key in keys}
             else:
                 series = _Series(self.path, keys, complete)
-            return StudyResult(study, table, series, self.trajectory(study), description, self.sessions())
+            return StudyResult(
+                study,
+                table,
+                series,
+                self.trajectory(study),
+                description,
+                self.sessions(),
+            )
 
     def series(self, key: Key, runs: Sequence[int]) -> dict[str, Array]:
-        """Return the series (runs, T), NaN in failed runs and after the last step of a shorter model of a family."""
+        """Return the series (runs, T), NaN in failed runs and, in a family, after the last step of a shorter model."""
+        # The runs of all filters are in the same order.
         index = {run: i for i, run in enumerate(runs)}
         series: dict[str, Array] = {}
         with self._undamaged():
@@ -225,7 +245,7 @@ class Store:
         return series
 
     def _arrays(self, columns: str, condition: str, *values: Any) -> Iterator[tuple[Any, Any, Array]]:
-        """Read two columns, and the arrays, of the rows of a condition."""
+        """Yield two columns and the array of every row that meets a condition."""
         rows = self._connection.execute(f"SELECT {columns}, shape, data FROM arrays WHERE {condition}", values)
         for first, second, shape, data in rows:
             yield first, second, np.frombuffer(zlib.decompress(data), dtype="<f8").reshape(json.loads(shape))
@@ -234,10 +254,16 @@ class Store:
         """Return the first run in full."""
         with self._undamaged():
             arrays = {(owner, name): values for owner, name, values in self._arrays("filter, name", "n_particles = 0")}
-            if not arrays:  # every process died that was at the first run
+            if not arrays:  # every process that worked on the first run died
                 steps = max((len(values) for *_, values in self._arrays("run, name", "TRUE LIMIT 1")), default=0)
                 unknown = np.full((steps, 1), np.nan)
-                return Trajectory(Recording(unknown, unknown, study.scenario.dt), None, study.shown_particles, {}, {})
+                return Trajectory(
+                    Recording(unknown, unknown, study.scenario.dt),
+                    None,
+                    study.shown_particles,
+                    {},
+                    {},
+                )
             return Trajectory.of_arrays(arrays, study.filters, study.shown_particles)
 
     def close(self) -> None:
@@ -253,7 +279,7 @@ class Store:
 
 @dataclass(frozen=True)
 class _Series(Mapping[Key, Mapping[str, Array]]):
-    """The series of a store; each is read when it is asked for."""
+    """The series of a store, each read from the file on access."""
 
     path: Path
     keys_: Sequence[Key]
@@ -262,6 +288,7 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
     def __getitem__(self, key: Key) -> Mapping[str, Array]:
         if key not in self.keys_:
             raise KeyError(key)
+        # Opened for each access, so that a result keeps no file open.
         with open_for_reading(self.path) as store:
             return store.series(key, self.runs)
 
@@ -273,14 +300,14 @@ class _Series(Mapping[Key, Mapping[str, Array]]):
 
 
 def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store:
-    """Open a store for reading; a folder stands for the `study.sqlite` in it.
+    """Open a store for reading, or the `study.sqlite` in a folder.
 
     Raises
     ------
     FileNotFoundError
         If the file is absent.
     StoreError
-        If it is no store, is damaged, has another version, or holds nothing yet and `empty` is false.
+        If it is not a store, is damaged, has another version, or is still empty and `empty` is false.
 
     Examples
     --------
@@ -295,7 +322,8 @@ def open_for_reading(path: str | os.PathLike[str], empty: bool = False) -> Store
         path /= FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
-    store = Store(path, connect(path, "?mode=rw"))  # what a killed process has begun to write is taken back
+    # Writable, so that SQLite can roll back after a killed process.
+    store = Store(path, connect(path, "?mode=rw"))
     try:
         store.check(empty)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Summaries of a table of runs: one row for each filter and particle count, claims pair by pair, and a verdict."""
+"""Summaries of a table of runs: a row for each filter and particle count, claims about pairs of filters, and a verdict."""
 
 from __future__ import annotations
 
@@ -17,51 +17,55 @@ if TYPE_CHECKING:
 
 
 class Pairs:
-    """Errors of filters in the same runs, the source of every ratio, interval and claim.
+    """Errors of filters in the same runs, from which every ratio, interval and claim is computed.
 
-    `losses` has a row for each run and a column for each filter and particle count, infinite if the run failed; `errors` is
-    the same, but for a family it has a row for each model, the median over its runs.
+    `losses` has a row for each run and a column for each filter and particle count, infinite if the run failed. `errors` are
+    the losses or, for a family, their medians over the runs of each model.
     """
 
     def __init__(self, table: pd.DataFrame) -> None:
         failed = table["error"].fillna("") != ""
         self._family = "model" in table
+        # A failed run loses to every other, and so has an infinite error.
         self.losses = table.assign(loss=table[error_measure(table)].mask(failed, np.inf)).pivot(
             index=["model", "run"] if self._family else ["run"], columns=["filter", "n_particles"], values="loss"
         )
         self.errors = median_by_model(self.losses) if self._family else self.losses
 
-    def by_run(self, own: Any, base: Any) -> pd.Series[float]:
-        """Divide errors, each of a filter and particle count, run by run; runs that failed in both are left out."""
+    def by_run(self, key: Any, base: Any) -> pd.Series[float]:
+        """Divide errors run by run; `key` and `base` are (filter, n). Runs in which both failed are left out."""
         import pandas as pd
 
-        first, second = (self.losses[key].to_numpy(dtype=np.float64) for key in (own, base))
-        return pd.Series(paired_ratios(first, second), self.losses.index).dropna()
+        errors = self.losses[key].to_numpy(dtype=np.float64)
+        base_errors = self.losses[base].to_numpy(dtype=np.float64)
+        return pd.Series(paired_ratios(errors, base_errors), self.losses.index).dropna()
 
-    def ratios(self, own: Any, base: Any) -> pd.Series[float]:
-        """Return these ratios; for a family one for each model at which `base` did not fail, the median over its runs.
+    def ratios(self, key: Any, base: Any) -> pd.Series[float]:
+        """Return these ratios; for a family their median for each model at which `base` did not fail.
 
-        Of an even number of runs it is the geometric mean of the middle two: noise of the runs gives logarithms no bias.
+        For an even number of runs it is the geometric mean of the middle two, so that noise does not bias logarithms.
         """
-        ratios = self.by_run(own, base)
+        ratios = self.by_run(key, base)
         if self._family:
             lower, upper = (ratios.groupby(level="model").quantile(interpolation=side) for side in ("lower", "higher"))
-            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)  # NaN between 0 and infinity
+            # A product of 0 and infinity is NaN.
+            ratios = (lower * upper).fillna(np.inf).apply(np.sqrt)
             ratios = ratios[np.isfinite(self.errors[base][ratios.index])]
         return ratios
 
-    def compare(self, own: Any, base: Any, level: float = 0.95) -> dict[str, float]:
-        """Return ratio and difference of errors with intervals, and the sign `better`, as `summarise` has them."""
+    def compare(self, key: Any, base: Any, level: float = 0.95) -> dict[str, float]:
+        """Return ratio and difference of errors with intervals, and the sign `better`, as in `summarise`."""
         if self._family:
-            row = geometric_mean("ratio", self.ratios(own, base).to_numpy(), level)
+            row = geometric_mean("ratio", self.ratios(key, base).to_numpy(), level)
         else:
-            row = paired_median("ratio", self.ratios(own, base).to_numpy(), level)
-            row |= paired_median("difference", (self.losses[own] - self.losses[base]).dropna().to_numpy(), level)
+            row = paired_median("ratio", self.ratios(key, base).to_numpy(), level)
+            row |= paired_median("difference", (self.losses[key] - self.losses[base]).dropna().to_numpy(), level)
+        # -1 with the whole interval below 1, 1 with the whole interval above; comparisons with NaN are false.
         return row | {"better": int(row["ratio_low"] > 1) - int(row["ratio_high"] < 1)}
 
 
 def median_by_model(values: Any) -> Any:
-    """Return the median over the runs of every model, of a column or a table with a row for each run."""
+    """Return the median over each model's runs, of a column or table with a row for each run."""
     return values.groupby(level="model").median()
 
 
@@ -86,7 +90,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         ``rmse``, ``reference_error``, ``anees``, ...
             The columns of `herdfilter.study.columns`, NaN if the table lacks them; ``_low`` and ``_high`` are the ends of
             the interval, ``_median`` (with ends) is the median, ``_band_low`` and ``_band_high`` are the chi-square band.
-            The band of ``anees`` is that of a single step, the worst case of dependence in time; innovations of a right
+            The band of ``anees`` counts a single step, the worst case of dependence in time; innovations of a consistent
             filter are independent, and the band of ``nis`` counts all entries observed.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``baseline``
             Median over runs of the error divided by the baseline's in the same run with as many particles, its interval,
@@ -95,7 +99,7 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
         ``better``
             -1 if the interval of the ratio lies below 1: a gain is shown. 1 if it lies above, else 0.
         ``difference``, ``difference_low``, ``difference_high``
-            The error minus the baseline's, likewise; not for a family, whose models differ in units.
+            The error minus the baseline's, with its interval; not for a family, whose models differ in units.
 
     Examples
     --------
@@ -107,12 +111,18 @@ def summarise(table: pd.DataFrame, baseline: str | None = None) -> pd.DataFrame:
     import pandas as pd
 
     baseline = baseline_of(table, baseline)
-    later = [column.name for column in COLUMNS if column.name not in table]
-    table = table.reindex(columns=[*table, *later])
+    # Tables of other sources, as in the examples, need not have every column.
+    missing = [column.name for column in COLUMNS if column.name not in table]
+    table = table.reindex(columns=[*table, *missing])
     pairs = Pairs(table)
     rows = []
     for (name, n), runs in table.groupby(["filter", "n_particles"], sort=False):
-        row = {"scenario": runs["scenario"].iloc[0], "filter": name, "n_particles": n, "runs": len(runs)}
+        row = {
+            "scenario": runs["scenario"].iloc[0],
+            "filter": name,
+            "n_particles": n,
+            "runs": len(runs),
+        }
         if "model" in table:
             row["models"] = runs["model"].nunique()
         row["failures"] = int((runs["error"].fillna("") != "").sum())
@@ -139,8 +149,10 @@ def baseline_of(table: pd.DataFrame, baseline: str | None = None) -> str:
 
 def verdict(summary: pd.DataFrame) -> str:
     """Name, in one sentence, the best filter at the largest particle count; claim a gain only if it is shown."""
-    n, measure = summary["n_particles"].max(), error_measure(summary)
+    n = summary["n_particles"].max()
+    measure = error_measure(summary)
     error = error_phrase(measure)
+    # Filters are ranked by their medians, but a claim needs the paired ratio.
     ranked = summary[summary["n_particles"] == n].dropna(subset=f"{measure}_median").set_index("filter")
     if ranked.empty:
         return f"With {n} particles no filter finished a run."
@@ -155,15 +167,21 @@ def verdict(summary: pd.DataFrame) -> str:
 
 
 def comparison(best: pd.Series[Any], error: str, units: str, times: float, over: str = "") -> str:
-    """Write the ratio of a filter's error to its baseline's with its interval over `units`, and the ratio of the times."""
-    base, doubt = best["baseline"], "" if best["better"] < 0 else f"no gain over {best['baseline']} is shown: "
+    """Write the ratio of a filter's error to its baseline's with its interval over `units`, and the ratio of their times."""
+    base = best["baseline"]
+    doubt = "" if best["better"] < 0 else f"no gain over {base} is shown: "
     ratio, low, high = (RATIO.written(best[f"ratio{end}"]) for end in ("", "_low", "_high"))
     interval = f"too few {units} for an interval" if np.isnan(best["ratio_low"]) else f"95 % interval {low} to {high}"
     cost = "" if np.isnan(times) else f", at {float(f'{times:.2g}'):g} times its time per step"
     return f"{doubt}{best.name}'s {error} is {ratio} times {base}'s{over} ({interval}){cost}"
 
 
-def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95, simultaneous: bool = True) -> pd.DataFrame:
+def claims(
+    table: pd.DataFrame,
+    baseline: str | None = None,
+    level: float = 0.95,
+    simultaneous: bool = True,
+) -> pd.DataFrame:
     """Compare filters pair by pair, and name the better one if the paired interval shows it.
 
     The median over runs of the ratio of two errors in the same run has an exact interval between order statistics (Thompson
@@ -192,7 +210,7 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
             Number of runs compared (of models in a family, each by the median over its runs), and of failed ones. A failed
             run loses to one that did not; a run in which both failed, or without an error, is left out.
         ``ratio``, ``ratio_low``, ``ratio_high``, ``difference``, ``difference_low``, ``difference_high``
-            The error of `a` divided by, and minus, that of `b`, as in `summarise`; ends are NaN where there are too few
+            Ratio and difference of the errors of `a` and `b`, as in `summarise`; ends are NaN where there are too few
             runs, and may be infinite where runs failed.
         ``better``
             The filter claimed to be better; empty without an interval, or if it holds 1.
@@ -216,22 +234,32 @@ def claims(table: pd.DataFrame, baseline: str | None = None, level: float = 0.95
     names = list(dict.fromkeys(table["filter"]))
     if baseline is not None:
         one_of("baseline", baseline, names)
-    level = as_number("level", level, "a probability between 0 and 1", lambda level: 1e-9 < level < 1)
+    level = as_number(
+        "level",
+        level,
+        "a probability between 0 and 1",
+        lambda level: 1e-9 < level < 1,
+    )
     check_flags(simultaneous=simultaneous)
     against = list(combinations(names, 2)) if baseline is None else [(name, baseline) for name in names if name != baseline]
     counts = dict.fromkeys(table["n_particles"])
+    # Some filters may have other particle counts.
     keys = [((a, n), (b, n)) for n in counts for a, b in against if {(a, n), (b, n)} <= set(pairs.errors)]
-    each = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level
+    # Bonferroni: each claim may be false with an equal share of the probability for all.
+    claim_level = 1 - (1 - level) / max(1, len(keys)) if simultaneous else level
     rows = []
     for (a, n), (b, _) in keys:
-        first, second = pairs.errors[a, n], pairs.errors[b, n]
-        both = first.notna() & second.notna() & ~(np.isinf(first) & np.isinf(second))
-        row = {"n_particles": n, "a": a, "b": b, "runs": int(both.sum())}
-        row |= {"failures_a": int(np.isinf(first[both]).sum()), "failures_b": int(np.isinf(second[both]).sum())}
-        row |= pairs.compare((a, n), (b, n), each)
+        errors_a = pairs.errors[a, n]
+        errors_b = pairs.errors[b, n]
+        comparable = errors_a.notna() & errors_b.notna() & ~(np.isinf(errors_a) & np.isinf(errors_b))
+        row = {"n_particles": n, "a": a, "b": b, "runs": int(comparable.sum())}
+        row["failures_a"] = int(np.isinf(errors_a[comparable]).sum())
+        row["failures_b"] = int(np.isinf(errors_b[comparable]).sum())
+        row |= pairs.compare((a, n), (b, n), claim_level)
         rows.append(row | {"better": {-1: a, 0: "", 1: b}[row["better"]]})
     columns = ["n_particles", "a", "b", "runs", "failures_a", "failures_b"]
     columns += [f"{name}{end}" for name in ("ratio", "difference") for end in ("", "_low", "_high")]
+    # The columns are named, too, because there may be no rows.
     return pd.DataFrame(rows, columns=[*columns, "better"])
 
 
@@ -264,7 +292,7 @@ def over_time(
             Normalised squares of estimation errors and innovations over their degrees of freedom, mean over runs, and the
             chi-square band of the mean of a consistent Gaussian filter; NEES has runs times d degrees of freedom.
         ``rmse_median``, ``rmse_low``, ``rmse_high``, ...
-            Median and ends of the band between quantiles; likewise of the others, ``ess`` and ``energy_distance``.
+            Median and ends of the band between quantiles; the others, ``ess`` and ``energy_distance`` have them, too.
 
         NaN if no run has a value.
 
@@ -284,8 +312,8 @@ def over_time(
         runs = AllRuns(named, quantiles, level)
         columns: dict[str, Any] = {"filter": name, "n_particles": n, "step": np.arange(1, np.shape(runs.main)[1] + 1)}
         columns["runs"] = np.isfinite(runs.main).sum(axis=0)
-        for one in SERIES:
-            if one.over_time is not None:
-                columns |= one.over_time(one.name, runs)
+        for entry in SERIES:
+            if entry.over_time is not None:
+                columns |= entry.over_time(entry.name, runs)
         frames.append(pd.DataFrame(columns))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()

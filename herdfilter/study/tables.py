@@ -1,7 +1,7 @@
 """Tables of a TOML file as frozen dataclasses, and the smaller tables of a scenario.
 
-The fields of a dataclass are the keys of its table. It converts and checks them as their annotations say when it is made, by
-a file or a caller (`convert_fields`).
+The fields of a dataclass are the keys of its table. When one is made, from a file or by a caller, its fields are converted
+and checked according to their annotations (`convert_fields`).
 """
 
 from __future__ import annotations
@@ -15,22 +15,30 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from herdfilter._checks import as_number, as_positive, check_count, one_of, short_repr
 from herdfilter.catalogue.expressions import check_keywords, prefix_errors
 
-_EXPECTED: dict[Any, str] = {str: "a text", bool: "true or false", tuple: "a list", Mapping: "a table"}
+_EXPECTED: dict[Any, str] = {
+    str: "a text",
+    bool: "true or false",
+    tuple: "a list",
+    Mapping: "a table",
+}
 
 
 def convert_fields(instance: Any) -> None:
     """Convert the fields of a dataclass as annotated, tables to dataclasses and lists to tuples, and check them."""
     for name, kind in get_type_hints(type(instance), include_extras=True).items():
+        # The dataclasses are frozen.
         object.__setattr__(instance, name, _converted(name, kind, getattr(instance, name)))
 
 
 def _converted(key: str, kind: Any, value: Any) -> Any:
-    """Convert the value of a key; ``Annotated[type, check]`` calls ``check(key, value)`` besides."""
-    base, arguments = get_origin(kind) or kind, get_args(kind)
+    """Convert the value of a key to an annotated `kind`; ``Annotated[type, check]`` calls ``check(key, value)``, too."""
+    base = get_origin(kind) or kind
+    arguments = get_args(kind)
     if base in (Union, UnionType):
         if value is None and NoneType in arguments:
             return None
-        kinds = [alternative for alternative in arguments if alternative is not NoneType]  # of two, the first is a list
+        # Of two alternatives, as of births, the first is the one for a list.
+        kinds = [alternative for alternative in arguments if alternative is not NoneType]
         return _converted(key, kinds[0 if isinstance(value, list | tuple) else -1], value)
     if base is Annotated:
         value = _converted(key, arguments[0], value)
@@ -47,7 +55,7 @@ def _converted(key: str, kind: Any, value: Any) -> Any:
             return kind(**value)
     if (is_dataclass(base) or base in _EXPECTED) and not isinstance(value, base):
         raise ValueError(f"{key}: expected {_EXPECTED.get(base, 'a table')}, got {short_repr(value)}")
-    return value  # numbers are left to the checks
+    return value  # the checks in the annotation look at numbers
 
 
 as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lambda share: 0 < share <= 1)
@@ -55,12 +63,12 @@ as_share = partial(as_number, expected="a number above 0 and up to 1", fits=lamb
 
 @dataclass(frozen=True)
 class Truth:
-    """How a simulation differs from the model of the filters.
+    """Differences of the simulated truth from the filters' model.
 
     Attributes
     ----------
     initial : sequence of float, optional
-        State at step 0; drawn from the model's initial distribution unless given.
+        State at step 0; by default drawn from the model's initial distribution.
     model : mapping
         Keys of ``[model]`` that differ in the simulation.
     """
@@ -78,7 +86,8 @@ class Truth:
 class Divergence:
     """Bound on the RMSE to the truth over the final part of the steps, a fraction in (0, 1].
 
-    It is in the unit of the error; with `in_spreads` in the model's ``spread``, and a mean over the dimensions, too.
+    It is in the unit of the error. With `in_spreads` errors are divided by the model's ``spread``, and the mean is over the
+    dimensions, too.
     """
 
     rmse_above: Annotated[float, as_positive]

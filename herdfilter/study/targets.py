@@ -48,7 +48,7 @@ class BirthPlace:
         _check_sd(self)
 
     def for_tracker(self) -> Birth:
-        """Return it as an argument of a tracker."""
+        """Return the birth argument of a tracker."""
         return Birth(self.probability, _independent_gaussian(self))
 
 
@@ -63,7 +63,7 @@ class Anywhere:
     mean, sd : sequence of float
         Mean and standard deviations of the state of a new target before it is detected, each (d,).
     most : float
-        Largest probability of a new track.
+        Largest probability that a detection starts a new track.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Anywhere:
         _check_sd(self)
 
     def for_tracker(self) -> BirthFromMeasurements:
-        """Return it as an argument of a tracker."""
+        """Return the birth argument of a tracker."""
         return BirthFromMeasurements(_independent_gaussian(self), self.expected, self.most)
 
 
@@ -95,11 +95,11 @@ class TrueTrack:
     initial : sequence of float
         State at step `at`.
     sd : sequence of float, optional
-        Standard deviations of `initial` from run to run; 0 unless given.
+        Standard deviations of `initial` from run to run; 0 by default.
     first, last : int
-        First and last step with the target; the end unless given.
+        First and last step with the target; by default the last is the end.
     at : int, optional
-        The step before `first` unless given; from a later step the target is simulated back in time, too.
+        By default the step before `first`; from a later step the target is simulated back in time, too.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class Targets:
     survival_probability : float
         Probability that a target survives a step; trackers know it.
     tracks : sequence of TrueTrack
-        The targets of the truth; unless given, they are drawn in each run from births and survival probability.
+        The targets of the truth; by default drawn in each run from births and survival probability.
     noise : bool
         The true targets have the noise of the transition.
     gospa_order, ospa_order : float
@@ -165,6 +165,7 @@ class Targets:
     def for_tracker(self) -> dict[str, Any]:
         """Return the arguments ``birth`` and ``survival_probability`` of a tracker."""
         births = self.births
+        # Births at detections, or a list of places.
         birth = births.for_tracker() if isinstance(births, Anywhere) else [birth.for_tracker() for birth in births]
         return {"birth": birth, "survival_probability": self.survival_probability}
 
@@ -184,36 +185,46 @@ class Targets:
             if track.first > steps:
                 raise ValueError(f"targets.tracks: first: expected at most {steps}, the last step, got {track.first}")
 
-    def simulate_truth(self, model: Any, steps: int, rng: np.random.Generator, dt: float) -> Array:
+    def simulate_truth(
+        self,
+        model: Any,
+        steps: int,
+        rng: np.random.Generator,
+        dt: float,
+    ) -> Array:
         """Simulate the true states (steps, targets, d), NaN where a target is absent."""
         tracks = self.tracks or self._draw_tracks(steps, rng)
         truth = np.full((steps, len(tracks), model.dim), np.nan)
         for i, track in enumerate(tracks):
+            # Drawn even for a target that never appears, so that the others do not depend on it.
             initial = np.asarray(track.initial, dtype=np.float64)
             if track.sd is not None:
                 initial = initial + np.asarray(track.sd) * rng.standard_normal(len(initial))
+            # As for a filter, the initial state is that of the step before the first.
             at = track.first - 1 if track.at is None else track.at
-            there = range(track.first, min(steps, track.last or steps) + 1)
-            if len(there):
-                path = simulate_path(model, initial, at, there, rng, dt, self.noise)
-                truth[there[0] - 1 : there[-1], i] = path
+            lifetime = range(track.first, min(steps, track.last or steps) + 1)
+            if len(lifetime):
+                path = simulate_path(model, initial, at, lifetime, rng, dt, self.noise)
+                truth[lifetime[0] - 1 : lifetime[-1], i] = path
         return truth
 
     def _draw_tracks(self, steps: int, rng: np.random.Generator) -> list[TrueTrack]:
         """Draw targets from births and survival probability."""
         tracks = []
         for step in range(1, steps + 1):
-            for place in self.births if isinstance(self.births, tuple) else ():
-                if rng.random() < place.probability:
-                    lived = 1 if self.survival_probability < 1 else steps
-                    while lived < steps and rng.random() < self.survival_probability:
-                        lived += 1
-                    tracks.append(TrueTrack(place.mean, place.sd, step, step + lived - 1, step))
+            for birth in self.births if isinstance(self.births, tuple) else ():
+                if rng.random() < birth.probability:
+                    # An immortal target takes no draws.
+                    duration = 1 if self.survival_probability < 1 else steps
+                    while duration < steps and rng.random() < self.survival_probability:
+                        duration += 1
+                    # A birth is described by the state at the first step, as trackers expect it.
+                    tracks.append(TrueTrack(birth.mean, birth.sd, step, step + duration - 1, step))
         return tracks
 
 
 def _independent_gaussian(births: BirthPlace | Anywhere) -> GaussianMixture:
-    """Return one Gaussian whose dimensions are independent."""
+    """Return the Gaussian of a birth's state, whose dimensions are independent."""
     return GaussianMixture([1.0], [births.mean], np.diag(np.square(np.asarray(births.sd, dtype=np.float64))))
 
 

@@ -1,4 +1,4 @@
-"""The unit of work, of storage and of failure; what it gives, and what stops it."""
+"""The task, which is the unit of work, of storage and of failure; its result, and the errors and signals that end it."""
 
 from __future__ import annotations
 
@@ -36,56 +36,63 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """The result of a task: its row of the table, series, and arrays of the `Trajectory` in run 0."""
+    """The result of a task: its row of the table, its series, and in run 0 the arrays of the `Trajectory`."""
 
     task: Task
-    row: Mapping[str, Any]  # the measured numbers are left out if it failed
+    row: Mapping[str, Any]  # without the measured numbers if it failed
     series: Mapping[str, Array] = field(default_factory=dict)  # name -> values at every step (T,)
-    shown: Mapping[tuple[str, str], Array] = field(default_factory=dict)  # (filter, name), filter "" for what all share
+    trajectory: Mapping[tuple[str, str], Array] = field(default_factory=dict)  # (filter, or "" if shared; name) -> array
 
 
 def failure_row(text: str, traceback: str = "") -> dict[str, Any]:
-    """Return the row of a task that failed; the text gets file and line if the user's own code raised the error."""
+    """Return the row of a task that failed; file and line are added to the text if the user's own code raised the error."""
     text = " ".join(f"{text} {own_code(traceback)}".split())
-    return {"reference": "", "reference_sd": math.nan, "diverged": True, "error": text, "traceback": traceback}
+    return {
+        "reference": "",
+        "reference_sd": math.nan,
+        "diverged": True,
+        "error": text,
+        "traceback": traceback,
+    }
 
 
 def own_code(traceback: str) -> str:
-    """Return the place where a traceback last passes through the user's own code; empty if it never does.
+    """Return the line where a traceback last passes through the user's own code; empty if it never does.
 
-    Such as ``(pendulum.py, line 12, in transition_mean)``. Code is not the user's own if it stands in this package, in the
-    standard library or where packages are installed.
+    An example is ``(pendulum.py, line 12, in transition_mean)``. All code is the user's own except this package, the
+    standard library and installed packages.
     """
     paths = sysconfig.get_paths()
-    others = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [Path(__file__).parents[1]]
+    library_folders = [Path(paths[name]) for name in ("stdlib", "purelib", "platlib")] + [Path(__file__).parents[1]]
     for name, line, function in reversed(re.findall(r'File "(.+?)", line (\d+), in (.+)', traceback)):
         file = Path(name)
-        if file.is_file() and not any(file.is_relative_to(other) for other in others):
+        # A name such as <string> is not a file.
+        if file.is_file() and not any(file.is_relative_to(folder) for folder in library_folders):
             return f"({file.name}, line {line}, in {function})"
     return ""
 
 
 def row_of_error(error: BaseException) -> dict[str, Any]:
-    """Return the row of a task that failed by an error that is being handled."""
+    """Return the row of a task that failed with the error that is being handled."""
     return failure_row(error_text(error), _escape_surrogates(traceback.format_exc()))
 
 
 def error_text(error: BaseException) -> str:
-    """Return type and text of an error, even of one whose text cannot be made."""
+    """Return type and text of an error, even of one whose `str` fails."""
     try:
         text = str(error)
-    except Exception as another:
+    except Exception as another:  # a user's class of errors may have a bug of its own
         text = f"(its text cannot be made: {type(another).__name__})"
     return _escape_surrogates(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _escape_surrogates(text: str) -> str:
-    """Escape the halves of surrogate pairs, as in names of files: they cannot be written."""
+    """Escape lone surrogates, which names of files may hold: neither files nor SQLite take them."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal, given by its number, asks this process to stop."""
+    """The signal with this number asks the process to stop."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -94,10 +101,10 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stop_on_signals(*names: str) -> Iterator[None]:
-    """Raise `Stopped` when a signal comes that would end this process, or raise KeyboardInterrupt in it.
+    """Raise `Stopped` on signals that would end this process or raise KeyboardInterrupt in it.
 
-    Names are such as ``"SIGTERM"``; those that the system does not have are left out. A second signal during the tidying up
-    is ignored, except Ctrl-C. Signals that are ignored (``nohup``) stay so. Outside the main thread nothing changes: Python
+    Names are like ``"SIGTERM"``; those unknown to the system are skipped. A second signal during the tidying up is ignored,
+    except Ctrl-C. Signals that were ignored before (``nohup``) still are. Outside the main thread nothing changes: Python
     does not handle signals there.
     """
     before: dict[int, Any] = {}
@@ -113,8 +120,8 @@ def stop_on_signals(*names: str) -> Iterator[None]:
             except KeyboardInterrupt:
                 raise Stopped(number) from None
             return
-        for other in before.keys() - {signal.SIGINT}:
-            signal.signal(other, signal.SIG_IGN)
+        for later_number in before.keys() - {signal.SIGINT}:
+            signal.signal(later_number, signal.SIG_IGN)
         raise Stopped(number)
 
     for number in before:

@@ -1,8 +1,8 @@
-"""Where tasks are done: in this process, in child processes, or on a Dask cluster whose workers have such children.
+"""Workers: tasks are done in this process, in child processes, or on a Dask cluster whose workers have such children.
 
-A `concurrent.futures.Executor` of threads or of the cluster gets one batch of tasks for every worker, and has a child
-process do it (`in_child`). A child stops after `BATCH_SECONDS` and hands back the results so far; the rest of its batch is
-submitted again.
+A `concurrent.futures.Executor`, of threads or of the cluster, gets a batch of tasks for every worker, and has a child
+process do it (`in_child`). A child stops after `BATCH_SECONDS` and returns the results so far; the remaining tasks of its
+batch are submitted again.
 """
 
 from __future__ import annotations
@@ -36,20 +36,22 @@ from herdfilter.filters.progress import compilation
 from herdfilter.models.from_functions import cloudpickle
 from herdfilter.study.tasks import Task, TaskResult, failure_row
 
-BATCH_SECONDS = 0.2  # time after which a worker hands back its results: a power cut loses these, and the tasks under way
+# Time after which a worker returns its results; at most these and the current tasks can be lost.
+BATCH_SECONDS = 0.2
 
-ATTEMPTS = 2  # number of processes that a task may take down, alone in each, before it counts as failed
+# Number of processes that a task, alone in each, may kill before it counts as failed.
+ATTEMPTS = 2
 
 CONNECT_SECONDS = 15.0  # time to connect to a scheduler
-LOOK_SECONDS = 0.5  # time after which the workers are counted again
-NOBODY_SECONDS = 60.0  # time that a cluster may be without workers
+LOOK_SECONDS = 0.5  # time after which workers are counted again
+NOBODY_SECONDS = 60.0  # time that a cluster may have no workers
 IDLE_SECONDS = 300.0  # time after which a child without work ends
 
 LIBRARIES = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "BLIS_NUM", "VECLIB_MAXIMUM", "NUMEXPR_NUM", "NUMBA_NUM")
 ONE_THREAD = {f"{library}_THREADS": "1" for library in LIBRARIES}
 
 Work = Callable[..., list[TaskResult]]
-"""``work(tasks)`` does tasks in turn and returns the results of the first ones, at least one.
+"""``work(tasks)`` does some of the tasks, in turn and at least one, and returns their results.
 
 With ``limit=seconds`` it ends its process with exit code 1 if a task takes longer (`Deadline`).
 """
@@ -58,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 
 def check_scheduler(scheduler: str | None) -> str:
-    """Check a scheduler: ``local`` (or None), ``dask`` or an address such as ``tcp://host:8786``."""
+    """Check and return a scheduler: ``local`` (or None), ``dask`` or an address such as ``tcp://host:8786``."""
     if scheduler in (None, "local"):
         return "local"
     if not isinstance(scheduler, str) or "://" not in scheduler:
@@ -80,12 +82,16 @@ def _import_distributed() -> Any:
 
 
 def distribute(
-    tasks: Sequence[Task], work: Work, scheduler: str = "local", count: int = 1, limit: float | None = None
+    tasks: Sequence[Task],
+    work: Work,
+    scheduler: str = "local",
+    count: int = 1,
+    limit: float | None = None,
 ) -> Generator[list[TaskResult]]:
     """Have the workers of a checked scheduler do tasks, run by run, and yield their results in any order.
 
-    With a limit of seconds children do the work, because they can be killed. A run stays with one child, which has its
-    recording and reference at hand, unless another one would be idle. Tasks whose process died are tried again alone, up to
+    With a limit in seconds children do the work, because they can be killed. A run stays with one child, which caches its
+    recording and reference, unless another child would be idle. Tasks whose process died are tried again alone, up to
     `ATTEMPTS` times.
     """
     if scheduler == "local" and count == 1 and limit is None:
@@ -107,6 +113,7 @@ def distribute(
                 workers = count_workers()
                 while len(running) < workers and (batches or runs):
                     batch = batches.popleft() if batches else []
+                    # Several runs in a batch save transfers while there are many; towards the end they are spread out.
                     for _ in range(0 if batch else 1 + len(runs) // (2 * workers)):
                         batch += runs.popleft()
                     if not batches and not runs and len(running) + 1 < workers and len(batch) > 1:
@@ -114,7 +121,7 @@ def distribute(
                         batches.append(batch[half:])
                         batch = batch[:half]
                     running[executor.submit(in_child, packed, batch, limit)] = batch
-                yield from finished  # the workers work while the caller stores them
+                yield from finished  # while the caller stores them, the workers work
                 finished = []
                 for future in wait(running, LOOK_SECONDS, FIRST_COMPLETED).done:
                     batch = running.pop(future)
@@ -125,6 +132,7 @@ def distribute(
                     except fatal_errors:
                         results = []
                     if not results:
+                        # Any task of the batch may be to blame: only one that was alone in its process is counted.
                         _log.warning(
                             "a process died with %d runs to make; they are tried again, each on its own", len(batch)
                         )
@@ -141,17 +149,18 @@ def distribute(
 
 
 Opened = tuple[Executor, Callable[[], int], tuple[type[Exception], ...]]
-"""An executor, a function that counts its workers, and the errors of futures whose worker has died."""
+"""An executor, a function that counts its workers, and the errors of a future whose worker died."""
 
 
 @contextmanager
 def _threads(token: str, count: int) -> Iterator[Opened]:
-    """Open an executor of threads, each of which waits for a child of this process; end the children at work."""
+    """Open an executor of threads, each of which waits for a child process; at the end kill children still at work."""
     executor = ThreadPoolExecutor(count)
     try:
         yield executor, lambda: count, ()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
+        # Only those of this study: another thread may run another one.
         for child in [child for child in _busy_children if child.latest[0] == token]:
             child.executor.shutdown(kill_workers=True)
         executor.shutdown()
@@ -164,7 +173,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
     log = logging.getLogger("distributed.client")
     with ExitStack() as stack:
         stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.CRITICAL)  # an error is raised here if the scheduler is lost
+        # A lost scheduler raises an error here, and need not be logged, too.
+        log.setLevel(logging.CRITICAL)
         address: Any = scheduler
         if scheduler == "dask":
             address = distributed.LocalCluster(
@@ -172,7 +182,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
                 threads_per_worker=1,
                 dashboard_address=None,
                 silence_logs="ERROR",
-                scheduler_kwargs={"allowed_failures": 0},  # `distribute` tries again itself
+                # `distribute` tries again itself.
+                scheduler_kwargs={"allowed_failures": 0},
                 preload=[__name__],
             )
             stack.callback(address.close)
@@ -187,7 +198,8 @@ def _cluster(scheduler: str, count: int) -> Iterator[Opened]:
                 threads: int = sum(client.nthreads().values())
                 if not threads:
                     if scheduler == "dask":
-                        address.scale(count)  # nobody else restarts a worker that died as it had just started
+                        # Dask does not restart a worker that dies while it starts.
+                        address.scale(count)
                     client.wait_for_workers(1, timeout=NOBODY_SECONDS)
             except TimeoutError as error:
                 text = f"scheduler: the cluster at {scheduler} has had no worker for {NOBODY_SECONDS:g} s; start workers"
@@ -204,14 +216,14 @@ def _lost_scheduler() -> ConnectionError:
 
 
 def dask_setup(worker: object) -> None:
-    """Leave Ctrl-C to the parent of this process: a worker of a cluster of our own calls this first."""
+    """Ignore Ctrl-C, which the parent process handles; Dask calls this in every worker of a cluster that we started."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 class Packed:
     """A function pickled once, with classes from a script or a notebook, and unpickled once in each process.
 
-    Modules are found where this process finds them now: the other may have started before `sys.path` got their folder.
+    Its `sys.path` is sent along, because the other process may have started before a folder was added.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -224,7 +236,7 @@ class Packed:
         if function is None:
             sys.path.extend(folder for folder in self._path if folder not in sys.path)
             function = pickle.loads(self._data)
-            _unpacked.clear()  # of an earlier study
+            _unpacked.clear()  # frees an earlier study
             _unpacked[self.token] = function
         return function(*arguments)
 
@@ -233,10 +245,11 @@ _unpacked: dict[str, Callable[..., Any]] = {}
 
 
 class _Child:
-    """A process that does tasks; it has the `latest` run, of the packed study with a token, at hand."""
+    """A process that does tasks; `latest` is the token of the packed study and the run that it has cached."""
 
     def __init__(self) -> None:
-        multiprocessing.current_process().daemon = False  # a worker of Dask could have no children, and ours end with it
+        # Dask's workers may have no children otherwise; ours end with it.
+        multiprocessing.current_process().daemon = False
         self.executor = loky.ProcessPoolExecutor(
             1, timeout=IDLE_SECONDS, initializer=_begin_child, initargs=(os.getpid(),), env=ONE_THREAD
         )
@@ -249,13 +262,14 @@ _lock = threading.Lock()
 
 
 def _begin_child(parent: int) -> None:
-    """Prepare this process to work for its parent, and to end with it, even if that was killed."""
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # models read nothing here,
-    os.dup2(2, 1)  # and their output goes where errors go
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
-    event.unregister("numba:compile", compilation)  # type: ignore[no-untyped-call]  # the parent tells what is being done
+    """Prepare this process to work for its parent, and to end with it, even if the parent is killed."""
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a model must not read the terminal,
+    os.dup2(2, 1)  # and its output must not mix with the command's
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    event.unregister("numba:compile", compilation)  # type: ignore[no-untyped-call]  # the parent reports progress
 
     def watch() -> None:
+        # An orphan has another parent.
         while os.getppid() == parent:
             time.sleep(1)
         os._exit(1)
@@ -264,12 +278,12 @@ def _begin_child(parent: int) -> None:
 
 
 def in_child(work: Packed, tasks: Sequence[Task], limit: float | None) -> list[TaskResult] | None:
-    """Have a child of this process do tasks, with a limit only the first one; return None if it died.
+    """Have a child of this process do tasks, or with a limit only the first one; return None if the child died.
 
-    Children are kept for the next batch and the next study: they have imported and compiled.
+    Children are kept for the next batch and the next study, because they have imported and compiled.
     """
     if limit is not None:
-        tasks = tasks[:1]  # the task that takes too long must be known
+        tasks = tasks[:1]  # so that it is known which one took too long
     with _lock:
         prepared = [child for child in _idle_children if child.latest == (work.token, tasks[0].run)]
         child = (prepared or _idle_children or [_Child()])[-1]
@@ -284,6 +298,7 @@ def in_child(work: Packed, tasks: Sequence[Task], limit: float | None) -> list[T
         return results
     except (BrokenExecutor, ShutdownExecutorError) as error:
         alive = False
+        # `Deadline` ends a process with exit code 1; any other end is a death.
         if limit is None or "EXIT(1)" not in str(error):
             return None
         text = f"TimeoutError: the filter, or recording and reference of the run, took longer than {limit:g} s"
@@ -297,13 +312,13 @@ def in_child(work: Packed, tasks: Sequence[Task], limit: float | None) -> list[T
 
 @atexit.register
 def end_idle_children() -> None:
-    """End the processes that wait for another study."""
+    """End the children that wait for another study."""
     while _idle_children:
         _idle_children.pop().executor.shutdown(kill_workers=True)
 
 
 def begin(function: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
-    """Have a child without work call a function, if there is one; return what waits for the list that it returns."""
+    """Have an idle child, if there is one, call a function; return a function that waits for its result."""
     if not _idle_children:
         return function
     child = _idle_children.pop()
@@ -321,9 +336,9 @@ def begin(function: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
 
 
 class Deadline(event.Listener):
-    """Ends this process with exit code 1 if some seconds pass after `restart`; compiling begins them anew.
+    """Ends this process with exit code 1 when some seconds have passed since `restart`; compiling restarts it.
 
-    Nobody else can end a loop in compiled code. Without limit nothing happens.
+    Only the end of the process stops a loop in compiled code. Without a limit nothing happens.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -341,8 +356,9 @@ class Deadline(event.Listener):
         self._stop()
 
     def restart(self) -> None:
-        """Give the next stage all its time."""
+        """Give the next stage its full time."""
         if self._seconds is not None:
+            # A thread in C, which needs no interpreter lock, and replaces the timer before.
             faulthandler.dump_traceback_later(self._seconds, exit=True, file=_NOTHING)
 
     def _stop(self) -> None:
@@ -350,7 +366,7 @@ class Deadline(event.Listener):
             faulthandler.cancel_dump_traceback_later()
 
     def on_start(self, event: Any) -> None:
-        self._depth += 1
+        self._depth += 1  # compiling one function may compile others
         self._stop()
 
     def on_end(self, event: Any) -> None:

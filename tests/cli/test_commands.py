@@ -177,7 +177,7 @@ def test_a_comparison_is_resumed_and_never_overwritten(path, tmp_path, monkeypat
         patch.setattr(engine.perform, "__defaults__", (0.0, None))
         stopped = command(*options)
     assert stopped.exit_code == 1
-    assert f"what was finished is in {out / 'study.sqlite'}. The same command with --resume goes on" in stopped.stderr
+    assert f"finished runs are in {out / 'study.sqlite'}. To continue, add --resume to the command" in stopped.stderr
     shown = command("show", str(out))
     assert "A walk: 2 of 8 runs" in shown.stdout
     assert "there are 11 finished runs of a filter in it; continue them with --resume" in refused(*options, "-q")
@@ -215,7 +215,7 @@ def test_a_signal_ends_a_comparison_and_nothing_is_lost(path, tmp_path, monkeypa
         signal.signal(number, before)
     assert stopped.exit_code == 128 + number
     store = out / "study.sqlite"
-    assert stopped.stderr == (f"Cut off; what was finished is in {store}. The same command with --resume goes on.\n")
+    assert stopped.stderr == f"Interrupted; finished runs are in {store}. To continue, add --resume to the command.\n"
     with open_for_reading(store) as kept:
         assert len(kept.finished()) == 11
         assert not kept.table()["error"].any()

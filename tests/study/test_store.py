@@ -186,7 +186,7 @@ def test_a_full_disk_is_told_and_what_was_finished_is_kept(tmp_path, store, monk
     signals = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (110_000, limits[1]))  # as if the disk were full
     try:
-        with pytest.raises(StoreError, match=r"study.sqlite: cannot be written \(.*what was finished before is kept"):
+        with pytest.raises(StoreError, match=r"study.sqlite: cannot be written \(.*runs finished before are kept"):
             hf.compare(scenario, store=store)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
