@@ -250,6 +250,8 @@ def finite(result: Any, depth: int = 4) -> bool:
         return finite([result.theta, result.log_likelihood])
     if depth == 0 or isinstance(result, str | type | pd.DataFrame) or inspect.isroutine(result):
         return True
+    if isinstance(result, hf.Replay):  # it also holds the control inputs that the user gave
+        return finite(result.filter, depth)
     if isinstance(result, dict):
         return finite(list(result.values()), depth)
     if isinstance(result, list | tuple | set):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from herdfilter._checks import check_count
 from herdfilter._repr import listing_of
 from herdfilter.mixture import GaussianMixture
 from herdfilter.points import Points
@@ -139,7 +140,9 @@ def random_mixture(seed: int, dim: int, n_components: int = 5) -> GaussianMixtur
     >>> hf.testing.random_mixture(seed=1, dim=2, n_components=3)
     GaussianMixture(components=3, dim=2)
     """
-    rng = np.random.default_rng(seed)
+    dim = check_count("dim", dim)
+    n_components = check_count("n_components", n_components)
+    rng = np.random.default_rng(check_count("seed", seed, minimum=0, most=None))
     roots = rng.standard_normal((n_components, dim, dim))
     covariances = roots @ roots.transpose(0, 2, 1) / dim + 0.2 * np.eye(dim)
     return GaussianMixture(
@@ -155,7 +158,7 @@ def hostile_mixture(seed: int) -> GaussianMixture:
     >>> hf.testing.hostile_mixture(1)
     GaussianMixture(components=13, dim=2, shared)
     """
-    rng = np.random.default_rng([seed, 77])
+    rng = np.random.default_rng([check_count("seed", seed, minimum=0, most=None), 77])
     dim = int(rng.choice([1, 2, 3, 4, 6, 8]))
     components = int(rng.integers(1, 21))
     weights = rng.dirichlet(np.full(components, 10 ** rng.uniform(-1, 1)))
